@@ -1,0 +1,6 @@
+"""Capsule networks with dynamic routing: Sabour, Frosst and Hinton (2017), exactly."""
+
+from capsnet.layers import CapsuleLayer, Decoder, PrimaryCapsules
+from capsnet.model import CapsNet, CapsNetOutput
+
+__all__ = ["CapsNet", "CapsNetOutput", "CapsuleLayer", "Decoder", "PrimaryCapsules"]

@@ -1,0 +1,354 @@
+"""The command line: ``capsnet train | evaluate | predict | export | bench``.
+
+Bad input ends in one line on stderr and exit code 2.
+"""
+
+import argparse
+import dataclasses
+import io
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from capsnet.data import ImageSet
+    from capsnet.evaluation import Evaluation
+
+# Heavy imports (torch first of all) stand in the functions, so that --help and a mistyped option
+# answer at once.
+
+FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, but an error is one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    args = make_parser().parse_args(argv)
+    if args.debug:
+        return args.run(args)
+    from capsnet.training import TrainingError
+
+    try:
+        return args.run(args)
+    except (ValueError, OSError, TrainingError, ModuleNotFoundError) as error:
+        message = " ".join(str(error).split())
+        print(f"capsnet {args.command}: {message}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"capsnet {args.command}: interrupted", file=sys.stderr)
+        return 130
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="capsnet",
+        description="Capsule networks with dynamic routing (Sabour, Frosst and Hinton, 2017).",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(
+        name: str, run: Callable[[argparse.Namespace], int], text: str
+    ) -> argparse.ArgumentParser:
+        command = commands.add_parser(
+            name,
+            help=text,
+            description=text,
+            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        )
+        command.set_defaults(run=run)
+        command.add_argument("--debug", action="store_true", help="show where an error comes from")
+        return command
+
+    dataset_help = "mnist, fashion-mnist, or folder:PATH with a folder of pictures for each class"
+
+    command = add("train", train, "Train a network.")
+    command.add_argument("--dataset", default="mnist", help=dataset_help)
+    command.add_argument(
+        "--out", type=Path, help="folder for weights, checkpoint and metrics (runs/DATASET if "
+        "not given); started again with the same options, a cut-off run goes on"
+    )  # fmt: skip
+    command.add_argument("--epochs", type=int, default=10, help="passes over the images")
+    command.add_argument("--batch-size", type=int, default=128, help="images a step")
+    command.add_argument("--learning-rate", type=float, default=1.5e-3, help="Adam's (peak) rate")
+    command.add_argument("--schedule", default="one-cycle", help="one-cycle or exponential")
+    command.add_argument(
+        "--average", type=float, default=0.998, help="decay of the weights' average; 0 for none"
+    )
+    command.add_argument("--shift", type=int, default=2, help="largest random shift in pixels")
+    command.add_argument(
+        "--routing-iterations", type=int, default=3, help="iterations of the routing"
+    )
+    command.add_argument("--learn-prior", action="store_true", help="learn the routing's prior")
+    command.add_argument("--no-reconstruction", action="store_true", help="leave the decoder out")
+    command.add_argument(
+        "--image-shape", default="1x28x28", metavar="CxHxW",
+        help="channels, height, width to which a folder's pictures are brought"
+    )  # fmt: skip
+    command.add_argument("--init", type=Path, metavar="WEIGHTS", help="start from these weights")
+    command.add_argument("--all", action="store_true", help="train on the validation images too")
+    command.add_argument("--test", action="store_true", help="evaluate on the test set at the end")
+    command.add_argument("--seed", type=int, default=0, help="of weights, order and shifts")
+    add_machine_options(command)
+    command.add_argument(
+        "--compile", action=argparse.BooleanOptionalAction, default=None,
+        help="use torch.compile (where it works, if not given)"
+    )  # fmt: skip
+
+    command = add("evaluate", evaluate, "Count a network's right and wrong answers.")
+    command.add_argument("weights", type=Path, help="a weights file that train wrote")
+    command.add_argument("--dataset", help=f"{dataset_help} (the one trained on if not given)")
+    command.add_argument(
+        "--split", choices=("test", "validation"), default="test", help="which images"
+    )
+    command.add_argument("--batch-size", type=int, default=500, help="images at a time")
+    command.add_argument(
+        "--figure", type=Path, help="draw the confusion matrix to this file (.png, .svg, .pdf)"
+    )
+    add_machine_options(command)
+
+    command = add("predict", predict, "Classify pictures of any size and kind.")
+    command.add_argument("weights", type=Path, help="a weights file that train wrote")
+    command.add_argument("pictures", nargs="+", type=Path, help="picture files")
+    command.add_argument(
+        "--style", choices=("auto", "digit", "garment", "plain"), default="auto",
+        help="how to bring a picture to the network's format; auto: as its data set was made"
+    )  # fmt: skip
+    command.add_argument(
+        "--save", type=Path, help="draw input and reconstruction to this file (one picture only)"
+    )
+    add_machine_options(command)
+
+    command = add("export", export, "Write a network as ONNX, checked against PyTorch.")
+    command.add_argument("weights", type=Path, help="a weights file that train wrote")
+    command.add_argument("onnx", type=Path, help="the file to write")
+
+    command = add("bench", bench, "Time the training step and the evaluation on this machine.")
+    command.add_argument("--batch-size", type=int, default=128, help="images a step")
+    command.add_argument("--steps", type=int, default=7, help="timed steps of each kind")
+    command.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
+    command.add_argument("--json", type=Path, help="write the figures to this file too")
+    return parser
+
+
+def add_machine_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
+    command.add_argument(
+        "--precision", default="auto", help="fp32, bf16, or auto: bf16 where the hardware has it"
+    )
+    command.add_argument(
+        "--no-download", action="store_true", help="never download a missing data set"
+    )
+
+
+def train(args: argparse.Namespace) -> int:
+    import torch
+
+    from capsnet import CapsNet, data
+    from capsnet.checkpoint import load_weights
+    from capsnet.evaluation import evaluate
+    from capsnet.training import WEIGHTS, TrainingConfig, can_compile, fit, make_fabric
+
+    config = TrainingConfig(
+        epochs=args.epochs,
+        batch_size=args.batch_size,
+        learning_rate=args.learning_rate,
+        schedule=args.schedule,
+        average=args.average,
+        shift=args.shift,
+        precision=args.precision,
+        seed=args.seed,
+    )
+    fabric = make_fabric(args.device)
+    out = args.out or Path("runs") / Path(args.dataset.removeprefix("folder:")).name
+    check_writable(out / WEIGHTS)
+    if args.init:
+        model, _ = load_weights(args.init)
+        shape = tuple(model.config["image_shape"])
+    else:
+        shape = parse_shape(args.image_shape)
+    images = load(args, args.dataset, "train", shape)
+    training, validation = (images, None) if args.all else data.hold_out(images)
+    # Read before hours of training, so that a missing test set is noticed now.
+    test = load(args, args.dataset, "test", shape) if args.test else None
+    if not args.init:
+        torch.manual_seed(args.seed)
+        model = CapsNet(
+            shape,
+            len(images.classes),
+            args.routing_iterations,
+            learn_prior=args.learn_prior,
+            reconstruct=not args.no_reconstruction,
+        )
+    compiled = can_compile(fabric.device) if args.compile is None else args.compile
+    config = dataclasses.replace(config, compile=compiled)
+
+    if fabric.is_global_zero:
+        parameters = sum(p.numel() for p in model.parameters())
+        print(f"{parameters:,} parameters, {len(training):,} images, {fabric.device}", flush=True)
+    fit(model, training, validation, config, out=out, fabric=fabric)
+    if fabric.is_global_zero:
+        print(f"weights: {out / WEIGHTS}")
+        if test is not None:
+            print_evaluation(evaluate(model, test, precision=args.precision))
+    return 0
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    from capsnet.checkpoint import load_weights
+    from capsnet.evaluation import evaluate, pick_device
+
+    if args.figure:
+        check_figure(args.figure)
+    device = pick_device(args.device)
+    model, metadata = load_weights(args.weights)
+    name = args.dataset or metadata["dataset"]
+    images = load(args, name, args.split, tuple(model.config["image_shape"]))
+    result = evaluate(model.to(device), images, args.batch_size, args.precision)
+    print_evaluation(result)
+    if args.figure:
+        from capsnet import figures
+
+        save_figure(figures.confusion_matrix(result.confusion, result.classes), args.figure)
+        print(f"figure: {args.figure}")
+    return 0
+
+
+def predict(args: argparse.Namespace) -> int:
+    import torch
+
+    from capsnet.checkpoint import load_weights
+    from capsnet.data import to_float
+    from capsnet.evaluation import autocast, pick_device
+    from capsnet.pictures import read_picture
+
+    if args.save:
+        if len(args.pictures) > 1:
+            raise ValueError(f"--save takes one picture, got {len(args.pictures)}")
+        check_figure(args.save)
+    device = pick_device(args.device)
+    model, metadata = load_weights(args.weights)
+    model.to(device)
+    classes = metadata["classes"]
+    style = args.style
+    if style == "auto":
+        style = {"mnist": "digit", "fashion-mnist": "garment"}.get(metadata["dataset"], "plain")
+    # Every picture is read before the first is answered: a bad one costs no half an answer.
+    shape = tuple(model.config["image_shape"])
+    images = torch.stack([read_picture(picture, shape, style) for picture in args.pictures])
+    with torch.no_grad(), autocast(device, args.precision):
+        out = model(to_float(images.to(device)))
+    lengths = out.lengths.cpu()
+    for picture, row in zip(args.pictures, lengths, strict=True):
+        best = int(row.argmax())
+        print(f"{picture}: {classes[best]}")
+        for name, length in zip(classes, row.tolist(), strict=True):
+            print(f"  {name:<{max(map(len, classes))}}  {length:.3f}")
+    if args.save:
+        from capsnet import figures
+
+        decoded = None if out.reconstruction is None else out.reconstruction[0].float().cpu()
+        save_figure(figures.prediction(images[0], decoded, lengths[0], classes), args.save)
+        print(f"figure: {args.save}")
+    return 0
+
+
+def export(args: argparse.Namespace) -> int:
+    from capsnet.checkpoint import load_weights
+    from capsnet.export import export_onnx
+
+    check_writable(args.onnx)
+    model, _ = load_weights(args.weights)
+    difference = export_onnx(model, args.onnx)
+    print(f"{args.onnx}: onnxruntime and PyTorch differ by at most {difference:.1e}")
+    return 0
+
+
+def bench(args: argparse.Namespace) -> int:
+    import json
+
+    from capsnet.bench import benchmark, table
+    from capsnet.checkpoint import write_atomically
+    from capsnet.evaluation import pick_device
+
+    if args.json:
+        check_writable(args.json)
+    result = benchmark(pick_device(args.device), args.batch_size, args.steps)
+    print(table(result))
+    if args.json:
+        write_atomically(args.json, (json.dumps(result, indent=2) + "\n").encode())
+    return 0
+
+
+def load(
+    args: argparse.Namespace, name: str, split: str, shape: tuple[int, int, int]
+) -> "ImageSet":
+    """The images of a data set's split: "train", "validation" (its last sixth) or "test"."""
+    from capsnet import data
+
+    images = data.load(
+        name, train=split != "test", image_shape=shape, download=not args.no_download
+    )
+    return data.hold_out(images)[1] if split == "validation" else images
+
+
+def print_evaluation(result: "Evaluation") -> None:
+    from capsnet import figures
+
+    print(f"accuracy {result.accuracy:.2%} ({result.correct}/{result.total})")
+    print(f"margin loss {result.margin:.5f}, squared error an image {result.reconstruction:.2f}")
+    print()
+    print(figures.per_class_table(result.per_class, result.classes))
+    print()
+    print(figures.confusion_text(result.confusion, result.classes))
+
+
+def parse_shape(text: str) -> tuple[int, int, int]:
+    try:
+        channels, height, width = (int(number) for number in text.split("x"))
+    except ValueError:
+        raise ValueError(f"--image-shape must be like 1x28x28, got {text}") from None
+    if channels not in (1, 3):
+        raise ValueError(f"--image-shape must have 1 or 3 channels, got {channels}")
+    return channels, height, width
+
+
+def check_writable(path: Path) -> None:
+    """See that a file could be written, before the work that it is to hold.
+
+    Raises:
+        OSError: it could not, in one line that names it.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write {path}: it is a folder")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise OSError(f"cannot write {path}: {error.strerror}") from error
+
+
+def check_figure(path: Path) -> None:
+    if path.suffix not in FIGURE_SUFFIXES:
+        raise ValueError(
+            f"a figure's file must end in {', '.join(FIGURE_SUFFIXES)}, got {path.name}"
+        )
+    check_writable(path)
+
+
+def save_figure(figure: "Figure", path: Path) -> None:
+    from capsnet.checkpoint import write_atomically
+
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=path.suffix[1:])
+    write_atomically(path, buffer.getvalue())

@@ -1,0 +1,167 @@
+"""Evaluation: what a network makes of a data set, and in which precision it runs."""
+
+import dataclasses
+
+import torch
+from torch import Tensor
+
+from capsnet.data import ImageSet, to_float
+from capsnet.functional import margin_loss, reconstruction_loss
+from capsnet.model import CapsNet
+
+RECONSTRUCTION_WEIGHT = 0.0005  # of the summed squared error beside the margin loss, section 4.1
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """What a network makes of a data set of n images and k classes."""
+
+    lengths: Tensor  # ‖v_k‖, [n, k], float32
+    labels: Tensor  # [n]
+    classes: tuple[str, ...]
+    margin: float  # eq. 4, mean over images
+    reconstruction: float  # summed squared error under the label's mask, mean over images
+
+    @property
+    def loss(self) -> float:
+        """The training loss, with the paper's weight of the reconstruction."""
+        return self.margin + RECONSTRUCTION_WEIGHT * self.reconstruction
+
+    @property
+    def predictions(self) -> Tensor:
+        """The longest capsule of each image, [n]."""
+        return self.lengths.argmax(dim=1)
+
+    @property
+    def confusion(self) -> Tensor:
+        """Counts, [k, k]: a row for each label, a column for each prediction."""
+        k = self.lengths.shape[1]
+        return torch.bincount(self.labels * k + self.predictions, minlength=k * k).view(k, k)
+
+    @property
+    def per_class(self) -> list[tuple[int, int]]:
+        """(correct, total) of each class."""
+        confusion = self.confusion
+        return list(zip(confusion.diag().tolist(), confusion.sum(dim=1).tolist(), strict=True))
+
+    @property
+    def errors(self) -> Tensor:
+        """Indices of the images that are classified wrongly."""
+        return (self.predictions != self.labels).nonzero().flatten()
+
+    @property
+    def total(self) -> int:
+        """Number of images."""
+        return len(self.labels)
+
+    @property
+    def correct(self) -> int:
+        """Number of images classified rightly."""
+        return self.total - len(self.errors)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of images classified rightly, 0 … 1."""
+        return self.correct / self.total
+
+
+@torch.no_grad()
+def evaluate(
+    model: CapsNet, image_set: ImageSet, batch_size: int = 500, precision: str = "fp32"
+) -> Evaluation:
+    """Run a network over a data set, on the network's device.
+
+    Args:
+        model: the network; its mode (training or evaluation) is put back afterwards.
+        image_set: the images and labels.
+        batch_size: images at a time.
+        precision: "fp32", "bf16" or "auto".
+
+    Raises:
+        ValueError: the images or the classes do not fit the network, or ``batch_size`` is below 1.
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    check_fits(model, image_set)
+    device = next(model.parameters()).device
+    was_training = model.training
+    model.eval()
+    lengths: list[Tensor] = []
+    squared_error = 0.0
+    for first in range(0, len(image_set), batch_size):
+        batch = image_set.subset(slice(first, first + batch_size)).to(device)
+        images = to_float(batch.images)
+        with autocast(device, precision):
+            out = model(images, batch.labels)
+        lengths.append(out.lengths.float().cpu())
+        if out.reconstruction is not None:
+            squared_error += reconstruction_loss(out.reconstruction.float(), images).item() * len(
+                batch
+            )
+    model.train(was_training)
+    all_lengths, labels = torch.cat(lengths), image_set.labels.cpu()
+    return Evaluation(
+        lengths=all_lengths,
+        labels=labels,
+        classes=image_set.classes,
+        margin=margin_loss(all_lengths, labels).item(),
+        reconstruction=squared_error / len(image_set),
+    )
+
+
+def check_fits(model: CapsNet, image_set: ImageSet) -> None:
+    """See that a data set's images and classes are those of a network.
+
+    Raises:
+        ValueError: they are not, or there are no images.
+    """
+    if len(image_set) == 0:
+        raise ValueError(f"data set {image_set.name} holds no images")
+    expected, found = model.config["image_shape"], list(image_set.images.shape[1:])
+    if expected != found:
+        raise ValueError(
+            f"the network takes images of {expected} [channels, height, width], data set "
+            f"{image_set.name} has {found}"
+        )
+    classes = len(image_set.classes)
+    if model.config["num_classes"] != classes:
+        raise ValueError(
+            f"the network knows {model.config['num_classes']} classes, data set "
+            f"{image_set.name} has {classes}"
+        )
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """The device of a name: "auto" (CUDA where there is one), "cpu", "cuda" or "mps".
+
+    Raises:
+        ValueError: another name, or there is no such device.
+    """
+    available = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
+    if name == "auto":
+        name = "cuda" if available["cuda"] else "cpu"
+    if name not in available:
+        raise ValueError(f"device must be auto, {', '.join(available)}, got {name}")
+    if not available[name]:
+        raise ValueError(f"device {name} was asked for, but there is none here")
+    return torch.device(name)
+
+
+def bfloat16_is_fast(device: torch.device) -> bool:
+    """Whether the hardware multiplies bfloat16 matrices natively."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type == "cpu":
+        checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+        return any(getattr(torch.cpu, name, bool)() for name in checks)
+    return False
+
+
+def autocast(device: torch.device, precision: str) -> torch.autocast:
+    """The autocast context of a precision: "bf16", "fp32" or "auto"."""
+    enabled = precision == "bf16" or (precision == "auto" and bfloat16_is_fast(device))
+    return torch.autocast(device.type, torch.bfloat16, enabled=enabled)

@@ -1,0 +1,79 @@
+"""ONNX export, checked against PyTorch before the file is kept."""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from capsnet.checkpoint import write_atomically
+from capsnet.model import CapsNet
+
+OUTPUTS = ("lengths", "capsules", "reconstruction")
+
+
+class _Outputs(nn.Module):
+    """The network with the outputs that the ONNX file names, in their order."""
+
+    def __init__(self, model: CapsNet) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        out = self.model(images)
+        outputs = (out.lengths, out.capsules, out.reconstruction)
+        return tuple(output for output in outputs if output is not None)
+
+
+def export_onnx(model: CapsNet, path: str | Path, tolerance: float = 1e-4) -> float:
+    """Write a network as one ONNX file, for any batch size.
+
+    Input "images" [batch, channels, height, width], float32 in 0 … 1; outputs "lengths",
+    "capsules" and, with a decoder, "reconstruction" of the longest capsule.
+
+    Args:
+        model: the network, on the CPU.
+        path: the file.
+        tolerance: largest absolute difference from PyTorch that is let through.
+
+    Returns:
+        the largest absolute difference found, over random images in batches of 1 and 3.
+
+    Raises:
+        ModuleNotFoundError: onnx, onnxscript or onnxruntime is not installed.
+        OSError: the file cannot be written.
+        RuntimeError: onnxruntime and PyTorch differ by more than ``tolerance``; nothing is written.
+    """
+    import onnxruntime
+
+    network = _Outputs(model).eval()
+    shape = model.config["image_shape"]
+    names = OUTPUTS if model.decoder is not None else OUTPUTS[:2]
+    with torch.no_grad():
+        program = torch.onnx.export(
+            network,
+            (torch.rand(2, *shape),),
+            input_names=["images"],
+            output_names=list(names),
+            dynamic_shapes=({0: torch.export.Dim("batch")},),
+            dynamo=True,
+            verbose=False,
+        )
+    assert program is not None
+    data = program.model_proto.SerializeToString()
+
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    difference = 0.0
+    generator = torch.Generator().manual_seed(0)
+    for batch in (1, 3):
+        images = torch.rand(batch, *shape, generator=generator)
+        with torch.no_grad():
+            expected = network(images)
+        found = session.run(list(names), {"images": images.numpy()})
+        for left, right in zip(expected, found, strict=True):
+            difference = max(difference, (left - torch.from_numpy(right)).abs().max().item())
+    if not difference <= tolerance:
+        raise RuntimeError(
+            f"the ONNX network differs from PyTorch by {difference:.2g}, more than {tolerance:.2g}"
+        )
+    write_atomically(path, data)
+    return difference

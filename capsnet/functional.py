@@ -1,0 +1,199 @@
+"""The equations of *Dynamic Routing Between Capsules* as pure functions of tensors.
+
+Source: S. Sabour, N. Frosst, G. E. Hinton, NeurIPS 2017, arXiv:1710.09829. Equation and section
+numbers are that paper's.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch._C._functorch import is_batchedtensor
+
+
+class RoutingStep(NamedTuple):
+    """What one iteration of :func:`dynamic_routing` computed, for looking inside."""
+
+    logits: Tensor  # b_ij before the iteration, [batch or 1, in_capsules, out_capsules]
+    coupling: Tensor  # c_ij, same shape; sums to 1 over out_capsules
+    s: Tensor  # s_j, [batch, out_capsules, out_dim]
+    v: Tensor  # v_j, [batch, out_capsules, out_dim]
+
+
+def squash(s: Tensor, dim: int = -1) -> Tensor:
+    """Shrink each vector to a length below 1 and keep its direction (eq. 1).
+
+    v = ‖s‖² / (1 + ‖s‖²) · s / ‖s‖
+
+    Args:
+        s: floating point, any shape; the vectors lie along ``dim``.
+        dim: the dimension that holds a vector's components.
+
+    Returns:
+        v, shaped like ``s``. The value and the gradient are finite everywhere: at s = 0 both are 0,
+        and ‖s‖² may overflow or underflow the dtype.
+
+    Raises:
+        ValueError: ``s`` is not floating point.
+    """
+    _require_floating("s", s)
+    # v does not depend on `peak` (it cancels), which is why no gradient is owed through it. It only
+    # keeps ‖s‖² in range; for components of at most 1 it is 1 and the line below is eq. 1 itself.
+    peak = s.detach().abs().amax(dim, keepdim=True).clamp(min=1)
+    unit = s / peak
+    norm = torch.linalg.vector_norm(unit, dim=dim, keepdim=True)  # ‖s‖ / peak; subgradient 0 at 0
+    return unit * (norm / (peak.reciprocal().square() + norm.square()))
+
+
+def dynamic_routing(
+    u_hat: Tensor,
+    iterations: int = 3,
+    prior: Tensor | None = None,
+    trace: list[RoutingStep] | None = None,
+) -> Tensor:
+    """Routing by agreement (Procedure 1, with eq. 2 and eq. 3).
+
+    Gradients flow through every iteration, the updates of the logits included.
+
+    Args:
+        u_hat: the predictions û_{j|i}, [batch, in_capsules, out_capsules, out_dim].
+        iterations: r, at least 1. One iteration is the average under the prior.
+        prior: initial logits b_ij, [in_capsules, out_capsules]; zeros where not given.
+        trace: a list that receives one :class:`RoutingStep` an iteration.
+
+    Returns:
+        v_j, the parents' outputs, [batch, out_capsules, out_dim].
+
+    Raises:
+        ValueError: ``u_hat`` is not a 4-D floating-point tensor, ``iterations`` is below 1, or
+            ``prior`` has another shape than [in_capsules, out_capsules].
+    """
+    _require_floating("u_hat", u_hat)
+    if u_hat.dim() != 4:
+        raise ValueError(
+            "u_hat must be [batch, in_capsules, out_capsules, out_dim], got shape "
+            f"{list(u_hat.shape)}"
+        )
+    if iterations < 1:
+        raise ValueError(f"iterations must be at least 1, got {iterations}")
+    if prior is None:
+        prior = u_hat.new_zeros(u_hat.shape[1:3])
+    elif prior.shape != u_hat.shape[1:3]:
+        raise ValueError(
+            f"prior must be [in_capsules, out_capsules] = {list(u_hat.shape[1:3])}, got shape "
+            f"{list(prior.shape)}"
+        )
+
+    b = prior.unsqueeze(0)  # [1, i, j]: the same for every image until they vote
+    for iteration in range(1, iterations + 1):
+        c = F.softmax(b, dim=2)  # eq. 3: over the parents j
+        s = torch.einsum("bij,bijd->bjd", c.expand(len(u_hat), -1, -1), u_hat)  # eq. 2
+        v = squash(s)  # eq. 1
+        if trace is not None:
+            trace.append(RoutingStep(b, c, s, v))
+        if iteration < iterations:  # nothing would read the last update
+            b = b + torch.einsum("bijd,bjd->bij", u_hat, v)  # agreement û_{j|i} · v_j
+    return v
+
+
+def margin_loss(
+    lengths: Tensor,
+    targets: Tensor,
+    m_pos: float = 0.9,
+    m_neg: float = 0.1,
+    down_weight: float = 0.5,
+) -> Tensor:
+    """Separate margin loss of every class (eq. 4), summed over classes, averaged over the batch.
+
+    L_k = T_k max(0, m⁺ − ‖v_k‖)² + λ (1 − T_k) max(0, ‖v_k‖ − m⁻)²
+
+    Args:
+        lengths: ‖v_k‖, [batch, classes].
+        targets: class indices, integer [batch], or T_k itself, 0 or 1, [batch, classes]: several
+            classes may be present at once.
+        m_pos: m⁺, the length below which a present class is penalised.
+        m_neg: m⁻, the length above which an absent class is penalised.
+        down_weight: λ, the weight of absent classes.
+
+    Returns:
+        the loss, a scalar.
+
+    Raises:
+        ValueError: shapes do not fit, or a class index is out of range.
+    """
+    _require_floating("lengths", lengths)
+    if lengths.dim() != 2:
+        raise ValueError(f"lengths must be [batch, classes], got shape {list(lengths.shape)}")
+    present = class_mask(targets, *lengths.shape).to(lengths.dtype)  # T_k
+    too_short = F.relu(m_pos - lengths).square()
+    too_long = F.relu(lengths - m_neg).square()
+    loss = present * too_short + down_weight * (1 - present) * too_long  # L_k, [batch, classes]
+    return loss.sum(dim=1).mean()
+
+
+def reconstruction_loss(reconstruction: Tensor, images: Tensor) -> Tensor:
+    """Sum of squared pixel differences of an image, averaged over the batch (section 4.1).
+
+    The paper adds 0.0005 times this *sum* to the margin loss.
+
+    Args:
+        reconstruction: the decoder's output, [batch, ...], intensities in 0 … 1.
+        images: what it should have been, the same shape.
+
+    Returns:
+        the loss, a scalar, unscaled.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    if reconstruction.shape != images.shape:
+        raise ValueError(
+            f"reconstruction and images must have one shape, got {list(reconstruction.shape)} and "
+            f"{list(images.shape)}"
+        )
+    return (reconstruction - images).square().flatten(1).sum(dim=1).mean()
+
+
+def class_mask(targets: Tensor, batch: int, classes: int) -> Tensor:
+    """Targets as a mask: class indices [batch] become one-hot, a mask passes unchanged.
+
+    Args:
+        targets: integer class indices [batch], or a mask of zeros and ones [batch, classes].
+        batch: the expected number of rows.
+        classes: the number of classes.
+
+    Returns:
+        the mask [batch, classes]; bool where it was made from indices.
+
+    Raises:
+        ValueError: another shape, indices that are not integers, or an index outside
+            0 … classes − 1 (values cannot be read, and are not checked, under torch.compile,
+            torch.export and vmap: there such a row is all zeros).
+    """
+    if targets.shape == (batch, classes):
+        return targets
+    if targets.shape != (batch,):
+        raise ValueError(
+            f"targets must be class indices [{batch}] or a mask [{batch}, {classes}], got shape "
+            f"{list(targets.shape)}"
+        )
+    if targets.is_floating_point() or targets.dtype == torch.bool:
+        raise ValueError(f"class indices must be integers, got {targets.dtype}")
+    if _values_can_be_read(targets) and batch > 0:
+        low, high = int(targets.min()), int(targets.max())
+        if low < 0 or high >= classes:
+            raise ValueError(
+                f"class indices must lie in 0 … {classes - 1}, got {low if low < 0 else high}"
+            )
+    # A comparison instead of F.one_hot: static shapes, and no read of the values.
+    return targets.unsqueeze(1) == torch.arange(classes, device=targets.device)
+
+
+def _values_can_be_read(tensor: Tensor) -> bool:
+    return not (torch.compiler.is_compiling() or is_batchedtensor(tensor))
+
+
+def _require_floating(name: str, tensor: Tensor) -> None:
+    if not tensor.is_floating_point():
+        raise ValueError(f"{name} must be floating point, got {tensor.dtype}")

@@ -1,0 +1,140 @@
+"""The layers of the paper's network (section 4): primary capsules, routed capsules, decoder."""
+
+from collections.abc import Sequence
+from math import prod
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from capsnet.functional import RoutingStep, class_mask, dynamic_routing, squash
+
+
+class PrimaryCapsules(nn.Module):
+    """A convolution whose channels are read as capsules, squashed (section 4).
+
+    Every position of the output grid holds ``capsule_types`` capsules of ``capsule_dim`` numbers;
+    neighbouring channels belong to one capsule.
+
+    Args:
+        in_channels: channels of the input feature map.
+        capsule_types: kinds of capsule at each position (32 in the paper).
+        capsule_dim: components of a capsule (8 in the paper).
+        kernel_size: side of the square kernel in pixels.
+        stride: step of the kernel in pixels.
+
+    Shape:
+        [batch, in_channels, height, width] → [batch, capsule_types · h · w, capsule_dim], where
+        h = (height − kernel_size) // stride + 1, and w likewise. Capsules are ordered by type,
+        then row, then column.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        capsule_types: int = 32,
+        capsule_dim: int = 8,
+        kernel_size: int = 9,
+        stride: int = 2,
+    ) -> None:
+        super().__init__()
+        self.capsule_dim = capsule_dim
+        self.conv = nn.Conv2d(in_channels, capsule_types * capsule_dim, kernel_size, stride)
+
+    def forward(self, features: Tensor) -> Tensor:
+        maps = self.conv(features)  # [batch, types · dim, h, w]
+        maps = maps.unflatten(1, (-1, self.capsule_dim))  # [batch, types, dim, h, w]
+        capsules = maps.permute(0, 1, 3, 4, 2).flatten(1, 3)  # [batch, types · h · w, dim]
+        return squash(capsules)
+
+
+class CapsuleLayer(nn.Module):
+    """Capsules that are routed to by agreement (eq. 2 and Procedure 1); the paper's DigitCaps.
+
+    Args:
+        in_capsules: children i.
+        in_dim: components of a child.
+        out_capsules: parents j.
+        out_dim: components of a parent.
+        routing_iterations: r of Procedure 1, at least 1.
+        learn_prior: learn the initial logits b_ij (they start at 0) instead of fixing them at 0.
+
+    Attributes:
+        weight: W_ij, [in_capsules, out_capsules, in_dim, out_dim].
+        prior: b_ij, [in_capsules, out_capsules], or None.
+
+    Shape:
+        [batch, in_capsules, in_dim] → [batch, out_capsules, out_dim].
+    """
+
+    def __init__(
+        self,
+        in_capsules: int,
+        in_dim: int,
+        out_capsules: int,
+        out_dim: int,
+        routing_iterations: int = 3,
+        learn_prior: bool = False,
+    ) -> None:
+        super().__init__()
+        if routing_iterations < 1:
+            raise ValueError(f"routing_iterations must be at least 1, got {routing_iterations}")
+        self.routing_iterations = routing_iterations
+        self.weight = nn.Parameter(torch.empty(in_capsules, out_capsules, in_dim, out_dim))
+        self.prior = nn.Parameter(torch.zeros(in_capsules, out_capsules)) if learn_prior else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw W anew. The paper does not say how; its authors' released code draws σ = 0.1."""
+        nn.init.trunc_normal_(self.weight, std=0.1, a=-0.2, b=0.2)
+        if self.prior is not None:
+            nn.init.zeros_(self.prior)
+
+    def predict(self, u: Tensor) -> Tensor:
+        """û_{j|i} = W_ij u_i (eq. 2): [batch, in, in_dim] → [batch, in, out, out_dim]."""
+        in_capsules, _, in_dim, _ = self.weight.shape
+        if u.shape[1:] != (in_capsules, in_dim):
+            raise ValueError(
+                f"capsules must be [batch, {in_capsules}, {in_dim}], got shape {list(u.shape)}"
+            )
+        return torch.einsum("bin,ijnd->bijd", u, self.weight)
+
+    def forward(self, u: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
+        return dynamic_routing(self.predict(u), self.routing_iterations, self.prior, trace)
+
+
+class Decoder(nn.Module):
+    """Reconstruct an image from the capsule of one class (section 4.1, Fig. 2).
+
+    All other capsules are masked with zeros; three fully connected layers follow, with ReLU, ReLU
+    and a sigmoid.
+
+    Args:
+        num_classes: capsules k.
+        capsule_dim: components d of each.
+        image_shape: [channels, height, width] of the reconstruction.
+        hidden: units of the two hidden layers.
+
+    Shape:
+        capsules [batch, k, d] and classes [batch] → [batch, channels, height, width], in 0 … 1.
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        capsule_dim: int,
+        image_shape: Sequence[int],
+        hidden: Sequence[int] = (512, 1024),
+    ) -> None:
+        super().__init__()
+        self.image_shape = tuple(image_shape)
+        self.fc1 = nn.Linear(num_classes * capsule_dim, hidden[0])
+        self.fc2 = nn.Linear(hidden[0], hidden[1])
+        self.fc3 = nn.Linear(hidden[1], prod(self.image_shape))
+
+    def forward(self, capsules: Tensor, classes: Tensor) -> Tensor:
+        mask = class_mask(classes, *capsules.shape[:2])  # [batch, k]
+        masked = torch.where(mask.bool().unsqueeze(2), capsules, 0)  # [batch, k, d]
+        hidden = F.relu(self.fc1(masked.flatten(1)))
+        hidden = F.relu(self.fc2(hidden))
+        return torch.sigmoid(self.fc3(hidden)).unflatten(1, self.image_shape)

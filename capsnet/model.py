@@ -1,0 +1,152 @@
+"""The paper's network (section 4, Fig. 1 and 2)."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from capsnet.functional import RoutingStep
+from capsnet.layers import CapsuleLayer, Decoder, PrimaryCapsules
+
+
+class CapsNetOutput(NamedTuple):
+    """What :class:`CapsNet` returns."""
+
+    capsules: Tensor  # v, one a class: [batch, num_classes, capsule_dim]
+    lengths: Tensor  # ‖v‖, how present each class is: [batch, num_classes], float32 or wider
+    reconstruction: Tensor | None  # shaped like the images, in 0 … 1; None without a decoder
+
+
+class CapsNet(nn.Module):
+    """Convolution, primary capsules, one routed capsule a class, and a decoder.
+
+    The defaults are the paper's network for MNIST: 8,215,568 parameters, 6,804,224 without the
+    decoder.
+
+    Args:
+        image_shape: [channels, height, width]; height and width of at least 17 with the default
+            kernels, so that one primary capsule of each type is left.
+        num_classes: k, at least 1.
+        routing_iterations: r of Procedure 1, at least 1.
+        learn_prior: learn the routing's initial logits.
+        reconstruct: have a decoder.
+        conv_channels: kernels of the first convolution.
+        kernel_size: side of both convolutions' kernels, in pixels.
+        capsule_types: types of primary capsule.
+        primary_dim: components of a primary capsule.
+        capsule_dim: components d of a class's capsule.
+        hidden: units of the decoder's hidden layers.
+
+    Attributes:
+        config: the arguments above, as a dict that makes the same network again.
+
+    Raises:
+        ValueError: an argument is out of its range, or no capsule is left of such an image.
+    """
+
+    def __init__(
+        self,
+        image_shape: Sequence[int] = (1, 28, 28),
+        num_classes: int = 10,
+        routing_iterations: int = 3,
+        *,
+        learn_prior: bool = False,
+        reconstruct: bool = True,
+        conv_channels: int = 256,
+        kernel_size: int = 9,
+        capsule_types: int = 32,
+        primary_dim: int = 8,
+        capsule_dim: int = 16,
+        hidden: Sequence[int] = (512, 1024),
+    ) -> None:
+        super().__init__()
+        if len(image_shape) != 3 or min(image_shape) < 1:
+            raise ValueError(
+                f"image_shape must be [channels, height, width], got {list(image_shape)}"
+            )
+        if num_classes < 1:
+            raise ValueError(f"num_classes must be at least 1, got {num_classes}")
+        channels, height, width = image_shape
+        stride = 2
+        smallest = 2 * kernel_size - 1
+        if min(height, width) < smallest:
+            raise ValueError(
+                f"images must be at least {smallest} × {smallest} pixels for kernels of "
+                f"{kernel_size}, got {height} × {width}"
+            )
+        grid = [(side - smallest) // stride + 1 for side in (height, width)]
+
+        self.config: dict[str, Any] = {
+            "image_shape": list(image_shape),
+            "num_classes": num_classes,
+            "routing_iterations": routing_iterations,
+            "learn_prior": learn_prior,
+            "reconstruct": reconstruct,
+            "conv_channels": conv_channels,
+            "kernel_size": kernel_size,
+            "capsule_types": capsule_types,
+            "primary_dim": primary_dim,
+            "capsule_dim": capsule_dim,
+            "hidden": list(hidden),
+        }
+        self.conv = nn.Conv2d(channels, conv_channels, kernel_size)
+        self.primary = PrimaryCapsules(
+            conv_channels, capsule_types, primary_dim, kernel_size, stride
+        )
+        self.digits = CapsuleLayer(
+            capsule_types * grid[0] * grid[1],
+            primary_dim,
+            num_classes,
+            capsule_dim,
+            routing_iterations,
+            learn_prior,
+        )
+        self.decoder = (
+            Decoder(num_classes, capsule_dim, image_shape, hidden) if reconstruct else None
+        )
+
+    def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
+        """Images → one capsule a class, [batch, num_classes, capsule_dim]."""
+        expected = self.config["image_shape"]
+        if images.dim() != 4 or list(images.shape[1:]) != expected:
+            raise ValueError(
+                f"images must be {['batch', *expected]}, got shape {list(images.shape)}"
+            )
+        if not images.is_floating_point():
+            raise ValueError(
+                f"images must be floating point with intensities in 0 … 1, got {images.dtype} "
+                "(capsnet.data.to_float converts)"
+            )
+        features = F.relu(self.conv(images))  # [batch, 256, 20, 20] for MNIST
+        primary = self.primary(features)  # [batch, 1152, 8]
+        return self.digits(primary, trace)  # [batch, 10, 16]
+
+    def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
+        """Classify and reconstruct.
+
+        Args:
+            images: [batch, channels, height, width], floating point, intensities in 0 … 1.
+            labels: class indices [batch], in training: the decoder sees the capsule of the label;
+                without them, the longest capsule.
+
+        Raises:
+            ValueError: images or labels of another shape, integer images, a label out of range.
+        """
+        capsules = self.encode(images)
+        # Lengths meet the margins 0.9 and 0.1: half precision is too coarse for that.
+        wide = torch.promote_types(capsules.dtype, torch.float32)
+        lengths = torch.linalg.vector_norm(capsules, dim=2, dtype=wide)
+        reconstruction = None
+        if self.decoder is not None:
+            chosen = lengths.argmax(dim=1) if labels is None else labels
+            reconstruction = self.decoder(capsules, chosen)
+        return CapsNetOutput(capsules, lengths, reconstruction)
+
+    @torch.no_grad()
+    def routing_trace(self, images: Tensor) -> list[RoutingStep]:
+        """Every routing iteration's logits, coupling coefficients and outputs for ``images``."""
+        trace: list[RoutingStep] = []
+        self.encode(images, trace)
+        return trace

@@ -1,0 +1,479 @@
+"""Training: ``make_step``, ``fit``, and ``evaluate`` beside them."""
+
+import dataclasses
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import ExponentialLR, LRScheduler, OneCycleLR
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from capsnet.checkpoint import (
+    load_state,
+    read_tensors,
+    save_weights,
+    write_atomically,
+    write_tensors,
+)
+from capsnet.data import ImageSet, random_offsets, shift, to_float
+from capsnet.evaluation import RECONSTRUCTION_WEIGHT, autocast, check_fits, evaluate, pick_device
+from capsnet.functional import margin_loss, reconstruction_loss
+from capsnet.model import CapsNet
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+    from tqdm.auto import tqdm
+
+__all__ = ["Losses", "TrainingConfig", "TrainingError", "evaluate", "fit", "make_step"]
+
+CHECKPOINT, WEIGHTS, METRICS = "checkpoint.safetensors", "weights.safetensors", "metrics.jsonl"
+LOG_EVERY = 10  # steps between reads of the loss, each of which waits for the device
+
+
+class TrainingError(RuntimeError):
+    """Training cannot go on; the last checkpoint is untouched."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingConfig:
+    """How to train. The defaults suit MNIST.
+
+    Attributes:
+        epochs: passes over the training images.
+        batch_size: images a step, over all devices together. An epoch's last, partial batch is
+            left out (a random one each epoch).
+        learning_rate: Adam's; the peak of "one-cycle", the start of "exponential".
+        schedule: "one-cycle" (rise over the first 30 % of the steps, cosine fall to 0) or
+            "exponential" (× 0.96 every 2000 steps, continuously, as the authors' released code).
+        average: decay of an exponential moving average of the weights, which is then what is
+            evaluated and saved; 0 for none.
+        reconstruction_weight: factor of the summed squared error (section 4.1).
+        shift: largest random shift in pixels, in each direction.
+        precision: "bf16", "fp32", or "auto": bf16 where the hardware multiplies in it.
+        compile: run the network through torch.compile.
+        seed: of the order of the images and of the shifts.
+    """
+
+    epochs: int = 10
+    batch_size: int = 128
+    learning_rate: float = 1.5e-3
+    schedule: str = "one-cycle"
+    average: float = 0.998
+    reconstruction_weight: float = RECONSTRUCTION_WEIGHT
+    shift: int = 2
+    precision: str = "auto"
+    compile: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, low in (("epochs", 1), ("batch_size", 1), ("shift", 0), ("seed", 0)):
+            if getattr(self, name) < low:
+                raise ValueError(f"{name} must be at least {low}, got {getattr(self, name)}")
+        if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
+            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}")
+        if not 0 <= self.average < 1:
+            raise ValueError(f"average must be at least 0 and below 1, got {self.average}")
+        if not (self.reconstruction_weight >= 0 and math.isfinite(self.reconstruction_weight)):
+            raise ValueError(
+                f"reconstruction_weight must be at least 0, got {self.reconstruction_weight}"
+            )
+        for name, known in (
+            ("schedule", ("one-cycle", "exponential")),
+            ("precision", ("auto", "bf16", "fp32")),
+        ):
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)}"
+                )
+
+
+class Losses(NamedTuple):
+    """The parts of the training loss, scalars."""
+
+    total: Tensor  # margin + weight · reconstruction
+    margin: Tensor  # eq. 4
+    reconstruction: Tensor  # summed squared error, unscaled; 0 without a decoder
+
+
+class TrainingLoss(nn.Module):
+    """The network and its losses as one module: what is compiled, autocast and distributed."""
+
+    def __init__(self, model: CapsNet, reconstruction_weight: float, precision: str) -> None:
+        super().__init__()
+        self.model = model
+        self.reconstruction_weight = reconstruction_weight
+        self.precision = precision
+
+    def forward(self, images: Tensor, labels: Tensor) -> Losses:
+        with autocast(images.device, self.precision):
+            out = self.model(images, labels)
+        margin = margin_loss(out.lengths, labels)
+        if out.reconstruction is None:
+            return Losses(margin, margin, torch.zeros_like(margin))
+        reconstruction = reconstruction_loss(out.reconstruction.to(images.dtype), images)
+        total = margin + self.reconstruction_weight * reconstruction
+        return Losses(total, margin, reconstruction)
+
+
+def make_step(
+    model: CapsNet,
+    optimizer: torch.optim.Optimizer | None = None,
+    config: TrainingConfig | None = None,
+    fabric: "Fabric | None" = None,
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """The training step that ``fit`` runs: forward, backward, optimiser.
+
+    Args:
+        model: the network, on its device. Its convolutions are put into channels_last layout.
+        optimizer: of the model's parameters; Adam with the configuration's learning rate if None.
+        config: ``reconstruction_weight``, ``precision``, ``compile`` and ``learning_rate`` count.
+        fabric: averages gradients over its processes.
+
+    Returns:
+        step(images, labels) → the loss before the step, a scalar without gradient: images
+        [batch, channels, height, width], floating point in 0 … 1; labels, class indices [batch].
+    """
+    config = config or TrainingConfig()
+    optimizer = optimizer or make_optimizer(model, config)
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d):  # oneDNN and cuDNN are faster so, most of all in bf16
+            module.to(memory_format=torch.channels_last)
+    device = next(model.parameters()).device
+    precision = "bf16" if autocast(device, config.precision)._enabled else "fp32"
+    loss_module: nn.Module = TrainingLoss(model, config.reconstruction_weight, precision)
+    if config.compile:
+        loss_module.compile()
+    if fabric is not None and fabric.world_size > 1:
+        loss_module = fabric.setup_module(loss_module)
+
+    def step(images: Tensor, labels: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = loss_module(images, labels).total
+        if fabric is None:
+            loss.backward()
+        else:
+            fabric.backward(loss)
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
+    """Adam with β = (0.9, 0.999) and ε = 1e-8, in its fused form."""
+    return torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
+
+
+def make_schedule(
+    optimizer: torch.optim.Optimizer, config: TrainingConfig, steps: int
+) -> LRScheduler:
+    """The learning rate's schedule over ``steps`` steps, one call of ``step()`` after each."""
+    if config.schedule == "exponential":
+        return ExponentialLR(optimizer, gamma=0.96 ** (1 / 2000))
+    return OneCycleLR(optimizer, config.learning_rate, total_steps=steps, cycle_momentum=False)
+
+
+def fit(
+    model: CapsNet,
+    training: ImageSet,
+    validation: ImageSet | None = None,
+    config: TrainingConfig | None = None,
+    *,
+    out: str | Path | None = None,
+    fabric: "Fabric | None" = None,
+    progress: bool = True,
+) -> list[dict[str, Any]]:
+    """Train a model; where ``out`` holds a checkpoint of this very run, go on from it.
+
+    Under ``torchrun`` every process takes its share of each batch, on one or several machines.
+
+    Args:
+        model: the network; it ends with the trained (averaged) weights, on the device used.
+        training: images to learn from.
+        validation: images to evaluate on after each epoch.
+        config: how to train.
+        out: a folder for ``checkpoint.safetensors`` (each epoch), ``metrics.jsonl``, TensorBoard
+            events and, at the end, ``weights.safetensors``; nothing is written if None.
+        fabric: where to train, from :func:`make_fabric`; CUDA where there is one if None.
+        progress: show a bar with rate and time left, and a line an epoch, on stderr.
+
+    Returns:
+        one record an epoch: "epoch", "step", "loss", "learning_rate", "seconds" and
+        "images_per_second" of training, and with validation images "validation_loss",
+        "validation_margin", "validation_reconstruction" and "validation_accuracy".
+
+    Raises:
+        ValueError: the images do not fit the model, the batch cannot be divided among the
+            processes, or ``out`` holds another run's checkpoint, or a damaged one.
+        TrainingError: the loss or a weight is not finite.
+        OSError: ``out`` cannot be written.
+    """
+    config = config or TrainingConfig()
+    fabric = fabric or make_fabric()
+    out = None if out is None else Path(out)
+    check_fits(model, training)
+    if validation is not None:
+        check_fits(model, validation)
+
+    batch_size = min(config.batch_size, len(training))
+    if batch_size % fabric.world_size:
+        raise ValueError(
+            f"batch_size must be divisible by the number of processes, {fabric.world_size}, got "
+            f"{batch_size}"
+        )
+    steps_per_epoch = len(training) // batch_size
+    model.to(fabric.device).train()
+    optimizer = make_optimizer(model, config)
+    step = make_step(model, optimizer, config, fabric)
+    schedule = make_schedule(optimizer, config, config.epochs * steps_per_epoch)
+    averaged = None
+    if config.average:
+        averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.average))
+    identity = {
+        "config": dataclasses.asdict(config),
+        "model": model.config,
+        "data": {"name": training.name, "images": len(training)},
+    }
+    run = Run(model, averaged, optimizer, schedule, identity)
+    if out is not None and (out / CHECKPOINT).exists():
+        run.load(out / CHECKPOINT)
+
+    training = training.to(fabric.device)
+    writes = fabric.is_global_zero and out is not None
+    events = None
+    if writes:
+        from torch.utils.tensorboard import SummaryWriter
+
+        assert out is not None
+        events = SummaryWriter(str(out / "events"), purge_step=run.step)
+        run.write_metrics(out)  # a killed run may have lost its last line
+    show = progress and fabric.is_global_zero
+    if show and run.records:
+        print_line(f"continuing after epoch {len(run.records)} of {config.epochs}")
+
+    for epoch in range(len(run.records), config.epochs):
+        start = time.perf_counter()
+        # All randomness of an epoch comes from its own seed, so a resumed run repeats it exactly.
+        generator = torch.Generator().manual_seed(config.seed * 1_000_003 + epoch)
+        order = torch.randperm(len(training), generator=generator)
+        offsets = random_offsets(len(training), config.shift, generator)
+        order, offsets = order.to(fabric.device), offsets.to(fabric.device)
+        share = batch_size // fabric.world_size
+        losses: list[Tensor] = []
+        mean_loss = 0.0
+        bar = progress_bar(steps_per_epoch * batch_size, epoch, config.epochs, show)
+        with bar:
+            for i in range(steps_per_epoch):
+                first = i * batch_size + fabric.global_rank * share
+                mine = slice(first, first + share)
+                index = order[mine]
+                images = to_float(shift(training.images[index], offsets[mine]))
+                losses.append(step(images, training.labels[index]))
+                schedule.step()
+                if averaged is not None:
+                    averaged.update_parameters(model)
+                bar.update(batch_size)
+                if i % LOG_EVERY == 0 or i == steps_per_epoch - 1:
+                    mean = fabric.all_reduce(torch.stack(losses), reduce_op="mean")
+                    recent = cast(Tensor, mean).tolist()
+                    check_finite(recent, epoch, run.step)
+                    for loss in recent:
+                        run.step += 1
+                        mean_loss += loss / steps_per_epoch
+                        if events is not None:
+                            events.add_scalar("loss", loss, run.step)
+                    bar.set_postfix(loss=f"{recent[-1]:.4f}")
+                    losses.clear()
+        seconds = time.perf_counter() - start
+
+        record: dict[str, Any] = {
+            "epoch": epoch + 1,
+            "step": run.step,
+            "loss": mean_loss,
+            "learning_rate": schedule.get_last_lr()[0],
+            "seconds": round(seconds, 3),
+            "images_per_second": round(steps_per_epoch * batch_size / seconds, 1),
+        }
+        run.check_weights_finite()
+        if validation is not None and fabric.is_global_zero:
+            result = evaluate(run.best_model(), validation, precision=config.precision)
+            for key in ("loss", "margin", "reconstruction", "accuracy"):
+                record[f"validation_{key}"] = getattr(result, key)
+        run.records.append(record)
+        if writes:
+            assert out is not None and events is not None
+            run.save(out / CHECKPOINT)
+            run.write_metrics(out)
+            for key, value in record.items():
+                if key not in ("epoch", "step"):
+                    events.add_scalar(key if "_" in key else f"epoch_{key}", value, run.step)
+            events.flush()
+        fabric.barrier()
+        if show:
+            print_line(describe(record, config.epochs))
+
+    model.load_state_dict(run.best_model().state_dict())
+    if writes:
+        assert out is not None and events is not None
+        metadata = {"classes": list(training.classes), "dataset": training.name}
+        save_weights(out / WEIGHTS, model, metadata)
+        events.close()
+    fabric.barrier()
+    model.eval()
+    return run.records
+
+
+@dataclasses.dataclass
+class Run:
+    """Everything that a checkpoint holds."""
+
+    model: CapsNet
+    averaged: AveragedModel | None
+    optimizer: torch.optim.Optimizer
+    schedule: LRScheduler
+    identity: dict[str, Any]  # what must be equal for a checkpoint to be this run's
+    records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    step: int = 0
+
+    def best_model(self) -> CapsNet:
+        return self.model if self.averaged is None else cast(CapsNet, self.averaged.module)
+
+    def check_weights_finite(self) -> None:
+        for name, parameter in self.model.named_parameters():
+            if not bool(torch.isfinite(parameter).all()):
+                raise TrainingError(
+                    f"{name} is no longer finite after step {self.step}; try a lower learning rate "
+                    "(the last checkpoint is untouched)"
+                )
+
+    def save(self, path: Path) -> None:
+        tensors = {f"model.{name}": t for name, t in self.model.state_dict().items()}
+        if self.averaged is not None:
+            tensors["averaged.count"] = self.averaged.n_averaged
+            for name, tensor in self.averaged.module.state_dict().items():
+                tensors[f"averaged.{name}"] = tensor
+        state = self.optimizer.state_dict()
+        for index, entries in state["state"].items():
+            for name, tensor in entries.items():
+                tensors[f"optimizer.{index}.{name}"] = tensor
+        document = {
+            **self.identity,
+            "step": self.step,
+            "records": self.records,
+            "optimizer": state["param_groups"],
+            "schedule": self.schedule.state_dict(),
+        }
+        write_tensors(path, tensors, document)
+
+    def load(self, path: Path) -> None:
+        tensors, document = read_tensors(path)
+        for part, expected in self.identity.items():
+            found = document.get(part, {})
+            for key in expected.keys() | found.keys():
+                if expected.get(key) != found.get(key):
+                    raise ValueError(
+                        f"{path} is of another run: its {part} has {key} = {found.get(key)}, this "
+                        f"one has {expected.get(key)}; choose another folder or remove it"
+                    )
+        groups: dict[str, dict[str, Tensor]] = {"model": {}, "averaged": {}, "optimizer": {}}
+        for name, tensor in tensors.items():
+            group, rest = name.split(".", 1)
+            groups[group][rest] = tensor
+        load_state(self.model, groups["model"], path)
+        if self.averaged is not None:
+            self.averaged.n_averaged.copy_(groups["averaged"].pop("count"))
+            load_state(self.best_model(), groups["averaged"], path)
+        parameters = list(self.model.parameters())
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in groups["optimizer"].items():
+            index, key = int(name.split(".")[0]), name.split(".")[1]
+            if tensor.dim() > 0:  # Adam's fused kernel wants its moments laid out like the weights
+                tensor = torch.empty_like(parameters[index]).copy_(tensor)
+            state.setdefault(index, {})[key] = tensor
+        self.optimizer.load_state_dict({"state": state, "param_groups": document["optimizer"]})
+        self.schedule.load_state_dict(document["schedule"])
+        self.records, self.step = document["records"], document["step"]
+
+    def write_metrics(self, out: Path) -> None:
+        text = "".join(json.dumps(record) + "\n" for record in self.records)
+        write_atomically(out / METRICS, text.encode())
+
+
+def make_fabric(device: str = "auto") -> "Fabric":
+    """Lightning Fabric for this process: one device, or torchrun's processes and machines.
+
+    Args:
+        device: as :func:`capsnet.evaluation.pick_device`.
+
+    Raises:
+        ValueError: there is no such device.
+    """
+    from lightning_fabric import Fabric
+
+    world = int(os.environ.get("WORLD_SIZE", 1))  # set by torchrun, as is the next
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    fabric = Fabric(
+        accelerator=pick_device(device).type,
+        devices=local,
+        num_nodes=world // local,
+        strategy="ddp" if world > 1 else "auto",
+    )
+    fabric.launch()
+    return fabric
+
+
+def can_compile(device: torch.device) -> bool:
+    """Whether torch.compile works here: it needs a C++ compiler, or Triton on a GPU."""
+    try:
+        # A real try: compilers, headers and caches can be missing in many ways.
+        torch.compile(lambda x: x + 1)(torch.zeros(2, device=device))
+    except Exception:
+        torch._dynamo.reset()
+        return False
+    return True
+
+
+def check_finite(losses: list[float], epoch: int, first_step: int) -> None:
+    for i, loss in enumerate(losses):
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"the loss is {loss} at step {first_step + i + 1} (epoch {epoch + 1}); try a lower "
+                "learning rate (the last checkpoint is untouched)"
+            )
+
+
+def progress_bar(images: int, epoch: int, epochs: int, show: bool) -> "tqdm":
+    """A bar over an epoch's images, with rate and time left."""
+    from tqdm.auto import tqdm
+
+    return tqdm(
+        total=images,
+        desc=f"epoch {epoch + 1}/{epochs}",
+        unit=" images",
+        disable=not show,
+        leave=False,
+        # A file or a pipe gets a line now and then instead of a moving bar.
+        mininterval=0.2 if sys.stderr.isatty() else 15,
+    )
+
+
+def print_line(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def describe(record: dict[str, Any], epochs: int) -> str:
+    """An epoch's record as a line of text."""
+    line = (
+        f"epoch {record['epoch']}/{epochs}  loss {record['loss']:.4f}  "
+        f"{record['images_per_second']:.0f} images/s  {record['seconds']:.0f} s"
+    )
+    if "validation_accuracy" in record:
+        line += f"  validation {record['validation_accuracy']:.2%}"
+    return line
