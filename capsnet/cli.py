@@ -6,20 +6,22 @@ Bad input ends in one line on stderr and exit code 2.
 import argparse
 import dataclasses
 import io
+import json
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from capsnet import CapsNet
     from capsnet.data import ImageSet
     from capsnet.evaluation import Evaluation
 
-# Heavy imports (torch first of all) stand in the functions, so that --help and a mistyped option
-# answer at once.
+# Imports beyond torch stand in the functions, so that a mistyped option is answered at once.
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 
@@ -40,6 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     try:
         return args.run(args)
+    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except (ValueError, OSError, TrainingError, ModuleNotFoundError) as error:
         message = " ".join(str(error).split())
         print(f"capsnet {args.command}: {message}", file=sys.stderr)
@@ -82,7 +87,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("--learning-rate", type=float, default=1.5e-3, help="Adam's (peak) rate")
     command.add_argument("--schedule", default="one-cycle", help="one-cycle or exponential")
     command.add_argument(
-        "--average", type=float, default=0.998, help="decay of the weights' average; 0 for none"
+        "--average", type=float, default=0.99, help="decay of the weights' average; 0 for none"
     )
     command.add_argument("--shift", type=int, default=2, help="largest random shift in pixels")
     command.add_argument(
@@ -114,6 +119,11 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--figure", type=Path, help="draw the confusion matrix to this file (.png, .svg, .pdf)"
     )
+    command.add_argument(
+        "--reconstructions", type=Path,
+        help="draw the first image of each class over its reconstruction to this file"
+    )  # fmt: skip
+    command.add_argument("--json", type=Path, help="write counts, losses and errors to this file")
     add_machine_options(command)
 
     command = add("predict", predict, "Classify pictures of any size and kind.")
@@ -156,7 +166,8 @@ def train(args: argparse.Namespace) -> int:
     from capsnet import CapsNet, data
     from capsnet.checkpoint import load_weights
     from capsnet.evaluation import evaluate
-    from capsnet.training import WEIGHTS, TrainingConfig, can_compile, fit, make_fabric
+    from capsnet.run import WEIGHTS
+    from capsnet.training import TrainingConfig, can_compile, fit, make_fabric
 
     config = TrainingConfig(
         epochs=args.epochs,
@@ -207,20 +218,50 @@ def evaluate(args: argparse.Namespace) -> int:
     from capsnet.checkpoint import load_weights
     from capsnet.evaluation import evaluate, pick_device
 
-    if args.figure:
-        check_figure(args.figure)
+    for path in filter(None, (args.figure, args.reconstructions)):
+        check_figure(path)
+    if args.json:
+        check_writable(args.json)
     device = pick_device(args.device)
     model, metadata = load_weights(args.weights)
     name = args.dataset or metadata["dataset"]
     images = load(args, name, args.split, tuple(model.config["image_shape"]))
+    if list(images.classes) != metadata["classes"]:
+        raise ValueError(
+            f"the network tells {', '.join(metadata['classes'])} apart, the classes of {name} are "
+            f"{', '.join(images.classes)}"
+        )
     result = evaluate(model.to(device), images, args.batch_size, args.precision)
     print_evaluation(result)
+    if args.json:
+        write_json(args.json, {"dataset": name, "split": args.split, **result.summary()})
     if args.figure:
         from capsnet import figures
 
         save_figure(figures.confusion_matrix(result.confusion, result.classes), args.figure)
-        print(f"figure: {args.figure}")
+        print(f"confusion matrix: {args.figure}")
+    if args.reconstructions:
+        save_figure(draw_reconstructions(model, images), args.reconstructions)
+        print(f"reconstructions: {args.reconstructions}")
     return 0
+
+
+def draw_reconstructions(model: "CapsNet", images: "ImageSet") -> "Figure":
+    """The first image of each class over its reconstruction from the longest capsule."""
+    import torch
+
+    from capsnet import figures
+    from capsnet.data import to_float
+
+    if model.decoder is None:
+        raise ValueError("the network has no decoder, so there are no reconstructions to draw")
+    labels = images.labels.tolist()
+    first = images.subset([labels.index(label) for label in sorted(set(labels))])
+    with torch.no_grad():
+        out = model(to_float(first.images).to(next(model.parameters()).device))
+    return figures.reconstructions(
+        first.images, out.reconstruction, first.labels, out.lengths.argmax(1), first.classes
+    )
 
 
 def predict(args: argparse.Namespace) -> int:
@@ -274,10 +315,7 @@ def export(args: argparse.Namespace) -> int:
 
 
 def bench(args: argparse.Namespace) -> int:
-    import json
-
     from capsnet.bench import benchmark, table
-    from capsnet.checkpoint import write_atomically
     from capsnet.evaluation import pick_device
 
     if args.json:
@@ -285,7 +323,7 @@ def bench(args: argparse.Namespace) -> int:
     result = benchmark(pick_device(args.device), args.batch_size, args.steps)
     print(table(result))
     if args.json:
-        write_atomically(args.json, (json.dumps(result, indent=2) + "\n").encode())
+        write_json(args.json, result)
     return 0
 
 
@@ -336,6 +374,12 @@ def check_writable(path: Path) -> None:
             pass
     except OSError as error:
         raise OSError(f"cannot write {path}: {error.strerror}") from error
+
+
+def write_json(path: Path, document: dict[str, Any]) -> None:
+    from capsnet.checkpoint import write_atomically
+
+    write_atomically(path, (json.dumps(document, indent=2) + "\n").encode())
 
 
 def check_figure(path: Path) -> None:

@@ -1,6 +1,7 @@
 """Evaluation: what a network makes of a data set, and in which precision it runs."""
 
 import dataclasses
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -63,6 +64,19 @@ class Evaluation:
     def accuracy(self) -> float:
         """Share of images classified rightly, 0 … 1."""
         return self.correct / self.total
+
+    def summary(self) -> dict[str, Any]:
+        """Counts, losses and errors as plain numbers, for JSON."""
+        return {
+            "correct": self.correct,
+            "total": self.total,
+            "margin": self.margin,
+            "reconstruction": self.reconstruction,
+            "classes": list(self.classes),
+            "per_class": self.per_class,
+            "confusion": self.confusion.tolist(),
+            "errors": self.errors.tolist(),
+        }
 
 
 @torch.no_grad()

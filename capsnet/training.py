@@ -1,40 +1,32 @@
 """Training: ``make_step``, ``fit``, and ``evaluate`` beside them."""
 
 import dataclasses
-import json
 import math
 import os
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ExponentialLR, LRScheduler, OneCycleLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from capsnet.checkpoint import (
-    load_state,
-    read_tensors,
-    save_weights,
-    write_atomically,
-    write_tensors,
-)
 from capsnet.data import ImageSet, random_offsets, shift, to_float
 from capsnet.evaluation import RECONSTRUCTION_WEIGHT, autocast, check_fits, evaluate, pick_device
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.model import CapsNet
+from capsnet.run import CHECKPOINT, Run, RunFolder
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
     from tqdm.auto import tqdm
 
-__all__ = ["Losses", "TrainingConfig", "TrainingError", "evaluate", "fit", "make_step"]
+__all__ = ["TrainingConfig", "TrainingError", "evaluate", "fit", "make_step"]
 
-CHECKPOINT, WEIGHTS, METRICS = "checkpoint.safetensors", "weights.safetensors", "metrics.jsonl"
-LOG_EVERY = 10  # steps between reads of the loss, each of which waits for the device
+READ_EVERY = 10  # steps between reads of the loss, each of which waits for the device
 
 
 class TrainingError(RuntimeError):
@@ -65,7 +57,7 @@ class TrainingConfig:
     batch_size: int = 128
     learning_rate: float = 1.5e-3
     schedule: str = "one-cycle"
-    average: float = 0.998
+    average: float = 0.99
     reconstruction_weight: float = RECONSTRUCTION_WEIGHT
     shift: int = 2
     precision: str = "auto"
@@ -94,16 +86,11 @@ class TrainingConfig:
                 )
 
 
-class Losses(NamedTuple):
-    """The parts of the training loss, scalars."""
-
-    total: Tensor  # margin + weight · reconstruction
-    margin: Tensor  # eq. 4
-    reconstruction: Tensor  # summed squared error, unscaled; 0 without a decoder
-
-
 class TrainingLoss(nn.Module):
-    """The network and its losses as one module: what is compiled, autocast and distributed."""
+    """The network and its loss as one module: what is compiled, autocast and distributed.
+
+    The loss is eq. 4 plus ``reconstruction_weight`` times the summed squared error, a scalar.
+    """
 
     def __init__(self, model: CapsNet, reconstruction_weight: float, precision: str) -> None:
         super().__init__()
@@ -111,15 +98,14 @@ class TrainingLoss(nn.Module):
         self.reconstruction_weight = reconstruction_weight
         self.precision = precision
 
-    def forward(self, images: Tensor, labels: Tensor) -> Losses:
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
         with autocast(images.device, self.precision):
             out = self.model(images, labels)
-        margin = margin_loss(out.lengths, labels)
+        loss = margin_loss(out.lengths, labels)
         if out.reconstruction is None:
-            return Losses(margin, margin, torch.zeros_like(margin))
-        reconstruction = reconstruction_loss(out.reconstruction.to(images.dtype), images)
-        total = margin + self.reconstruction_weight * reconstruction
-        return Losses(total, margin, reconstruction)
+            return loss
+        reconstruction = out.reconstruction.to(images.dtype)
+        return loss + self.reconstruction_weight * reconstruction_loss(reconstruction, images)
 
 
 def make_step(
@@ -155,7 +141,7 @@ def make_step(
 
     def step(images: Tensor, labels: Tensor) -> Tensor:
         optimizer.zero_grad()
-        loss = loss_module(images, labels).total
+        loss = loss_module(images, labels)
         if fabric is None:
             loss.backward()
         else:
@@ -237,173 +223,77 @@ def fit(
     if config.average:
         averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.average))
     identity = {
-        "config": dataclasses.asdict(config),
+        "config": {k: v for k, v in dataclasses.asdict(config).items() if k != "compile"},
         "model": model.config,
         "data": {"name": training.name, "images": len(training)},
     }
     run = Run(model, averaged, optimizer, schedule, identity)
     if out is not None and (out / CHECKPOINT).exists():
         run.load(out / CHECKPOINT)
-
-    training = training.to(fabric.device)
-    writes = fabric.is_global_zero and out is not None
-    events = None
-    if writes:
-        from torch.utils.tensorboard import SummaryWriter
-
-        assert out is not None
-        events = SummaryWriter(str(out / "events"), purge_step=run.step)
-        run.write_metrics(out)  # a killed run may have lost its last line
+    folder = RunFolder(out, run) if out is not None and fabric.is_global_zero else None
     show = progress and fabric.is_global_zero
     if show and run.records:
         print_line(f"continuing after epoch {len(run.records)} of {config.epochs}")
 
+    training = training.to(fabric.device)
+    share = batch_size // fabric.world_size
     for epoch in range(len(run.records), config.epochs):
         start = time.perf_counter()
         # All randomness of an epoch comes from its own seed, so a resumed run repeats it exactly.
         generator = torch.Generator().manual_seed(config.seed * 1_000_003 + epoch)
-        order = torch.randperm(len(training), generator=generator)
-        offsets = random_offsets(len(training), config.shift, generator)
-        order, offsets = order.to(fabric.device), offsets.to(fabric.device)
-        share = batch_size // fabric.world_size
-        losses: list[Tensor] = []
-        mean_loss = 0.0
-        bar = progress_bar(steps_per_epoch * batch_size, epoch, config.epochs, show)
-        with bar:
+        order = torch.randperm(len(training), generator=generator).to(fabric.device)
+        offsets = random_offsets(len(training), config.shift, generator).to(fabric.device)
+        unread: list[Tensor] = []
+        losses: list[float] = []
+        with progress_bar(steps_per_epoch * batch_size, epoch, config.epochs, show) as bar:
             for i in range(steps_per_epoch):
                 first = i * batch_size + fabric.global_rank * share
                 mine = slice(first, first + share)
-                index = order[mine]
-                images = to_float(shift(training.images[index], offsets[mine]))
-                losses.append(step(images, training.labels[index]))
+                images = to_float(shift(training.images[order[mine]], offsets[mine]))
+                unread.append(step(images, training.labels[order[mine]]))
                 schedule.step()
                 if averaged is not None:
                     averaged.update_parameters(model)
                 bar.update(batch_size)
-                if i % LOG_EVERY == 0 or i == steps_per_epoch - 1:
-                    mean = fabric.all_reduce(torch.stack(losses), reduce_op="mean")
-                    recent = cast(Tensor, mean).tolist()
-                    check_finite(recent, epoch, run.step)
-                    for loss in recent:
+                if i % READ_EVERY == 0 or i == steps_per_epoch - 1:
+                    mean = fabric.all_reduce(torch.stack(unread), reduce_op="mean")
+                    for loss in cast(Tensor, mean).tolist():
                         run.step += 1
-                        mean_loss += loss / steps_per_epoch
-                        if events is not None:
-                            events.add_scalar("loss", loss, run.step)
-                    bar.set_postfix(loss=f"{recent[-1]:.4f}")
-                    losses.clear()
+                        check_finite("the loss", loss, run.step)
+                        losses.append(loss)
+                        if folder is not None:
+                            folder.log_loss(loss)
+                    bar.set_postfix(loss=f"{losses[-1]:.4f}")
+                    unread.clear()
         seconds = time.perf_counter() - start
+        for name, parameter in model.named_parameters():
+            check_finite(f"the sum of {name}", parameter.sum().item(), run.step)
 
         record: dict[str, Any] = {
             "epoch": epoch + 1,
             "step": run.step,
-            "loss": mean_loss,
+            "loss": sum(losses) / len(losses),
             "learning_rate": schedule.get_last_lr()[0],
             "seconds": round(seconds, 3),
             "images_per_second": round(steps_per_epoch * batch_size / seconds, 1),
         }
-        run.check_weights_finite()
         if validation is not None and fabric.is_global_zero:
             result = evaluate(run.best_model(), validation, precision=config.precision)
             for key in ("loss", "margin", "reconstruction", "accuracy"):
                 record[f"validation_{key}"] = getattr(result, key)
         run.records.append(record)
-        if writes:
-            assert out is not None and events is not None
-            run.save(out / CHECKPOINT)
-            run.write_metrics(out)
-            for key, value in record.items():
-                if key not in ("epoch", "step"):
-                    events.add_scalar(key if "_" in key else f"epoch_{key}", value, run.step)
-            events.flush()
+        if folder is not None:
+            folder.end_epoch()
         fabric.barrier()
         if show:
             print_line(describe(record, config.epochs))
 
     model.load_state_dict(run.best_model().state_dict())
-    if writes:
-        assert out is not None and events is not None
-        metadata = {"classes": list(training.classes), "dataset": training.name}
-        save_weights(out / WEIGHTS, model, metadata)
-        events.close()
-    fabric.barrier()
     model.eval()
+    if folder is not None:
+        folder.finish({"classes": list(training.classes), "dataset": training.name})
+    fabric.barrier()
     return run.records
-
-
-@dataclasses.dataclass
-class Run:
-    """Everything that a checkpoint holds."""
-
-    model: CapsNet
-    averaged: AveragedModel | None
-    optimizer: torch.optim.Optimizer
-    schedule: LRScheduler
-    identity: dict[str, Any]  # what must be equal for a checkpoint to be this run's
-    records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-    step: int = 0
-
-    def best_model(self) -> CapsNet:
-        return self.model if self.averaged is None else cast(CapsNet, self.averaged.module)
-
-    def check_weights_finite(self) -> None:
-        for name, parameter in self.model.named_parameters():
-            if not bool(torch.isfinite(parameter).all()):
-                raise TrainingError(
-                    f"{name} is no longer finite after step {self.step}; try a lower learning rate "
-                    "(the last checkpoint is untouched)"
-                )
-
-    def save(self, path: Path) -> None:
-        tensors = {f"model.{name}": t for name, t in self.model.state_dict().items()}
-        if self.averaged is not None:
-            tensors["averaged.count"] = self.averaged.n_averaged
-            for name, tensor in self.averaged.module.state_dict().items():
-                tensors[f"averaged.{name}"] = tensor
-        state = self.optimizer.state_dict()
-        for index, entries in state["state"].items():
-            for name, tensor in entries.items():
-                tensors[f"optimizer.{index}.{name}"] = tensor
-        document = {
-            **self.identity,
-            "step": self.step,
-            "records": self.records,
-            "optimizer": state["param_groups"],
-            "schedule": self.schedule.state_dict(),
-        }
-        write_tensors(path, tensors, document)
-
-    def load(self, path: Path) -> None:
-        tensors, document = read_tensors(path)
-        for part, expected in self.identity.items():
-            found = document.get(part, {})
-            for key in expected.keys() | found.keys():
-                if expected.get(key) != found.get(key):
-                    raise ValueError(
-                        f"{path} is of another run: its {part} has {key} = {found.get(key)}, this "
-                        f"one has {expected.get(key)}; choose another folder or remove it"
-                    )
-        groups: dict[str, dict[str, Tensor]] = {"model": {}, "averaged": {}, "optimizer": {}}
-        for name, tensor in tensors.items():
-            group, rest = name.split(".", 1)
-            groups[group][rest] = tensor
-        load_state(self.model, groups["model"], path)
-        if self.averaged is not None:
-            self.averaged.n_averaged.copy_(groups["averaged"].pop("count"))
-            load_state(self.best_model(), groups["averaged"], path)
-        parameters = list(self.model.parameters())
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in groups["optimizer"].items():
-            index, key = int(name.split(".")[0]), name.split(".")[1]
-            if tensor.dim() > 0:  # Adam's fused kernel wants its moments laid out like the weights
-                tensor = torch.empty_like(parameters[index]).copy_(tensor)
-            state.setdefault(index, {})[key] = tensor
-        self.optimizer.load_state_dict({"state": state, "param_groups": document["optimizer"]})
-        self.schedule.load_state_dict(document["schedule"])
-        self.records, self.step = document["records"], document["step"]
-
-    def write_metrics(self, out: Path) -> None:
-        text = "".join(json.dumps(record) + "\n" for record in self.records)
-        write_atomically(out / METRICS, text.encode())
 
 
 def make_fabric(device: str = "auto") -> "Fabric":
@@ -440,13 +330,12 @@ def can_compile(device: torch.device) -> bool:
     return True
 
 
-def check_finite(losses: list[float], epoch: int, first_step: int) -> None:
-    for i, loss in enumerate(losses):
-        if not math.isfinite(loss):
-            raise TrainingError(
-                f"the loss is {loss} at step {first_step + i + 1} (epoch {epoch + 1}); try a lower "
-                "learning rate (the last checkpoint is untouched)"
-            )
+def check_finite(name: str, value: float, step: int) -> None:
+    if not math.isfinite(value):
+        raise TrainingError(
+            f"{name} is {value} at step {step}; try a lower learning rate (the last checkpoint is "
+            "untouched)"
+        )
 
 
 def progress_bar(images: int, epoch: int, epochs: int, show: bool) -> "tqdm":

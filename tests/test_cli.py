@@ -1,0 +1,395 @@
+"""The command line, as a user runs it."""
+
+import json
+import re
+import struct
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from tiny import some_digits, tiny_model
+
+from capsnet.checkpoint import load_weights, save_weights
+from capsnet.cli import main
+from capsnet.data import load
+from capsnet.evaluation import evaluate
+from capsnet.run import METRICS, WEIGHTS
+from capsnet.training import TrainingConfig, fit
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small network that has seen some digits: right most of the time."""
+    out = tmp_path_factory.mktemp("run")
+    config = TrainingConfig(
+        epochs=4, batch_size=50, learning_rate=4e-3, average=0, precision="fp32"
+    )
+    fit(tiny_model(), some_digits(3000), None, config, out=out, progress=False)
+    return out / WEIGHTS
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data set of one's own: two classes, 30 pictures each, of several sizes and modes."""
+    folder = tmp_path_factory.mktemp("pictures")
+    digits = some_digits(600)
+    for label in (3, 7):
+        (folder / f"is {label}").mkdir()
+        chosen = digits.images[digits.labels == label][:30, 0]
+        for i, image in enumerate(chosen):
+            picture = Image.fromarray(image.numpy()).resize((28 + i, 40))
+            if i % 3 == 0:
+                picture = picture.convert("RGB")
+            picture.save(folder / f"is {label}" / f"{i}.png")
+    return folder
+
+
+def run(*words: object) -> subprocess.CompletedProcess[str]:
+    """The installed command, in a process of its own."""
+    command = Path(sys.executable).with_name("capsnet")
+    return subprocess.run([command, *map(str, words)], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def fails(capsys: Captured) -> Callable[..., str]:
+    """The command line refuses these words: exit code 2, nothing on stdout, one line on stderr."""
+
+    def check(*words: object) -> str:
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        out, err = capsys.readouterr()
+        assert code == 2
+        assert out == ""
+        assert err.endswith("\n") and err.count("\n") == 1, err
+        assert err.startswith("capsnet")
+        assert "Traceback" not in err
+        return err
+
+    return check
+
+
+# --- what works
+
+
+@pytest.mark.slow
+def test_a_folder_of_ones_own_from_training_to_prediction(tmp_path: Path, pictures: Path) -> None:
+    out = tmp_path / "run"
+    done = run(
+        "train", "--dataset", f"folder:{pictures}", "--out", out, "--epochs", 30,
+        "--batch-size", 10, "--image-shape", "1x20x20", "--no-compile", "--test", "--average", 0,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"accuracy 100\.00% \(10/10\)", done.stdout)
+    assert "is 3" in done.stdout and "5/5" in done.stdout
+    assert "images/s" in done.stderr and "epoch 30/30" in done.stderr
+    assert len((out / METRICS).read_text().splitlines()) == 30
+    assert load_weights(out / WEIGHTS)[1]["classes"] == ["is 3", "is 7"]
+
+    again = run("evaluate", out / WEIGHTS)
+    assert again.returncode == 0, again.stderr
+    assert done.stdout.endswith(again.stdout)
+
+    done = run("predict", out / WEIGHTS, pictures / "is 7" / "4.png")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == f"{pictures / 'is 7' / '4.png'}: is 7"
+
+
+def test_evaluate_prints_counts_and_confusion(
+    weights: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    figure, document = tmp_path / "confusion.png", tmp_path / "evaluation.json"
+    words = ["evaluate", str(weights), "--precision", "fp32", "--figure", str(figure)]
+    drawn = tmp_path / "decoded.svg"
+    assert main([*words, "--json", str(document), "--reconstructions", str(drawn)]) == 0
+    out = capsys.readouterr().out
+    result = evaluate(load_weights(weights)[0], load("mnist", train=False))
+    assert result.accuracy > 0.8
+    assert f"({result.correct}/10000)" in out
+    for name, (correct, total) in zip(result.classes, result.per_class, strict=True):
+        assert re.search(rf"^{name} +{correct}/{total} +{100 * correct / total:.2f} %$", out, re.M)
+    rows = [line.split() for line in out.split("predicted")[1].splitlines()[1:11]]
+    for row, expected in zip(rows, result.confusion.tolist(), strict=True):
+        assert [int(cell.replace("·", "0")) for cell in row[1:]] == expected
+    written = json.loads(document.read_text())
+    assert (written["dataset"], written["split"]) == ("mnist", "test")
+    assert (written["correct"], written["total"]) == (result.correct, 10000)
+    assert written["confusion"] == result.confusion.tolist()
+    assert written["errors"] == result.errors.tolist()
+    assert len(written["errors"]) == 10000 - result.correct
+    assert drawn.read_text().count("<image") == 20  # ten originals over ten reconstructions
+    with Image.open(figure) as picture:
+        assert picture.format == "PNG"
+        assert min(picture.size) > 300
+
+
+def test_evaluate_on_the_validation_split(weights: Path, capsys: Captured) -> None:
+    assert main(["evaluate", str(weights), "--split", "validation"]) == 0
+    out = capsys.readouterr().out
+    assert "/10000)" in out
+    labels = load("mnist").labels[-10000:]
+    assert f"/{int((labels == 4).sum())}" in out
+
+
+@pytest.mark.parametrize("light_on_dark", [True, False])
+@pytest.mark.parametrize("colour", [True, False])
+def test_predict_a_picture_of_any_kind(
+    weights: Path, tmp_path: Path, capsys: Captured, light_on_dark: bool, colour: bool
+) -> None:
+    test = load("mnist", train=False)
+    model = load_weights(weights)[0]
+    result = evaluate(model, test.subset(slice(0, 50)))
+    sure = int(result.lengths.max(dim=1).values.argmax())
+    digit = test.images[sure, 0]
+    picture = Image.fromarray((digit if light_on_dark else 255 - digit).numpy())
+    picture = picture.resize((280, 280), Image.Resampling.BICUBIC)
+    if colour:
+        picture = picture.convert("RGBA")
+    path, figure = tmp_path / "my photo.png", tmp_path / "decoded.png"
+    picture.save(path)
+    assert main(["predict", str(weights), str(path), "--save", str(figure)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{path}: {int(test.labels[sure])}"
+    lengths = [float(line.split()[1]) for line in lines[1:11]]
+    assert lengths.index(max(lengths)) == int(test.labels[sure])
+    with Image.open(figure) as drawn:
+        assert min(drawn.size) > 100
+
+
+def test_predict_several_pictures(weights: Path, tmp_path: Path, capsys: Captured) -> None:
+    paths = []
+    for i, digit in enumerate(load("mnist", train=False).images[:3, 0]):
+        paths.append(str(tmp_path / f"{i}.png"))
+        Image.fromarray(digit.numpy()).save(paths[-1])
+    assert main(["predict", str(weights), *paths]) == 0
+    out = capsys.readouterr().out
+    assert [line.rsplit(":", 1)[0] for line in out.splitlines() if ".png" in line] == paths
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # the exporter's own
+def test_export_gives_the_same_answers_in_onnxruntime(
+    weights: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    import onnxruntime
+
+    path = tmp_path / "network.onnx"
+    assert main(["export", str(weights), str(path)]) == 0
+    assert "differ by at most" in capsys.readouterr().out
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    assert [output.name for output in session.get_outputs()] == [
+        "lengths", "capsules", "reconstruction",
+    ]  # fmt: skip
+    images = load("mnist", train=False).images[:7].float() / 255
+    model = load_weights(weights)[0]
+    with torch.no_grad():
+        out = model(images)
+    found = session.run(None, {"images": images.numpy()})
+    for left, right in zip((out.lengths, out.capsules, out.reconstruction), found, strict=True):
+        torch.testing.assert_close(torch.from_numpy(right), left, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_bench_prints_and_writes_a_table(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "bench.json"
+    assert main(["bench", "--batch-size", "2", "--steps", "1", "--json", str(path)]) == 0
+    out = capsys.readouterr().out
+    result = json.loads(path.read_text())
+    assert {row["what"] for row in result["rows"]} == {"train", "evaluate"}
+    assert len(out.splitlines()) == 2 + len(result["rows"])
+    for row in result["rows"]:
+        assert 0 < row["min"] <= row["median"] <= row["max"]
+        assert f"{row['median']:.1f}" in out
+
+
+def test_help_needs_neither_matplotlib_nor_torchvision() -> None:
+    code = (
+        "import sys, capsnet.cli as c\n"
+        "try: c.main(['--help'])\n"
+        "except SystemExit: print('matplotlib' in sys.modules, 'torchvision' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("False False\n")
+    for name in ("train", "evaluate", "predict", "export", "bench"):
+        assert name in done.stdout
+
+
+def test_a_reader_that_goes_away_is_no_error(weights: Path) -> None:
+    command = Path(sys.executable).with_name("capsnet")
+    words = [command, "evaluate", weights]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout and process.stderr
+    process.stdout.close()
+    assert process.wait() == 141
+    assert process.stderr.read() == b""
+
+
+def test_module_and_script_are_the_same_command() -> None:
+    words = ["train", "--batch-size", "0"]
+    left, right = run(*words), subprocess.run(
+        [sys.executable, "-m", "capsnet", *words], capture_output=True, text=True, check=False
+    )  # fmt: skip
+    assert left.returncode == right.returncode == 2
+    assert left.stderr == right.stderr == "capsnet train: batch_size must be at least 1, got 0\n"
+
+
+# --- what is refused, in one line
+
+
+def test_no_command_and_unknown_words(fails, weights: Path) -> None:
+    assert "COMMAND" in fails()
+    assert "fly" in fails("fly")
+    assert "--wings" in fails("train", "--wings")
+    assert "--epochs" in fails("train", "--epochs", "many")
+    assert "half" in fails("evaluate", weights, "--split", "half")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--epochs", 0], "epochs must be at least 1, got 0"),
+        (["--batch-size", 0], "batch_size must be at least 1, got 0"),
+        (["--learning-rate", -1], "learning_rate must be positive, got -1.0"),
+        (["--learning-rate", "nan"], "learning_rate must be positive, got nan"),
+        (["--schedule", "steep"], "schedule must be one of one-cycle, exponential, got steep"),
+        (["--average", 1], "average must be at least 0 and below 1, got 1.0"),
+        (["--shift", -2], "shift must be at least 0, got -2"),
+        (["--seed", -2], "seed must be at least 0, got -2"),
+        (["--precision", "int8"], "precision must be one of auto, bf16, fp32, got int8"),
+        (["--device", "abacus"], "device must be auto, cpu, cuda, mps, got abacus"),
+        (["--routing-iterations", 0], "routing_iterations must be at least 1, got 0"),
+        (["--dataset", "cifar-1"], "unknown data set 'cifar-1'"),
+        (["--image-shape", "28"], "--image-shape must be like 1x28x28, got 28"),
+        (["--image-shape", "4x28x28"], "--image-shape must have 1 or 3 channels, got 4"),
+        (["--image-shape", "1x32x32"], "(1, 28, 28)"),
+        (["--init", "nowhere.safetensors"], "no such file: nowhere.safetensors"),
+    ],
+)  # fmt: skip
+def test_train_refuses(
+    fails, tmp_path: Path, words: list[object], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert said in fails("train", "--no-compile", *words, "--out", tmp_path / "run")
+    assert not (tmp_path / "run" / "weights.safetensors").exists()
+
+
+def test_folders_that_are_no_data_set(fails, tmp_path: Path) -> None:
+    def refuse(folder: Path) -> str:
+        return fails("train", "--dataset", f"folder:{folder}", "--out", tmp_path / "run")
+
+    assert "no such" in refuse(tmp_path / "nowhere").lower()
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert str(empty) in refuse(empty)
+    one = tmp_path / "one"
+    for i in range(8):
+        (one / "only").mkdir(parents=True, exist_ok=True)
+        Image.new("L", (30, 30), i).save(one / "only" / f"{i}.png")
+    assert "class" in refuse(one)
+    (one / "second").mkdir()
+    (one / "second" / "broken.png").write_bytes(b"no picture")
+    for i in range(8):
+        Image.new("L", (30, 30), i).save(one / "second" / f"{i}.png")
+    assert "broken.png" in refuse(one)
+
+
+def test_images_too_small_for_a_capsule(fails, pictures: Path, tmp_path: Path) -> None:
+    said = fails(
+        "train", "--dataset", f"folder:{pictures}", "--image-shape", "1x16x28", "--out", tmp_path
+    )
+    assert "at least 17 × 17" in said and "16 × 28" in said
+
+
+def test_output_that_cannot_be_written(fails, weights: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    below = file / "below"
+    assert f"cannot write {below / WEIGHTS}" in fails("train", "--out", below)
+    assert "/proc" in fails("train", "--out", "/proc/nobody/run")
+    assert f"cannot write {tmp_path}" in fails("export", weights, tmp_path)
+    assert str(below) in fails("evaluate", weights, "--figure", below / "f.png")
+    assert ".png, .svg, .pdf, got f.docx" in fails("evaluate", weights, "--figure", "f.docx")
+    assert str(below) in fails("bench", "--json", below)
+
+
+def test_a_folder_that_holds_another_run(fails, pictures: Path, tmp_path: Path) -> None:
+    model = tiny_model()
+    digits = some_digits(60)
+    config = TrainingConfig(epochs=1, batch_size=30)
+    fit(model, digits, None, config, out=tmp_path, progress=False)
+    said = "\n" + subprocess.run(
+        [Path(sys.executable).with_name("capsnet"), "train", "--no-compile", "--out", tmp_path],
+        capture_output=True, text=True, check=False,
+    ).stderr  # fmt: skip
+    assert "is of another run" in said.splitlines()[-1]
+
+
+def test_weights_that_are_none(fails, weights: Path, tmp_path: Path, pictures: Path) -> None:
+    for command in (["evaluate"], ["predict"], ["export"]):
+        rest = {"evaluate": [], "predict": [tmp_path / "x.png"], "export": [tmp_path / "x.onnx"]}
+        words = rest[command[0]]
+        assert "no such file" in fails(*command, tmp_path / "nowhere", *words)
+        assert "folder" in fails(*command, tmp_path, *words)
+        bad = tmp_path / "bad.safetensors"
+        bad.write_bytes(weights.read_bytes()[:5000])
+        assert "not a whole safetensors file" in fails(*command, bad, *words)
+    assert not (tmp_path / "x.onnx").exists()
+    assert "(3, 28, 28)" in fails("evaluate", colour_weights(tmp_path), "--dataset", "mnist")
+    assert "batch_size" in fails("evaluate", weights, "--batch-size", 0)
+    said = fails("evaluate", weights, "--dataset", f"folder:{pictures}")
+    assert "is 3, is 7" in said and "0, 1, 2, 3" in said
+
+
+def colour_weights(folder: Path) -> Path:
+    path = folder / "colour.safetensors"
+    save_weights(
+        path, tiny_model(image_shape=(3, 28, 28)), {"classes": list("0123456789"), "dataset": "x"}
+    )
+    return path
+
+
+def test_pictures_that_are_none(fails, weights: Path, tmp_path: Path) -> None:
+    assert "nowhere.png" in fails("predict", weights, tmp_path / "nowhere.png")
+    assert str(tmp_path) in fails("predict", weights, tmp_path)
+    text = tmp_path / "text.png"
+    text.write_text("this is no picture")
+    assert "text.png" in fails("predict", weights, text)
+    blank = tmp_path / "blank.png"
+    Image.new("L", (50, 50), 255).save(blank)
+    assert "blank.png" in fails("predict", weights, blank)
+    whole = tmp_path / "whole.png"
+    Image.fromarray(load("mnist", train=False).images[0, 0].numpy()).save(whole)
+    cut = tmp_path / "cut.png"
+    cut.write_bytes(whole.read_bytes()[:120])
+    assert "cut.png" in fails("predict", weights, cut)
+    # One bad picture among good ones: nothing is printed of the good ones either.
+    assert "text.png" in fails("predict", weights, whole, text)
+    assert "--save takes one picture, got 2" in fails(
+        "predict", weights, whole, whole, "--save", tmp_path / "f.png"
+    )
+
+
+def test_a_picture_of_40000_by_40000_pixels(fails, weights: Path, tmp_path: Path) -> None:
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        )
+
+    row = zlib.compress(b"\0" * 5001)
+    huge = tmp_path / "huge.png"
+    huge.write_bytes(
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", 40_000, 40_000, 1, 0, 0, 0, 0))
+        + chunk(b"IDAT", row)
+        + chunk(b"IEND", b"")
+    )
+    said = fails("predict", weights, huge)
+    assert "huge.png" in said and "40000" in said.replace(",", "").replace(" ", "")

@@ -1,0 +1,58 @@
+"""The README says what is so: its commands parse, its code runs, its numbers are the ledger's."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from capsnet.cli import make_parser
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+RUN = ROOT / "results" / "mnist-2-epochs"
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_every_command_is_one() -> None:
+    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    words = [shlex.split(line, comments=True) for line in lines]
+    commands = [w for w in words if w and w[0] == "capsnet"]
+    assert [w[1] for w in commands] == ["train", "evaluate", "predict"]
+    for command in commands:
+        make_parser().parse_args(command[1:])
+    targets = {w[1] for w in words if w and w[0] == "make"}
+    makefile = (ROOT / "Makefile").read_text()
+    assert targets == {"book", "test"}
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
+
+
+def test_the_code_runs() -> None:
+    (code,) = blocks("python")
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert names["out"].reconstruction.shape == (8, 1, 28, 28)  # type: ignore[attr-defined]
+
+
+def test_the_numbers_are_those_of_the_run() -> None:
+    evaluation = json.loads((RUN / "evaluation.json").read_text())
+    records = [json.loads(line) for line in (RUN / "metrics.jsonl").read_text().splitlines()]
+    accuracy = f"{100 * evaluation['correct'] / evaluation['total']:.2f} %"
+    assert f"{accuracy} on the test set" in README
+    assert f"({evaluation['correct']:,}/{evaluation['total']:,}, one seed)" in README
+    minutes = sum(record["seconds"] for record in records) / 60
+    assert f"in {minutes:.0f} minutes" in README
+    assert len(records) == 2
+    assert evaluation["correct"] == evaluation["total"] - len(evaluation["errors"])
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_lead_to_files(name: str) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / name).read_text())
+    assert links
+    for link in links:
+        assert link.startswith("https://") or (ROOT / link).exists(), link
