@@ -41,7 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     from capsnet.training import TrainingError
 
     try:
-        return args.run(args)
+        code = args.run(args)
+        sys.stdout.flush()
+        return code
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch._C._functorch import is_batchedtensor
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 
 class RoutingStep(NamedTuple):
     """What one iteration of :func:`dynamic_routing` computed, for looking inside."""
 
-    logits: Tensor  # b_ij before the iteration, [batch or 1, in_capsules, out_capsules]
+    logits: Tensor  # b_ij before the iteration, [batch, in_capsules, out_capsules]
     coupling: Tensor  # c_ij, same shape; sums to 1 over out_capsules
     s: Tensor  # s_j, [batch, out_capsules, out_dim]
     v: Tensor  # v_j, [batch, out_capsules, out_dim]
@@ -85,10 +85,10 @@ def dynamic_routing(
             f"{list(prior.shape)}"
         )
 
-    b = prior.unsqueeze(0)  # [1, i, j]: the same for every image until they vote
+    b = prior.expand(u_hat.shape[0], -1, -1)  # the same for every image until they vote
     for iteration in range(1, iterations + 1):
         c = F.softmax(b, dim=2)  # eq. 3: over the parents j
-        s = torch.einsum("bij,bijd->bjd", c.expand(len(u_hat), -1, -1), u_hat)  # eq. 2
+        s = torch.einsum("bij,bijd->bjd", c.to(u_hat.dtype), u_hat)  # eq. 2
         v = squash(s)  # eq. 1
         if trace is not None:
             trace.append(RoutingStep(b, c, s, v))
@@ -145,8 +145,10 @@ def reconstruction_loss(reconstruction: Tensor, images: Tensor) -> Tensor:
         the loss, a scalar, unscaled.
 
     Raises:
-        ValueError: the shapes differ.
+        ValueError: the shapes differ, or one of the two is not floating point.
     """
+    _require_floating("reconstruction", reconstruction)
+    _require_floating("images", images)
     if reconstruction.shape != images.shape:
         raise ValueError(
             f"reconstruction and images must have one shape, got {list(reconstruction.shape)} and "
@@ -169,7 +171,7 @@ def class_mask(targets: Tensor, batch: int, classes: int) -> Tensor:
     Raises:
         ValueError: another shape, indices that are not integers, or an index outside
             0 … classes − 1 (values cannot be read, and are not checked, under torch.compile,
-            torch.export and vmap: there such a row is all zeros).
+            torch.export and torch.func: there such a row is all zeros).
     """
     if targets.shape == (batch, classes):
         return targets
@@ -191,7 +193,7 @@ def class_mask(targets: Tensor, batch: int, classes: int) -> Tensor:
 
 
 def _values_can_be_read(tensor: Tensor) -> bool:
-    return not (torch.compiler.is_compiling() or is_batchedtensor(tensor))
+    return not (torch.compiler.is_compiling() or is_functorch_wrapped_tensor(tensor))
 
 
 def _require_floating(name: str, tensor: Tensor) -> None:

@@ -27,6 +27,9 @@ class PrimaryCapsules(nn.Module):
         [batch, in_channels, height, width] → [batch, capsule_types · h · w, capsule_dim], where
         h = (height − kernel_size) // stride + 1, and w likewise. Capsules are ordered by type,
         then row, then column.
+
+    Raises:
+        ValueError: the features have other channels, or are smaller than the kernel.
     """
 
     def __init__(
@@ -42,6 +45,12 @@ class PrimaryCapsules(nn.Module):
         self.conv = nn.Conv2d(in_channels, capsule_types * capsule_dim, kernel_size, stride)
 
     def forward(self, features: Tensor) -> Tensor:
+        channels, (side, _) = self.conv.in_channels, self.conv.kernel_size
+        if features.dim() != 4 or features.shape[1] != channels or min(features.shape[2:]) < side:
+            raise ValueError(
+                f"features must be [batch, {channels}, height, width] of at least {side} × {side}, "
+                f"got shape {list(features.shape)}"
+            )
         maps = self.conv(features)  # [batch, types · dim, h, w]
         maps = maps.unflatten(1, (-1, self.capsule_dim))  # [batch, types, dim, h, w]
         capsules = maps.permute(0, 1, 3, 4, 2).flatten(1, 3)  # [batch, types · h · w, dim]
@@ -65,6 +74,9 @@ class CapsuleLayer(nn.Module):
 
     Shape:
         [batch, in_capsules, in_dim] → [batch, out_capsules, out_dim].
+
+    Raises:
+        ValueError: ``routing_iterations`` is below 1, or the children have another shape.
     """
 
     def __init__(
@@ -117,6 +129,10 @@ class Decoder(nn.Module):
 
     Shape:
         capsules [batch, k, d] and classes [batch] → [batch, channels, height, width], in 0 … 1.
+
+    Raises:
+        ValueError: ``hidden`` is not two numbers, the capsules have another shape, or a class is
+            out of range.
     """
 
     def __init__(
@@ -127,12 +143,20 @@ class Decoder(nn.Module):
         hidden: Sequence[int] = (512, 1024),
     ) -> None:
         super().__init__()
+        if len(hidden) != 2:
+            raise ValueError(f"hidden must be the units of two layers, got {list(hidden)}")
+        self.num_classes, self.capsule_dim = num_classes, capsule_dim
         self.image_shape = tuple(image_shape)
         self.fc1 = nn.Linear(num_classes * capsule_dim, hidden[0])
         self.fc2 = nn.Linear(hidden[0], hidden[1])
         self.fc3 = nn.Linear(hidden[1], prod(self.image_shape))
 
     def forward(self, capsules: Tensor, classes: Tensor) -> Tensor:
+        if capsules.shape[1:] != (self.num_classes, self.capsule_dim):
+            raise ValueError(
+                f"capsules must be [batch, {self.num_classes}, {self.capsule_dim}], got shape "
+                f"{list(capsules.shape)}"
+            )
         mask = class_mask(classes, *capsules.shape[:2])  # [batch, k]
         masked = torch.where(mask.bool().unsqueeze(2), capsules, 0)  # [batch, k, d]
         hidden = F.relu(self.fc1(masked.flatten(1)))

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import RoutingStep
+from capsnet.functional import RoutingStep, class_mask
 from capsnet.layers import CapsuleLayer, Decoder, PrimaryCapsules
 
 
@@ -66,8 +66,16 @@ class CapsNet(nn.Module):
             raise ValueError(
                 f"image_shape must be [channels, height, width], got {list(image_shape)}"
             )
-        if num_classes < 1:
-            raise ValueError(f"num_classes must be at least 1, got {num_classes}")
+        for name, size in {
+            "num_classes": num_classes,
+            "conv_channels": conv_channels,
+            "kernel_size": kernel_size,
+            "capsule_types": capsule_types,
+            "primary_dim": primary_dim,
+            "capsule_dim": capsule_dim,
+        }.items():
+            if size < 1:
+                raise ValueError(f"{name} must be at least 1, got {size}")
         channels, height, width = image_shape
         stride = 2
         smallest = 2 * kernel_size - 1
@@ -138,10 +146,9 @@ class CapsNet(nn.Module):
         # Lengths meet the margins 0.9 and 0.1: half precision is too coarse for that.
         wide = torch.promote_types(capsules.dtype, torch.float32)
         lengths = torch.linalg.vector_norm(capsules, dim=2, dtype=wide)
-        reconstruction = None
-        if self.decoder is not None:
-            chosen = lengths.argmax(dim=1) if labels is None else labels
-            reconstruction = self.decoder(capsules, chosen)
+        # Labels are checked with and without a decoder.
+        mask = class_mask(lengths.argmax(dim=1) if labels is None else labels, *lengths.shape)
+        reconstruction = None if self.decoder is None else self.decoder(capsules, mask)
         return CapsNetOutput(capsules, lengths, reconstruction)
 
     @torch.no_grad()

@@ -1,0 +1,57 @@
+"""What every test shares: markers, seeds, and two fixtures."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import hypothesis
+import pytest
+import torch
+
+# The same examples in every run: a red build means that the code changed, not the dice.
+hypothesis.settings.register_profile("capsnet", deadline=None, derandomize=True, max_examples=40)
+hypothesis.settings.load_profile("capsnet")
+
+# The tensors of the tests are tiny: threads that wait for each other cost more than they bring.
+torch.set_num_threads(1)
+
+Refuses = Callable[..., AbstractContextManager[None]]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "equation(number): the contract of a numbered equation of the paper, or of a part of it "
+        "that has a name (1 … 4, 'procedure 1', 'reconstruction')",
+    )
+    config.addinivalue_line("markers", "slow: takes seconds (torch.compile, torch.export)")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def refuses() -> Refuses:
+    """``with refuses("expected", "got")``: a ValueError of one line that contains every part."""
+
+    @contextmanager
+    def check(*parts: object) -> Iterator[None]:
+        with pytest.raises(ValueError, match=r"^[^\n]+$") as caught:
+            yield
+        message = str(caught.value)
+        for part in parts:
+            assert str(part) in message
+
+    return check
+
+
+@pytest.fixture
+def inductor() -> Iterator[None]:
+    """Skip where torch.compile finds no C++ compiler; leave no compiled code behind."""
+    if not any(shutil.which(name) for name in (os.environ.get("CXX", ""), "g++", "clang++")):
+        pytest.skip("torch.compile needs a C++ compiler: none of $CXX, g++, clang++ was found")
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()

@@ -1,0 +1,862 @@
+"""The paper's equations: contracts with ``reference.py``, derivatives, invariants, bad input."""
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+import reference
+import torch
+from conftest import Refuses
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.autograd import gradcheck
+from torch.func import grad, jacrev, vmap
+from torch.testing import assert_close
+
+from capsnet.functional import (
+    RoutingStep,
+    class_mask,
+    dynamic_routing,
+    margin_loss,
+    reconstruction_loss,
+    squash,
+)
+
+F64 = torch.float64
+PRECISION = [(torch.float64, 1e-10), (torch.float32, 1e-5)]
+DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
+
+small = st.integers(1, 5)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def random(*shape: int, seed: int = 0, scale: float = 1.0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return scale * torch.randn(*shape, dtype=F64, generator=generator)
+
+
+@st.composite
+def votes(draw: st.DrawFn) -> Tensor:
+    """û of any small shape, from votes that hardly count to votes that decide at once."""
+    shape = [draw(small) for _ in range(4)]
+    return random(*shape, seed=draw(seeds), scale=draw(st.sampled_from([0.01, 1.0, 30.0])))
+
+
+def reference_squash(s: Tensor) -> Tensor:
+    """Eq. 1 over the last dimension."""
+    rows = s.to(F64).reshape(-1, s.shape[-1]).numpy()
+    return torch.tensor(np.stack([reference.squash(row) for row in rows])).reshape(s.shape)
+
+
+def reference_routing(u_hat: Tensor, iterations: int, prior: Tensor | None) -> list[RoutingStep]:
+    """Procedure 1 for every image of a batch, stacked like ``dynamic_routing``'s trace."""
+    logits = None if prior is None else prior.to(F64).numpy()
+    images = [reference.procedure_1(u.to(F64).numpy(), iterations, logits) for u in u_hat]
+    return [
+        RoutingStep(*(torch.tensor(np.stack(variable)) for variable in zip(*step, strict=True)))
+        for step in zip(*images, strict=True)
+    ]
+
+
+# ---------------------------------------------------------------------------------------- squash
+
+
+@pytest.mark.equation(1)
+@pytest.mark.parametrize(("dtype", "rtol"), PRECISION)
+@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
+def test_eq1_squash_is_the_papers(dtype: torch.dtype, rtol: float, scale: float) -> None:
+    s = random(3, 4, 5, scale=scale).to(dtype)
+    assert_close(squash(s), reference_squash(s).to(dtype), rtol=rtol, atol=0)
+    assert squash(s).dtype == dtype
+
+
+@pytest.mark.equation(1)
+def test_eq1_by_hand() -> None:
+    """‖(3, 4)‖ = 5, so v = 25/26 · (0.6, 0.8)."""
+    expected = torch.tensor([25 / 26 * 0.6, 25 / 26 * 0.8], dtype=F64)
+    assert_close(squash(torch.tensor([3.0, 4.0], dtype=F64)), expected, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2, -1, -2, -3])
+def test_squash_takes_the_vectors_along_any_dimension(dim: int) -> None:
+    s = random(3, 4, 5, scale=2)
+    expected = reference_squash(s.movedim(dim, -1)).movedim(-1, dim)
+    assert_close(squash(s, dim), expected, rtol=1e-10, atol=0)
+    assert_close(squash(s, dim=dim), expected, rtol=1e-10, atol=0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_squash_of_zero_is_zero_and_so_is_its_gradient(dtype: torch.dtype) -> None:
+    s = torch.zeros(2, 3, dtype=dtype, requires_grad=True)
+    v = squash(s)
+    v.sum().backward()
+    assert_close(v.detach(), torch.zeros(2, 3, dtype=dtype), rtol=0, atol=0)
+    assert_close(s.grad, torch.zeros(2, 3, dtype=dtype), rtol=0, atol=0)
+
+
+def test_squash_gradcheck() -> None:
+    s = random(4, 3)
+    s[1] = 0
+    s[2] *= 100
+    s[3] *= 1e-3
+    assert gradcheck(squash, s.requires_grad_(), atol=2e-6)
+    assert gradcheck(lambda s: squash(s, 0), s, atol=2e-6)
+
+
+def test_squash_gradcheck_where_two_components_are_equally_large() -> None:
+    """The largest component only scales the computation: no gradient belongs to it."""
+    s = torch.tensor([[5.0, 5.0, -5.0], [1.0, 1.0, 0.0], [2.0, 0.0, 0.0]], dtype=F64)
+    assert gradcheck(squash, s.requires_grad_(), atol=2e-6)
+
+
+def extremes(dtype: torch.dtype) -> Tensor:
+    """Every pair of magnitudes from the smallest subnormal to the largest number, [n, 2]."""
+    info = torch.finfo(dtype)
+    values = [0.0, info.smallest_normal * info.eps, info.smallest_normal, info.tiny**0.5]
+    values += [1e-3, 0.5, 1.0, 7.0, info.max**0.5, info.max / 4, info.max]
+    magnitudes = torch.tensor(values, dtype=dtype)
+    return torch.cat([torch.cartesian_prod(magnitudes, sign * magnitudes) for sign in (1, -1)])
+
+
+def exact_squash(s: Tensor) -> tuple[Tensor, Tensor]:
+    """Eq. 1 and its Jacobian for pairs [n, 2], in decimals, which neither overflow nor underflow.
+
+    With f = ‖s‖² / (1 + ‖s‖²) and e = s / ‖s‖: v = f e, and ∂v/∂s = f/‖s‖ (1 − e eᵀ) + f' e eᵀ.
+    """
+    values, jacobians = [], []
+    for row in s.tolist():
+        pair = [Decimal(x) for x in row]
+        square = sum(x * x for x in pair)
+        if square == 0:
+            values.append([0.0] * 2)
+            jacobians.append([[0.0] * 2] * 2)
+            continue
+        norm = Decimal(square).sqrt()
+        unit = [x / norm for x in pair]
+        across = norm / (1 + square)  # f / ‖s‖
+        along = 2 * norm / (1 + square) ** 2  # f'
+        values.append([float(across * x) for x in pair])
+        jacobians.append(
+            [
+                [float(across * (a == b) + (along - across) * unit[a] * unit[b]) for b in (0, 1)]
+                for a in (0, 1)
+            ]
+        )
+    return torch.tensor(values, dtype=F64), torch.tensor(jacobians, dtype=F64)
+
+
+@pytest.mark.equation(1)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_eq1_squash_of_tiny_and_huge_vectors(dtype: torch.dtype) -> None:
+    """Up to finfo.max and down to subnormals: finite, and right to the dtype's precision."""
+    s = extremes(dtype)
+    tolerance = 8 * torch.finfo(dtype).eps
+    expected, expected_jacobian = exact_squash(s)
+    assert_close(squash(s).to(F64), expected, rtol=tolerance, atol=tolerance)
+    jacobian = vmap(jacrev(squash))(s)
+    assert_close(jacobian.to(F64), expected_jacobian, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.equation(1)
+@given(
+    s=st.lists(st.floats(-1e8, 1e8, allow_subnormal=True), min_size=1, max_size=6),
+)
+def test_eq1_squash_keeps_the_direction_and_stays_below_length_1(s: list[float]) -> None:
+    vector = torch.tensor(s, dtype=F64)
+    v = squash(vector)
+    norm = math.hypot(*s)
+    length = float(v.norm())
+    assert length < 1 or norm > 1e7  # beyond, 1 − ‖v‖ is below float64's precision
+    assert length <= 1 + 1e-15
+    assert length == pytest.approx(norm**2 / (1 + norm**2), rel=1e-12, abs=1e-150)
+    assert_close(v * norm, vector * length, rtol=1e-12, atol=1e-150)
+
+
+@pytest.mark.equation(1)
+@given(seed=seeds, low=st.floats(1e-6, 1e3), factor=st.floats(1.001, 10))
+def test_eq1_squash_is_monotone_in_the_length(seed: int, low: float, factor: float) -> None:
+    direction = nn.functional.normalize(random(3, seed=seed), dim=0)
+    assert squash(low * factor * direction).norm() > squash(low * direction).norm()
+
+
+@given(seed=seeds, shape=st.lists(small, min_size=1, max_size=4))
+def test_squash_treats_every_vector_alone(seed: int, shape: list[int]) -> None:
+    s = random(*shape, 3, seed=seed).flatten(0, -2)
+    alone = torch.stack([squash(row) for row in s])
+    assert_close(squash(s), alone, rtol=1e-14, atol=0)
+
+
+def test_squash_refuses_integers(refuses: Refuses) -> None:
+    with refuses("s must be floating point", "torch.int64"):
+        squash(torch.ones(2, 3, dtype=torch.int64))
+
+
+# ------------------------------------------------------------------------------- dynamic_routing
+
+
+@pytest.mark.equation(2)
+@pytest.mark.equation(3)
+@pytest.mark.equation("procedure 1")
+@pytest.mark.parametrize(("dtype", "rtol"), PRECISION)
+@pytest.mark.parametrize("with_prior", [False, True])
+@pytest.mark.parametrize("iterations", [1, 2, 3, 5])
+def test_procedure_1_in_every_variable_of_every_iteration(
+    dtype: torch.dtype, rtol: float, with_prior: bool, iterations: int
+) -> None:
+    u_hat = random(2, 6, 4, 3, scale=0.7).to(dtype)
+    prior = random(6, 4, seed=1).to(dtype) if with_prior else None
+    trace: list[RoutingStep] = []
+    v = dynamic_routing(u_hat, iterations, prior, trace)
+
+    expected = reference_routing(u_hat, iterations, prior)
+    assert len(trace) == iterations
+    for step, expected_step in zip(trace, expected, strict=True):
+        for name, got, want in zip(RoutingStep._fields, step, expected_step, strict=True):
+            assert got.dtype == dtype
+            assert_close(
+                got.expand(want.shape),  # before the votes, one row of logits serves all images
+                want.to(dtype),
+                rtol=rtol,
+                atol=rtol * 0.1,
+                msg=(name + ": {}").format,
+            )
+    assert_close(v, expected[-1].v.to(dtype), rtol=rtol, atol=rtol * 0.1)
+
+
+@pytest.mark.equation(3)
+def test_eq3_coupling_is_the_softmax_of_the_logits_over_the_parents() -> None:
+    trace: list[RoutingStep] = []
+    dynamic_routing(random(2, 5, 4, 3), 3, random(5, 4, seed=1), trace)
+    for step in trace:
+        for b, c in zip(step.logits, step.coupling, strict=True):
+            expected = torch.tensor(reference.coupling(b.numpy()))
+            assert_close(c, expected, rtol=1e-10, atol=0)
+
+
+@pytest.mark.equation(2)
+def test_eq2_total_input_is_the_sum_of_the_coupled_votes() -> None:
+    u_hat = random(2, 5, 4, 3)
+    trace: list[RoutingStep] = []
+    dynamic_routing(u_hat, 3, None, trace)
+    for step in trace:
+        for c, u, s in zip(step.coupling.expand(2, -1, -1), u_hat, step.s, strict=True):
+            expected = torch.tensor(reference.total_input(c.numpy(), u.numpy()))
+            assert_close(s, expected, rtol=1e-10, atol=1e-14)
+        assert_close(step.v, reference_squash(step.s), rtol=1e-10, atol=0)
+
+
+def test_routing_iterates_three_times_unless_told() -> None:
+    u_hat = random(2, 5, 4, 3)
+    trace: list[RoutingStep] = []
+    v = dynamic_routing(u_hat, trace=trace)
+    assert len(trace) == 3
+    assert_close(v, dynamic_routing(u_hat, 3), rtol=0, atol=0)
+    assert not torch.allclose(v, dynamic_routing(u_hat, 2))
+    assert not torch.allclose(v, dynamic_routing(u_hat, 4))
+
+
+def test_routing_trace_is_appended_and_changes_nothing() -> None:
+    u_hat = random(3, 5, 4, 2)
+    before = RoutingStep(*torch.zeros(4))
+    trace = [before]
+    v = dynamic_routing(u_hat, 2, trace=trace)
+    assert_close(v, dynamic_routing(u_hat, 2), rtol=0, atol=0)
+    assert trace[0] is before and len(trace) == 3
+    assert_close(trace[-1].v, v, rtol=0, atol=0)
+    for step in trace[1:]:
+        assert step.logits.shape in [(1, 5, 4), (3, 5, 4)]
+        assert step.coupling.shape == step.logits.shape
+        assert step.s.shape == step.v.shape == (3, 4, 2)
+
+
+def test_routing_leaves_its_arguments_unchanged() -> None:
+    u_hat, prior = random(2, 5, 4, 3), random(5, 4)
+    dynamic_routing(u_hat, 3, prior)
+    assert_close(u_hat, random(2, 5, 4, 3), rtol=0, atol=0)
+    assert_close(prior, random(5, 4), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("iterations", [1, 2, 3])
+@pytest.mark.parametrize("votes_are", ["random", "zero for some", "all zero"])
+def test_routing_gradcheck(iterations: int, votes_are: str) -> None:
+    u_hat, prior = random(2, 3, 2, 3), random(3, 2, seed=1)
+    if votes_are == "zero for some":
+        u_hat[0, 1] = 0  # a silent child
+        u_hat[1, :, 1] = 0  # a parent that nobody votes for
+        u_hat[1, 2, 0] = 0
+    elif votes_are == "all zero":
+        u_hat.zero_()
+    u_hat.requires_grad_()
+    prior.requires_grad_()
+
+    assert gradcheck(lambda u: dynamic_routing(u, iterations), u_hat, atol=2e-6)
+    assert gradcheck(lambda u, b: dynamic_routing(u, iterations, b), (u_hat, prior), atol=2e-6)
+
+
+@pytest.mark.parametrize("iterations", [2, 3])
+def test_routing_lets_the_gradient_through_the_logits(iterations: int) -> None:
+    """A routing whose logits are cut from the graph has the same value and another gradient."""
+
+    def cut(u_hat: Tensor, b: Tensor) -> Tensor:
+        for _ in range(iterations):
+            c = b.softmax(2)
+            v = squash((c.unsqueeze(3) * u_hat).sum(1))
+            b = b + (u_hat * v.unsqueeze(1)).sum(3).detach()
+        return v
+
+    u_hat, prior = random(2, 5, 4, 3).requires_grad_(), random(5, 4, seed=1).requires_grad_()
+    weight = random(2, 4, 3, seed=2)
+    whole = dynamic_routing(u_hat, iterations, prior)
+    without = cut(u_hat, prior.expand(2, -1, -1))
+    assert_close(whole, without)
+
+    gradients = torch.autograd.grad((whole * weight).sum(), (u_hat, prior))
+    cut_gradients = torch.autograd.grad((without * weight).sum(), (u_hat, prior))
+    for gradient, cut_gradient in zip(gradients, cut_gradients, strict=True):
+        assert (gradient - cut_gradient).norm() > 0.01 * gradient.norm()
+
+
+@pytest.mark.equation(3)
+@given(u_hat=votes(), iterations=st.integers(1, 4), seed=seeds)
+def test_eq3_couplings_of_a_child_sum_to_1(u_hat: Tensor, iterations: int, seed: int) -> None:
+    trace: list[RoutingStep] = []
+    prior = random(*u_hat.shape[1:3], seed=seed, scale=3)
+    v = dynamic_routing(u_hat, iterations, prior, trace)
+    for step in trace:
+        total = step.coupling.sum(2)
+        assert_close(total, torch.ones_like(total), rtol=1e-12, atol=0)
+        assert (step.coupling >= 0).all()
+        assert (step.v.norm(dim=2) < 1).all()
+    assert (v.norm(dim=2) < 1).all()
+
+
+@given(u_hat=votes(), seed=seeds)
+def test_one_iteration_is_the_uniform_average(u_hat: Tensor, seed: int) -> None:
+    parents = u_hat.shape[2]
+    expected = reference_squash(u_hat.sum(1) / parents)
+    assert_close(dynamic_routing(u_hat, 1), expected, rtol=1e-9, atol=1e-12)
+    prior = random(*u_hat.shape[1:3], seed=seed)
+    weighted = (u_hat * prior.softmax(1).unsqueeze(2)).sum(1)
+    assert_close(dynamic_routing(u_hat, 1, prior), squash(weighted), rtol=1e-9, atol=1e-12)
+
+
+@given(u_hat=votes(), iterations=st.integers(1, 4))
+def test_an_images_routing_does_not_depend_on_its_batch(u_hat: Tensor, iterations: int) -> None:
+    alone = torch.cat([dynamic_routing(image, iterations) for image in u_hat.split(1)])
+    assert_close(dynamic_routing(u_hat, iterations), alone, rtol=1e-11, atol=1e-13)
+
+
+@given(u_hat=votes(), iterations=st.integers(1, 4), seed=seeds)
+def test_the_order_of_children_and_parents_means_nothing(
+    u_hat: Tensor, iterations: int, seed: int
+) -> None:
+    prior = random(*u_hat.shape[1:3], seed=seed)
+    v = dynamic_routing(u_hat, iterations, prior)
+    children = random(u_hat.shape[1], seed=seed + 1).argsort()
+    parents = random(u_hat.shape[2], seed=seed + 2).argsort()
+    shuffled = dynamic_routing(u_hat[:, children], iterations, prior[children])
+    assert_close(shuffled, v, rtol=1e-9, atol=1e-11)
+    shuffled = dynamic_routing(u_hat[:, :, parents], iterations, prior[:, parents])
+    assert_close(shuffled, v[:, parents], rtol=1e-9, atol=1e-11)
+
+
+@given(u_hat=votes(), iterations=st.integers(1, 4), seed=seeds)
+def test_turning_the_votes_turns_the_outputs(u_hat: Tensor, iterations: int, seed: int) -> None:
+    """Only lengths and angles count: û R gives v R for every rotation (or reflection) R."""
+    turn = torch.linalg.qr(random(u_hat.shape[3], u_hat.shape[3], seed=seed)).Q
+    turned = dynamic_routing(u_hat @ turn, iterations)
+    assert_close(turned, dynamic_routing(u_hat, iterations) @ turn, rtol=1e-9, atol=1e-11)
+
+
+@given(u_hat=votes(), iterations=st.integers(1, 4), seed=seeds)
+def test_a_prior_counts_only_up_to_a_constant_a_child(
+    u_hat: Tensor, iterations: int, seed: int
+) -> None:
+    prior = random(*u_hat.shape[1:3], seed=seed)
+    shift = random(u_hat.shape[1], 1, seed=seed + 1)
+    v = dynamic_routing(u_hat, iterations, prior)
+    assert_close(dynamic_routing(u_hat, iterations, prior + shift), v, rtol=1e-9, atol=1e-11)
+
+
+def test_no_prior_is_a_prior_of_zeros() -> None:
+    u_hat = random(2, 5, 4, 3)
+    assert_close(dynamic_routing(u_hat, 3, torch.zeros(5, 4, dtype=F64)), dynamic_routing(u_hat, 3))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("with_prior", [False, True])
+def test_routing_in_half_precision_is_close(dtype: torch.dtype, with_prior: bool) -> None:
+    u_hat = random(2, 32, 4, 8, scale=0.3).to(dtype).requires_grad_()
+    prior = random(32, 4, seed=1).to(dtype).requires_grad_() if with_prior else None
+    v = dynamic_routing(u_hat, 3, prior)
+    v.square().sum().backward()
+
+    wide = u_hat.detach().to(F64).requires_grad_()
+    wide_prior = None if prior is None else prior.detach().to(F64).requires_grad_()
+    expected = dynamic_routing(wide, 3, wide_prior)
+    expected.square().sum().backward()
+
+    tolerance = 16 * torch.finfo(dtype).eps
+    assert v.dtype == dtype
+    assert_close(v.to(F64), expected, rtol=tolerance, atol=tolerance)
+    for got, want in [(u_hat, wide), (prior, wide_prior)]:
+        if got is not None and want is not None:
+            assert got.grad is not None and want.grad is not None
+            assert_close(got.grad.to(F64), want.grad, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_routing_takes_a_prior_of_another_precision(dtype: torch.dtype) -> None:
+    """A float64 prior beside votes of any precision; the votes' dtype comes out."""
+    u_hat, prior = random(2, 8, 4, 3).to(dtype), random(8, 4, seed=1)
+    v = dynamic_routing(u_hat, 3, prior)
+    tolerance = 16 * torch.finfo(dtype).eps
+    assert v.dtype == dtype
+    expected = dynamic_routing(u_hat.to(F64), 3, prior)
+    assert_close(v.to(F64), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", ["zero", "subnormal", "tiny", "huge"])
+def test_routing_of_extreme_votes_is_finite(dtype: torch.dtype, size: str) -> None:
+    """Huge is as large as Σ_i û_{j|i} and the logits, which grow by û·v, can be in this dtype."""
+    info = torch.finfo(dtype)
+    children, parents, dim = 5, 3, 4
+    scale = {
+        "zero": 0.0,
+        "subnormal": 4 * info.smallest_normal * info.eps,
+        "tiny": info.tiny,
+        "huge": info.max / (2 * max(children, 2 * dim)),
+    }[size]
+    votes = (random(2, children, parents, dim).clamp(-1, 1) * scale).to(dtype).requires_grad_()
+    prior = torch.zeros(children, parents, dtype=dtype, requires_grad=True)
+    v = dynamic_routing(votes, 3, prior)
+    v.sum().backward()
+    assert v.isfinite().all() and (v.norm(dim=2) <= 1 + info.eps).all()
+    for leaf in (votes, prior):
+        assert leaf.grad is not None and leaf.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_routing_of_extreme_priors_is_finite(dtype: torch.dtype) -> None:
+    """A prior can switch a coupling off, or decide it, without a NaN."""
+    largest = torch.finfo(dtype).max
+    prior = torch.tensor([[largest, -largest], [0, -largest], [largest, largest]], dtype=dtype)
+    u_hat = random(2, 3, 2, 4).to(dtype).requires_grad_()
+    v = dynamic_routing(u_hat, 1, prior.requires_grad_())
+    v.sum().backward()
+    c = torch.tensor([[1, 0], [1, 0], [0.5, 0.5]], dtype=F64)
+    expected = squash((c.unsqueeze(2) * u_hat.detach().to(F64)).sum(1))
+    tolerance = 16 * torch.finfo(dtype).eps
+    assert_close(v.detach().to(F64), expected, rtol=tolerance, atol=tolerance)
+    assert u_hat.grad is not None and u_hat.grad.isfinite().all()
+    assert prior.grad is not None and prior.grad.isfinite().all()
+
+
+def test_routing_refuses_integers(refuses: Refuses) -> None:
+    with refuses("u_hat must be floating point", "torch.int32"):
+        dynamic_routing(torch.ones(1, 2, 3, 4, dtype=torch.int32))
+
+
+@pytest.mark.parametrize("shape", [[2, 3, 4], [1, 2, 3, 4, 5]])
+def test_routing_refuses_other_than_four_dimensions(refuses: Refuses, shape: list[int]) -> None:
+    with refuses("u_hat must be [batch, in_capsules, out_capsules, out_dim]", f"got shape {shape}"):
+        dynamic_routing(torch.ones(shape))
+
+
+@pytest.mark.parametrize("iterations", [0, -1])
+def test_routing_refuses_less_than_one_iteration(refuses: Refuses, iterations: int) -> None:
+    with refuses("iterations must be at least 1", f"got {iterations}"):
+        dynamic_routing(random(1, 2, 3, 4), iterations)
+
+
+@pytest.mark.parametrize("shape", [[3, 2], [2, 2], [3, 3], [1, 3], [2, 1], [1, 2, 3], [6], [2]])
+def test_routing_refuses_a_prior_of_another_shape(refuses: Refuses, shape: list[int]) -> None:
+    with refuses("prior must be [in_capsules, out_capsules] = [2, 3]", f"got shape {shape}"):
+        dynamic_routing(random(1, 2, 3, 4), 3, torch.zeros(shape, dtype=F64))
+
+
+# ----------------------------------------------------------------------------------- margin_loss
+
+
+@pytest.mark.equation(4)
+@pytest.mark.parametrize(("dtype", "rtol"), PRECISION)
+@pytest.mark.parametrize(
+    "arguments", [{}, {"m_pos": 0.7}, {"m_neg": 0.25}, {"down_weight": 0.8}, {"down_weight": 0.0}]
+)
+def test_eq4_margin_loss_is_the_papers(
+    dtype: torch.dtype, rtol: float, arguments: dict[str, float]
+) -> None:
+    lengths = torch.rand(6, 5, dtype=F64).to(dtype)
+    present = torch.rand(6, 5) < 0.4  # none, one or several classes at once
+    expected = np.mean(
+        [
+            reference.margin_loss(row.to(F64).numpy(), mask.to(F64).numpy(), **arguments)
+            for row, mask in zip(lengths, present, strict=True)
+        ]
+    )
+    loss = margin_loss(lengths, present, **arguments)
+    assert loss.shape == () and loss.dtype == dtype
+    assert float(loss) == pytest.approx(expected, rel=rtol)
+
+    labels = torch.randint(5, (6,))
+    expected = np.mean(
+        [
+            reference.margin_loss(row.to(F64).numpy(), np.eye(5)[label], **arguments)
+            for row, label in zip(lengths, labels, strict=True)
+        ]
+    )
+    assert float(margin_loss(lengths, labels, **arguments)) == pytest.approx(expected, rel=rtol)
+
+
+@pytest.mark.equation(4)
+def test_eq4_by_hand() -> None:
+    """Two images, three classes; class 0 of the first, classes 1 and 2 of the second."""
+    lengths = torch.tensor([[0.6, 0.3, 0.05], [0.5, 0.95, 0.0]], dtype=F64)
+    present = torch.tensor([[1, 0, 0], [0, 1, 1]])
+    first = 0.3**2 + 0.5 * 0.2**2
+    second = 0.5 * 0.4**2 + 0.9**2
+    assert float(margin_loss(lengths, present)) == pytest.approx((first + second) / 2, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool, F64]
+)
+def test_margin_loss_takes_indices_and_masks_of_any_type(dtype: torch.dtype) -> None:
+    lengths, labels = torch.rand(7, 4, dtype=F64), torch.arange(7) % 4
+    expected = margin_loss(lengths, torch.eye(4, dtype=F64)[labels])
+    assert_close(margin_loss(lengths, torch.eye(4)[labels].to(dtype)), expected, rtol=0, atol=0)
+    if dtype not in (torch.bool, F64):
+        assert_close(margin_loss(lengths, labels.to(dtype)), expected, rtol=0, atol=0)
+
+
+@given(batch=small, classes=small, seed=seeds)
+def test_multi_hot_of_one_class_is_its_index(batch: int, classes: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.rand(batch, classes, dtype=F64, generator=generator)
+    labels = torch.randint(classes, (batch,), generator=generator)
+    mask = nn.functional.one_hot(labels, classes)
+    assert_close(margin_loss(lengths, labels), margin_loss(lengths, mask), rtol=0, atol=0)
+
+
+lengths_at_the_margins = st.sampled_from([0.0, 0.05, 0.1, 0.1001, 0.5, 0.8999, 0.9, 0.95, 1.0])
+
+
+@pytest.mark.equation(4)
+@given(
+    rows=st.lists(
+        st.lists(st.tuples(lengths_at_the_margins, st.booleans()), min_size=3, max_size=3),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_eq4_is_zero_exactly_when_every_margin_holds(rows: list[list[tuple[float, bool]]]) -> None:
+    lengths = torch.tensor([[x for x, _ in row] for row in rows], dtype=F64, requires_grad=True)
+    present = torch.tensor([[t for _, t in row] for row in rows])
+    holds = all(x >= 0.9 if t else x <= 0.1 for row in rows for x, t in row)
+    loss = margin_loss(lengths, present)
+    assert (loss == 0) == holds
+    loss.backward()
+    assert lengths.grad is not None
+    assert (lengths.grad == 0).all() == holds
+
+
+@given(batch=small, classes=small, seed=seeds)
+def test_margin_loss_is_the_mean_over_images_of_the_sum_over_classes(
+    batch: int, classes: int, seed: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.rand(batch, classes, dtype=F64, generator=generator)
+    present = torch.rand(batch, classes, generator=generator) < 0.5
+    each = [
+        margin_loss(lengths[b : b + 1, k : k + 1], present[b : b + 1, k : k + 1])
+        for b in range(batch)
+        for k in range(classes)
+    ]
+    assert_close(margin_loss(lengths, present), torch.stack(each).sum() / batch)
+
+
+def test_margin_loss_gradcheck() -> None:
+    lengths = torch.rand(4, 3, dtype=F64)
+    lengths[0] = 0
+    lengths.requires_grad_()
+    labels, mask = torch.tensor([0, 1, 2, 1]), torch.tensor([[1, 1, 0]] * 4)
+    assert gradcheck(lambda x: margin_loss(x, labels), lengths)
+    assert gradcheck(lambda x: margin_loss(x, mask, 0.8, 0.3, 0.7), lengths)
+
+
+def test_margin_loss_gives_no_gradient_error_for_a_float_mask_that_wants_one() -> None:
+    """T_k may be soft: the loss is linear in it."""
+    lengths, mask = torch.rand(2, 3, dtype=F64), torch.rand(2, 3, dtype=F64)
+    assert gradcheck(margin_loss, (lengths.requires_grad_(), mask.requires_grad_()))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_margin_loss_in_half_precision_is_close(dtype: torch.dtype) -> None:
+    lengths = torch.rand(16, 10).to(dtype).requires_grad_()
+    labels = torch.randint(10, (16,))
+    loss = margin_loss(lengths, labels)
+    loss.backward()
+    wide = lengths.detach().to(F64).requires_grad_()
+    expected = margin_loss(wide, labels)
+    expected.backward()
+    tolerance = 8 * torch.finfo(dtype).eps
+    assert loss.dtype == dtype
+    assert_close(loss.to(F64), expected, rtol=tolerance, atol=tolerance)
+    assert lengths.grad is not None
+    assert_close(lengths.grad.to(F64), wide.grad, rtol=tolerance, atol=tolerance)
+
+
+def test_margin_loss_refuses_integer_lengths(refuses: Refuses) -> None:
+    with refuses("lengths must be floating point", "torch.int64"):
+        margin_loss(torch.ones(2, 3, dtype=torch.int64), torch.tensor([0, 1]))
+
+
+@pytest.mark.parametrize("shape", [[3], [2, 3, 1], []])
+def test_margin_loss_refuses_lengths_of_another_shape(refuses: Refuses, shape: list[int]) -> None:
+    with refuses("lengths must be [batch, classes]", f"got shape {shape}"):
+        margin_loss(torch.ones(shape), torch.tensor([0, 1]))
+
+
+def test_margin_loss_refuses_targets_that_do_not_fit(refuses: Refuses) -> None:
+    with refuses("[4]", "[4, 3]", "got shape [3]"):
+        margin_loss(torch.rand(4, 3), torch.tensor([0, 1, 2]))
+    with refuses("0 … 2", "got 3"):
+        margin_loss(torch.rand(4, 3), torch.tensor([0, 1, 2, 3]))
+
+
+# ------------------------------------------------------------------------------------ class_mask
+
+
+def test_class_mask_makes_indices_one_hot() -> None:
+    mask = class_mask(torch.tensor([2, 0, 3]), 3, 4)
+    expected = torch.tensor([[0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 1]], dtype=torch.bool)
+    assert_close(mask, expected)
+
+
+def test_class_mask_returns_a_mask_itself() -> None:
+    for mask in (torch.eye(3), torch.ones(3, 3, dtype=torch.bool), torch.zeros(3, 3).long()):
+        assert class_mask(mask, 3, 3) is mask
+
+
+def test_class_mask_stays_on_the_device_of_the_targets() -> None:
+    targets = torch.tensor([2, 0])
+    with torch.device("meta"):  # any other default device would do
+        mask = class_mask(targets, 2, 3)
+    assert mask.device.type == "cpu"
+    assert_close(mask, torch.tensor([[False, False, True], [True, False, False]]))
+
+
+def test_class_mask_of_no_images_is_empty() -> None:
+    assert class_mask(torch.zeros(0, dtype=torch.int64), 0, 4).shape == (0, 4)
+
+
+@pytest.mark.parametrize(
+    "shape", [[], [3], [1, 1], [2, 1], [2, 4], [3, 2], [1, 3], [2, 3, 1], [2, 2]]
+)
+def test_class_mask_refuses_other_shapes(refuses: Refuses, shape: list[int]) -> None:
+    with refuses("class indices [2]", "a mask [2, 3]", f"got shape {shape}"):
+        class_mask(torch.zeros(shape, dtype=torch.int64), 2, 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bool])
+def test_class_mask_refuses_indices_that_are_not_integers(
+    refuses: Refuses, dtype: torch.dtype
+) -> None:
+    with refuses("class indices must be integers", f"got {dtype}"):
+        class_mask(torch.zeros(2, dtype=dtype), 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("indices", "got"), [([3], 3), ([-1], -1), ([0, 5], 5), ([-2, 1], -2), ([-7, 9], -7)]
+)
+def test_class_mask_refuses_indices_out_of_range(
+    refuses: Refuses, indices: list[int], got: int
+) -> None:
+    with refuses("class indices must lie in 0 … 2", f"got {got}"):
+        class_mask(torch.tensor(indices), len(indices), 3)
+
+
+def test_class_mask_takes_the_first_and_the_last_class() -> None:
+    assert class_mask(torch.tensor([0, 2]), 2, 3).sum() == 2
+    assert class_mask(torch.tensor([0]), 1, 1).all()
+
+
+# --------------------------------------------------------------------------- reconstruction_loss
+
+
+@pytest.mark.equation("reconstruction")
+@pytest.mark.parametrize(("dtype", "rtol"), PRECISION)
+@pytest.mark.parametrize("shape", [(3, 1, 4, 5), (1, 3, 2, 2), (4, 6)])
+def test_reconstruction_loss_is_the_papers(
+    dtype: torch.dtype, rtol: float, shape: tuple[int, ...]
+) -> None:
+    reconstruction = torch.rand(shape, dtype=F64).to(dtype)
+    images = torch.rand(shape, dtype=F64).to(dtype)
+    expected = np.mean(
+        [
+            reference.reconstruction_loss(a.to(F64).numpy(), b.to(F64).numpy())
+            for a, b in zip(reconstruction, images, strict=True)
+        ]
+    )
+    loss = reconstruction_loss(reconstruction, images)
+    assert loss.shape == () and loss.dtype == dtype
+    assert float(loss) == pytest.approx(expected, rel=rtol)
+
+
+@pytest.mark.equation("reconstruction")
+def test_reconstruction_loss_by_hand() -> None:
+    """A sum over pixels, not a mean; a mean over images; not scaled by 0.0005."""
+    assert float(reconstruction_loss(torch.ones(5, 1, 28, 28), torch.zeros(5, 1, 28, 28))) == 784
+    one_of_two = torch.zeros(2, 1, 2, 2)
+    one_of_two[1, 0, 1, 0] = 0.5
+    assert float(reconstruction_loss(one_of_two, torch.zeros(2, 1, 2, 2))) == 0.125
+
+
+def test_reconstruction_loss_gradcheck() -> None:
+    images = torch.rand(2, 1, 3, 3, dtype=F64)
+    reconstruction = torch.rand(2, 1, 3, 3, dtype=F64)
+    reconstruction[0] = images[0]  # perfect
+    reconstruction.requires_grad_()
+    images.requires_grad_()
+    assert gradcheck(reconstruction_loss, (reconstruction, images))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_reconstruction_loss_in_half_precision_is_close(dtype: torch.dtype) -> None:
+    reconstruction = torch.rand(2, 3, 64, 64).to(dtype).requires_grad_()
+    images = torch.rand(2, 3, 64, 64).to(dtype)
+    loss = reconstruction_loss(reconstruction, images)
+    loss.backward()
+    expected = reconstruction_loss(reconstruction.detach().to(F64), images.to(F64))
+    tolerance = 8 * torch.finfo(dtype).eps
+    assert_close(loss.to(F64), expected, rtol=tolerance, atol=0)
+    assert reconstruction.grad is not None and reconstruction.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("shape", [[2, 1, 3, 4], [1, 1, 4, 3], [2, 12], [2, 3, 4]])
+def test_reconstruction_loss_refuses_two_shapes(refuses: Refuses, shape: list[int]) -> None:
+    with refuses("one shape", "[2, 1, 4, 3]", f"{shape}"):
+        reconstruction_loss(torch.zeros(2, 1, 4, 3), torch.zeros(shape))
+
+
+def test_reconstruction_loss_refuses_integers(refuses: Refuses) -> None:
+    """Bytes of 0 … 255 would be compared with intensities of 0 … 1."""
+    with refuses("images must be floating point", "torch.uint8"):
+        reconstruction_loss(torch.zeros(2, 4), torch.zeros(2, 4, dtype=torch.uint8))
+    with refuses("reconstruction must be floating point", "torch.uint8"):
+        reconstruction_loss(torch.zeros(2, 4, dtype=torch.uint8), torch.zeros(2, 4))
+
+
+# ------------------------------------------------------ torch.func, autocast, compile and export
+
+
+def test_vmap_agrees_with_a_loop() -> None:
+    s, u_hat, prior = random(4, 2, 3), random(4, 2, 5, 3, 2), random(5, 3, seed=1)
+    assert_close(vmap(squash)(s), squash(s))
+    expected = torch.stack([dynamic_routing(u, 3, prior) for u in u_hat])
+    assert_close(vmap(dynamic_routing, in_dims=(0, None, None))(u_hat, 3, prior), expected)
+
+    lengths, labels = torch.rand(4, 2, 3), torch.randint(3, (4, 2))
+    for targets in (labels, nn.functional.one_hot(labels, 3)):
+        expected = torch.stack([margin_loss(*pair) for pair in zip(lengths, targets, strict=True)])
+        assert_close(vmap(margin_loss)(lengths, targets), expected)
+    pictures = torch.rand(4, 2, 9), torch.rand(4, 2, 9)
+    expected = torch.stack([reconstruction_loss(*pair) for pair in zip(*pictures, strict=True)])
+    assert_close(vmap(reconstruction_loss)(*pictures), expected)
+
+
+def test_grad_agrees_with_backward() -> None:
+    lengths, labels = torch.rand(4, 3, requires_grad=True), torch.tensor([0, 1, 2, 1])
+    margin_loss(lengths, labels).backward()
+    assert_close(grad(margin_loss)(lengths.detach(), labels), lengths.grad)
+
+    u_hat = random(2, 5, 3, 2).requires_grad_()
+    dynamic_routing(u_hat).square().sum().backward()
+    assert_close(grad(lambda u: dynamic_routing(u).square().sum())(u_hat.detach()), u_hat.grad)
+
+
+def test_gradients_of_single_images_agree_with_a_loop() -> None:
+    """vmap(grad(…)), the usual way to per-image gradients."""
+
+    def loss(lengths: Tensor, label: Tensor) -> Tensor:
+        return margin_loss(lengths.unsqueeze(0), label.unsqueeze(0))
+
+    lengths, labels = torch.rand(4, 3), torch.tensor([0, 1, 2, 1])
+    expected = torch.stack([grad(loss)(*pair) for pair in zip(lengths, labels, strict=True)])
+    assert_close(vmap(grad(loss))(lengths, labels), expected)
+
+
+def test_jacrev_agrees_with_autograd() -> None:
+    s, u_hat = random(3), random(1, 3, 2, 2)
+    assert_close(jacrev(squash)(s), torch.autograd.functional.jacobian(squash, s))
+    expected = torch.autograd.functional.jacobian(dynamic_routing, u_hat)
+    assert_close(jacrev(dynamic_routing)(u_hat), expected)
+    lengths, labels = torch.rand(2, 3, dtype=F64), torch.tensor([0, 2])
+    assert_close(jacrev(margin_loss)(lengths, labels), grad(margin_loss)(lengths, labels))
+
+
+def test_autocast_is_close_to_float32() -> None:
+    u_hat = random(2, 32, 4, 8, scale=0.3).float().requires_grad_()
+    prior = random(32, 4, seed=1).float().requires_grad_()
+    labels = torch.tensor([0, 3])
+
+    def gradients(enabled: bool) -> list[Tensor]:
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            v = dynamic_routing(u_hat, 3, prior)
+            loss = margin_loss(v.float().norm(dim=2), labels)
+        return [v.float(), loss, *torch.autograd.grad(loss, (u_hat, prior))]
+
+    for got, want in zip(gradients(True), gradients(False), strict=True):
+        assert got.isfinite().all()
+        assert_close(got, want, rtol=0.05, atol=0.02 * float(want.detach().abs().max()))
+
+
+class Losses(nn.Module):
+    """Everything in this file in one graph."""
+
+    def forward(self, u_hat: Tensor, prior: Tensor, labels: Tensor, images: Tensor) -> Any:
+        v = dynamic_routing(u_hat, 2, prior)
+        margin = margin_loss(v.norm(dim=2), labels)
+        return squash(v, 1), margin + reconstruction_loss(v.flatten(1), images)
+
+
+def arguments(batch: int) -> tuple[Tensor, ...]:
+    return (
+        random(batch, 5, 3, 2).float().requires_grad_(),
+        random(5, 3, seed=1).float().requires_grad_(),
+        torch.arange(batch) % 3,
+        torch.rand(batch, 6),
+    )
+
+
+def outputs_and_gradients(
+    function: Callable[..., tuple[Tensor, Tensor]], given_: tuple[Tensor, ...]
+) -> list[Tensor]:
+    v, loss = function(*given_)
+    return [v, loss, *torch.autograd.grad(loss + v.sum(), given_[:2])]
+
+
+@pytest.mark.slow
+def test_captured_in_one_graph_agrees_with_eager() -> None:
+    """What torch.compile captures; ``test_model`` also has it compiled."""
+    given_ = arguments(4)
+    captured = torch.compile(Losses(), fullgraph=True, backend="aot_eager")
+    got, want = outputs_and_gradients(captured, given_), outputs_and_gradients(Losses(), given_)
+    assert_close(got, want)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strict", [False, True])
+def test_exported_agrees_with_eager_for_any_batch(strict: bool) -> None:
+    batch = torch.export.Dim("batch", min=1, max=64)
+    shapes = ({0: batch}, None, {0: batch}, {0: batch})
+    program = torch.export.export(Losses(), arguments(4), dynamic_shapes=shapes, strict=strict)
+    for size in (2, 4, 7):
+        given_ = arguments(size)
+        for got, want in zip(program.module()(*given_), Losses()(*given_), strict=True):
+            assert_close(got, want)

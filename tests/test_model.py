@@ -1,0 +1,538 @@
+"""The paper's network: its size, its shapes, its decoder's mask, its routing, what it refuses."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import reference
+import torch
+from conftest import Refuses
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.autograd import gradcheck
+from torch.func import functional_call, grad, jacrev, vmap
+from torch.testing import assert_close
+
+from capsnet import CapsNet, data
+from capsnet.functional import margin_loss, reconstruction_loss
+
+F64 = torch.float64
+SMALL: dict[str, Any] = {
+    "image_shape": (1, 19, 19),
+    "num_classes": 3,
+    "conv_channels": 4,
+    "capsule_types": 2,
+    "primary_dim": 4,
+    "capsule_dim": 5,
+    "hidden": (6, 7),
+}
+LABELS = torch.tensor([0, 2, 1, 1])
+
+
+def small(**changes: Any) -> CapsNet:
+    """A small network whose routing has something to decide."""
+    torch.manual_seed(1)
+    model = CapsNet(**{**SMALL, **changes})
+    nn.init.normal_(model.digits.weight, std=2)
+    return model
+
+
+def pictures(batch: int = 4, shape: Sequence[int] = (1, 19, 19)) -> Tensor:
+    return torch.rand(batch, *shape)
+
+
+def count(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def total_loss(out: Any, images: Tensor, labels: Tensor) -> Tensor:
+    """The paper's: eq. 4 and 0.0005 times the sum of squares."""
+    reconstruction = out.reconstruction.to(images.dtype)
+    return margin_loss(out.lengths, labels) + 0.0005 * reconstruction_loss(reconstruction, images)
+
+
+def loss(model: Callable[..., Any], images: Tensor, labels: Tensor) -> Tensor:
+    return total_loss(model(images, labels), images, labels)
+
+
+# ------------------------------------------------------------------------ the network of the paper
+
+
+def test_the_papers_parameter_counts() -> None:
+    model = CapsNet()
+    assert count(model) == 8_215_568
+    assert count(CapsNet(reconstruct=False)) == 6_804_224
+    assert count(CapsNet(learn_prior=True)) == 8_215_568 + 1152 * 10
+    assert count(model.conv) == 256 * (81 + 1)
+    assert count(model.primary) == 256 * (256 * 81 + 1)
+    assert count(model.digits) == 1152 * 10 * 8 * 16
+
+
+def test_the_papers_shapes_at_every_stage() -> None:
+    model, images = CapsNet().eval(), pictures(2, (1, 28, 28))
+    shapes = {}
+    for name, module in model.named_modules():
+        module.register_forward_hook(
+            lambda module, inputs, output, name=name: shapes.update({name: output})
+        )
+    out = model(images, torch.tensor([3, 7]))
+    assert shapes["conv"].shape == (2, 256, 20, 20)
+    assert shapes["primary.conv"].shape == (2, 256, 6, 6)
+    assert shapes["primary"].shape == (2, 1152, 8)
+    assert shapes["digits"].shape == out.capsules.shape == (2, 10, 16)
+    assert out.lengths.shape == (2, 10)
+    assert shapes["decoder.fc1"].shape == (2, 512)
+    assert shapes["decoder.fc2"].shape == (2, 1024)
+    assert shapes["decoder.fc3"].shape == (2, 784)
+    assert out.reconstruction.shape == images.shape
+    assert (shapes["primary"].norm(dim=2) < 1).all()
+
+
+def test_the_state_dict_has_stable_names() -> None:
+    names = ["conv.weight", "conv.bias", "primary.conv.weight", "primary.conv.bias"]
+    names += ["digits.weight"]
+    decoder = [f"decoder.fc{n}.{kind}" for n in (1, 2, 3) for kind in ("weight", "bias")]
+    assert list(small().state_dict()) == names + decoder
+    assert list(small(reconstruct=False).state_dict()) == names
+    with_prior = small(learn_prior=True, reconstruct=False).state_dict()
+    assert list(with_prior) == [*names, "digits.prior"]
+
+
+@pytest.mark.equation("procedure 1")
+@pytest.mark.parametrize(("dtype", "rtol"), [(torch.float64, 1e-10), (torch.float32, 1e-4)])
+@pytest.mark.parametrize("shape", [(1, 19, 19), (2, 17, 21)])
+def test_the_whole_network_is_the_papers(
+    dtype: torch.dtype, rtol: float, shape: tuple[int, int, int]
+) -> None:
+    """From pixels to reconstruction, against plain loops."""
+    model = small(image_shape=shape, learn_prior=True).to(dtype)
+    prior = model.digits.prior
+    assert prior is not None and model.decoder is not None
+    nn.init.normal_(prior)
+    images = pictures(2, shape).to(dtype)
+    out = model(images, torch.tensor([0, 2]))
+
+    def array(tensor: Tensor | None) -> reference.Array:
+        assert tensor is not None
+        return tensor.detach().to(F64).numpy()
+
+    linear = (model.decoder.fc1, model.decoder.fc2, model.decoder.fc3)
+    layers = [(array(layer.weight), array(layer.bias)) for layer in linear]
+    for n, k in [(0, 0), (1, 2)]:
+        maps = reference.convolution(
+            array(images[n]), array(model.conv.weight), array(model.conv.bias)
+        )
+        maps = reference.convolution(
+            np.maximum(maps, 0),
+            array(model.primary.conv.weight),
+            array(model.primary.conv.bias),
+            stride=2,
+        )
+        u_hat = reference.predictions(
+            array(model.digits.weight), reference.primary_capsules(maps, 4)
+        )
+        v = reference.procedure_1(u_hat, 3, array(prior))[-1].v
+        lengths = np.array([reference.length(row) for row in v])
+        image = reference.decoder(v, k, layers, shape)
+        for got, want in [
+            (out.capsules, v),
+            (out.lengths, lengths),
+            (out.reconstruction, image),
+        ]:
+            assert_close(got[n].to(F64), torch.tensor(want), rtol=rtol, atol=rtol)
+
+
+# ------------------------------------------------------------------------------ shapes and sizes
+
+
+@pytest.mark.parametrize("shape", [(1, 17, 17), (3, 17, 17), (3, 32, 32), (2, 18, 25), (4, 40, 17)])
+@pytest.mark.parametrize("num_classes", [1, 2, 100])
+def test_any_image_and_any_number_of_classes(shape: tuple[int, int, int], num_classes: int) -> None:
+    model = small(image_shape=shape, num_classes=num_classes)
+    images = pictures(2, shape)
+    out = model(images)
+    rows, columns = ((side - 17) // 2 + 1 for side in shape[1:])
+    assert model.digits.weight.shape == (2 * rows * columns, num_classes, 4, 5)
+    assert out.capsules.shape == (2, num_classes, 5)
+    assert out.lengths.shape == (2, num_classes)
+    assert out.reconstruction.shape == images.shape
+    assert ((out.reconstruction >= 0) & (out.reconstruction <= 1)).all()
+
+
+@pytest.mark.parametrize("image_shape", [[1, 16, 17], [1, 17, 16], [3, 16, 16], [1, 1, 40]])
+def test_an_image_that_leaves_no_capsule_is_refused(
+    refuses: Refuses, image_shape: list[int]
+) -> None:
+    height, width = image_shape[1:]
+    with refuses("at least 17 × 17 pixels", "kernels of 9", f"got {height} × {width}"):
+        CapsNet(image_shape)
+
+
+def test_the_smallest_image_follows_the_kernel(refuses: Refuses) -> None:
+    model = small(image_shape=(1, 5, 5), kernel_size=3)
+    assert model(pictures(2, (1, 5, 5))).capsules.shape == (2, 3, 5)
+    assert model.digits.weight.shape[0] == 2
+    with refuses("at least 5 × 5", "kernels of 3", "got 5 × 4"):
+        small(image_shape=(1, 5, 4), kernel_size=3)
+    assert small(image_shape=(1, 1, 1), kernel_size=1)(pictures(2, (1, 1, 1))).lengths.shape
+
+
+@pytest.mark.parametrize("image_shape", [[28, 28], [1, 1, 28, 28], [0, 28, 28], [-1, 28, 28], []])
+def test_image_shapes_other_than_channels_height_width_are_refused(
+    refuses: Refuses, image_shape: list[int]
+) -> None:
+    with refuses("image_shape must be [channels, height, width]", f"got {image_shape}"):
+        CapsNet(image_shape)
+
+
+@pytest.mark.parametrize("size", [0, -1])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "num_classes",
+        "routing_iterations",
+        "conv_channels",
+        "kernel_size",
+        "capsule_types",
+        "primary_dim",
+        "capsule_dim",
+    ],
+)
+def test_sizes_below_1_are_refused(refuses: Refuses, name: str, size: int) -> None:
+    assert small(**{name: 1}).config[name] == 1
+    with refuses(f"{name} must be at least 1", f"got {size}"):
+        small(**{name: size})
+
+
+def test_routing_iterations_reach_the_routing() -> None:
+    images = pictures()
+    for iterations in (1, 2, 5):
+        model = small(routing_iterations=iterations)
+        assert model.digits.routing_iterations == iterations
+        assert len(model.routing_trace(images)) == iterations
+    assert CapsNet().digits.routing_iterations == 3
+
+
+def test_without_a_decoder() -> None:
+    model, images = small(reconstruct=False), pictures()
+    out = model(images, LABELS)
+    assert model.decoder is None and out.reconstruction is None
+    with_decoder = small()
+    with_decoder.load_state_dict(model.state_dict(), strict=False)
+    assert_close(with_decoder(images).capsules, out.capsules, rtol=0, atol=0)
+
+
+# --------------------------------------------------------------------------------------- forward
+
+
+def test_lengths_are_the_capsules_norms() -> None:
+    out = small()(pictures())
+    assert_close(out.lengths, out.capsules.norm(dim=2))
+    assert (out.lengths < 1).all()
+
+
+def test_the_decoder_sees_the_label_in_training_and_else_the_longest_capsule() -> None:
+    model, images = small(), pictures()
+    assert model.decoder is not None
+    guessed, told = model(images), model(images, LABELS)
+    assert_close(guessed.capsules, told.capsules, rtol=0, atol=0)
+    prediction = guessed.lengths.argmax(1)
+    assert (prediction != LABELS).any()  # or the two masks could not be told apart
+    for out, classes in [(guessed, prediction), (told, LABELS)]:
+        alone = torch.zeros_like(out.capsules)
+        alone[range(4), classes] = out.capsules[range(4), classes]
+        expected = model.decoder(alone, torch.ones(4, 3))
+        assert_close(out.reconstruction, expected)
+    assert not torch.allclose(guessed.reconstruction, told.reconstruction)
+
+
+def test_labels_may_be_a_mask() -> None:
+    model, images = small(), pictures()
+    mask = nn.functional.one_hot(LABELS, 3)
+    got, want = model(images, mask), model(images, LABELS)
+    assert_close(got.reconstruction, want.reconstruction, rtol=0, atol=0)
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 2**32 - 1), batch=st.integers(2, 5), prior=st.booleans())
+def test_an_images_output_does_not_depend_on_its_batch(seed: int, batch: int, prior: bool) -> None:
+    model = small(learn_prior=prior).to(F64)
+    torch.manual_seed(seed)
+    images, labels = pictures(batch).to(F64), torch.randint(3, (batch,))
+    together = model(images, labels)
+    for n in range(batch):
+        alone = model(images[n : n + 1], labels[n : n + 1])
+        for whole, single in zip(together, alone, strict=True):
+            assert_close(whole[n : n + 1], single, rtol=1e-10, atol=1e-12)
+
+
+def test_no_images_give_no_outputs() -> None:
+    out = small()(pictures(0), torch.zeros(0, dtype=torch.int64))
+    assert [tuple(x.shape) for x in out] == [(0, 3, 5), (0, 3), (0, 1, 19, 19)]
+
+
+@pytest.mark.parametrize("learn_prior", [False, True])
+def test_the_loss_has_the_right_gradient_for_every_parameter(learn_prior: bool) -> None:
+    model = small(learn_prior=learn_prior).to(F64)
+    images = pictures(2).to(F64)
+    labels = LABELS[:2]
+    names = [name for name, _ in model.named_parameters()]
+    values = tuple(value.detach().requires_grad_() for value in model.parameters())
+
+    def total(*values: Tensor) -> Tensor:
+        parameters = dict(zip(names, values, strict=True))
+        return loss(lambda *x: functional_call(model, parameters, x), images, labels)
+
+    assert gradcheck(total, values, fast_mode=True)
+    loss(model, images, labels).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and parameter.grad.abs().max() > 0, name
+
+
+def test_the_outputs_have_the_right_gradient_for_the_images() -> None:
+    model = small(image_shape=(1, 7, 7), kernel_size=3).to(F64)
+    images = pictures(2, (1, 7, 7)).to(F64).requires_grad_()
+    assert gradcheck(lambda x: tuple(model(x, LABELS[:2])), images)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_a_blank_image_has_finite_gradients(value: float) -> None:
+    """Without biases, a black image makes every primary capsule the zero vector."""
+    model = small()
+    for bias in (model.conv.bias, model.primary.conv.bias):
+        assert bias is not None
+        nn.init.zeros_(bias)
+    loss(model, torch.full((4, 1, 19, 19), value), LABELS).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and parameter.grad.isfinite().all(), name
+
+
+def test_a_learned_prior_starts_at_zero_and_learns() -> None:
+    model, images = small(learn_prior=True), pictures()
+    prior = model.digits.prior
+    assert prior is not None and prior.shape == (2 * 2 * 2, 3)
+    without = small()
+    without.load_state_dict(model.state_dict(), strict=False)
+    assert_close(model(images).capsules, without(images).capsules, rtol=0, atol=0)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    loss(model, images, LABELS).backward()
+    optimizer.step()
+    assert (prior != 0).any()
+
+
+# ---------------------------------------------------------------------------------- routing_trace
+
+
+def test_the_routing_trace_is_what_forward_does() -> None:
+    model, images = small(learn_prior=True), pictures()
+    assert model.digits.prior is not None
+    nn.init.normal_(model.digits.prior)
+    trace = model.routing_trace(images)
+    assert len(trace) == 3
+    assert_close(trace[-1].v, model(images).capsules, rtol=0, atol=0)
+    for step in trace:
+        assert not step.v.requires_grad
+        assert step.s.shape == step.v.shape == (4, 3, 5)
+        total = step.coupling.sum(2)
+        assert_close(total, torch.ones_like(total))
+        assert_close(step.coupling, step.logits.softmax(2))
+    assert_close(trace[0].logits.expand(4, -1, -1)[0], model.digits.prior.detach())
+    assert not torch.allclose(trace[-1].coupling[0], trace[-1].coupling[1])
+    assert model(images).capsules.requires_grad
+
+
+# ----------------------------------------------------------------------------------------- config
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"image_shape": (3, 21, 18), "num_classes": 7, "routing_iterations": 1},
+        {"learn_prior": True, "reconstruct": False, "kernel_size": 5, "hidden": (4, 3)},
+    ],
+)
+def test_the_config_makes_the_same_network_again(changes: dict[str, Any]) -> None:
+    model = small(**changes)
+    config = json.loads(json.dumps(model.config))
+    assert config == model.config
+    again = CapsNet(**config)
+    assert again.config == config
+    again.load_state_dict(model.state_dict())
+    images = pictures(2, model.config["image_shape"])
+    assert_close(again(images).capsules, model(images).capsules, rtol=0, atol=0)
+
+
+def test_the_config_is_every_argument() -> None:
+    assert CapsNet().config == {
+        "image_shape": [1, 28, 28],
+        "num_classes": 10,
+        "routing_iterations": 3,
+        "learn_prior": False,
+        "reconstruct": True,
+        "conv_channels": 256,
+        "kernel_size": 9,
+        "capsule_types": 32,
+        "primary_dim": 8,
+        "capsule_dim": 16,
+        "hidden": [512, 1024],
+    }
+
+
+# -------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        [1, 19, 19],
+        [4, 19, 19],
+        [4, 361],
+        [4, 3, 19, 19],
+        [4, 1, 20, 19],
+        [4, 1, 19, 18],
+        [4, 1, 1, 19, 19],
+    ],
+)
+def test_images_of_another_shape_are_refused(refuses: Refuses, shape: list[int]) -> None:
+    model = small()
+    for call in (model, model.encode, model.routing_trace):
+        with refuses("images must be", "1, 19, 19", f"got shape {shape}"):
+            call(torch.rand(shape))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.bool])
+def test_images_of_integers_are_refused(refuses: Refuses, dtype: torch.dtype) -> None:
+    with refuses("images must be floating point", "0 … 1", f"got {dtype}"):
+        small()(pictures().to(dtype))
+
+
+@pytest.mark.parametrize("reconstruct", [True, False])
+def test_labels_that_do_not_fit_are_refused(refuses: Refuses, reconstruct: bool) -> None:
+    """A wrong label is an error with and without a decoder."""
+    model = small(reconstruct=reconstruct)
+    for labels, got in [([0, 1, 2, 3], "got 3"), ([0, -1, 2, 2], "got -1")]:
+        with refuses("0 … 2", got):
+            model(pictures(), torch.tensor(labels))
+    with refuses("[4]", "got shape [3]"):
+        model(pictures(), LABELS[:3])
+    with refuses("integers", "torch.float32"):
+        model(pictures(), LABELS.float())
+
+
+# ------------------------------------------------- precision, torch.func, compile and export
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_finite_and_close(dtype: torch.dtype) -> None:
+    model, images = small().to(dtype), pictures().to(dtype)
+    out = model(images, LABELS)
+    assert out.capsules.dtype == out.reconstruction.dtype == dtype
+    assert out.lengths.dtype == torch.float32  # the margins need more than half precision
+    loss(model, images, LABELS).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and parameter.grad.isfinite().all(), name
+    expected = model.to(F64)(images.to(F64), LABELS)
+    assert expected.lengths.dtype == F64
+    tolerance = 32 * torch.finfo(dtype).eps
+    for got, want in zip(out, expected, strict=True):
+        assert_close(got.to(F64), want, rtol=tolerance, atol=tolerance)
+
+
+def test_autocast_is_close_to_float32() -> None:
+    model, images = small(learn_prior=True), pictures()
+    expected = model(images, LABELS)
+    expected_gradients = torch.autograd.grad(loss(model, images, LABELS), list(model.parameters()))
+    with torch.autocast("cpu", torch.bfloat16):
+        out = model(images, LABELS)
+        total = loss(model, images, LABELS)
+    assert out.lengths.dtype == torch.float32
+    for got, want in zip(out, expected, strict=True):
+        assert_close(got.float(), want, rtol=0.05, atol=0.05)
+    for gradient, want in zip(
+        torch.autograd.grad(total, list(model.parameters())), expected_gradients, strict=True
+    ):
+        assert float((gradient - want).norm() / want.norm()) < 0.1
+
+
+def test_vmap_grad_and_jacrev_agree_with_eager() -> None:
+    """Per-image gradients, the way torch.func does them."""
+    model, images = small().to(F64), pictures().to(F64)
+    parameters = {name: value.detach() for name, value in model.named_parameters()}
+
+    def one(parameters: dict[str, Tensor], image: Tensor, label: Tensor) -> Tensor:
+        return loss(
+            lambda *x: functional_call(model, parameters, x),
+            image.unsqueeze(0),
+            label.unsqueeze(0),
+        )
+
+    each = vmap(grad(one), in_dims=(None, 0, 0))(parameters, images, LABELS)
+    loss(model, images, LABELS).backward()
+    for name, parameter in model.named_parameters():
+        assert_close(each[name].mean(0), parameter.grad)
+
+    lengths = vmap(lambda image: model(image.unsqueeze(0)).lengths[0])(images)
+    assert_close(lengths, model(images).lengths)
+    jacobian = jacrev(lambda x: model(x).lengths)(images[:1])
+    expected = torch.autograd.functional.jacobian(lambda x: model(x).lengths, images[:1])
+    assert_close(jacobian, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("inductor")
+def test_compiled_agrees_with_eager() -> None:
+    """Network and losses in one graph, forward and backward."""
+    model, images = small(learn_prior=True, routing_iterations=2), pictures()
+    parameters = list(model.parameters())
+
+    def step(images: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
+        out = model(images, labels)
+        return (total_loss(out, images, labels), *out)
+
+    got, want = torch.compile(step, fullgraph=True)(images, LABELS), step(images, LABELS)
+    assert_close(got, want, rtol=1e-4, atol=1e-5)
+    gradients = torch.autograd.grad(got[0], parameters)
+    expected = torch.autograd.grad(want[0], parameters)
+    assert_close(gradients, expected, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("with_labels", [False, True])
+def test_exported_agrees_with_eager_for_any_batch(strict: bool, with_labels: bool) -> None:
+    model = small().eval()
+    batch = torch.export.Dim("batch", min=1, max=64)
+
+    def example(size: int) -> tuple[Tensor, ...]:
+        return (pictures(size), torch.arange(size) % 3)[: 1 + with_labels]
+
+    shapes = ({0: batch},) * (1 + with_labels)
+    exported = torch.export.export(model, example(4), dynamic_shapes=shapes, strict=strict)
+    for size in (2, 4, 7):
+        given_ = example(size)
+        for got, want in zip(exported.module()(*given_), model(*given_), strict=True):
+            assert_close(got, want)
+
+
+# --------------------------------------------------------------------------------------- learning
+
+
+def test_a_tiny_network_learns_32_real_digits_by_heart() -> None:
+    digits = data.load("mnist", download=False).subset(slice(32))
+    images, labels = data.to_float(digits.images), digits.labels
+    model = CapsNet(conv_channels=8, capsule_types=4, hidden=(32, 64))
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    before = reconstruction_loss(model(images).reconstruction, images).item()
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss(model, images, labels).backward()
+        optimizer.step()
+
+    out = model(images)
+    assert (out.lengths.argmax(1) == labels).all()
+    assert margin_loss(out.lengths, labels).item() < 0.02
+    assert reconstruction_loss(out.reconstruction, images).item() < before / 3
