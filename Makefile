@@ -1,0 +1,70 @@
+# Two commands matter: `make book` and `make test`. `make help` lists the rest.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PORT ?= 8000
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help book test lint notebooks train serve lock clean
+
+help:  ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "  PYTHON=python3.12 chooses the Python of $(VENV); now: $(PYTHON)"
+
+book: notebooks  ## execute what is stale, build the book: _build/html/index.html
+	@rm -rf _build/html
+	$(BIN)/jb build --all -W -n --keep-going .
+
+test: lint  ## lint, types, unit tests, then every cell of every notebook
+	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest --nbval notebooks/
+
+lint: $(READY)  ## ruff and mypy
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+notebooks: $(READY)  ## make notebooks/ from book/, executing only what is stale
+	$(BIN)/python tools/notebooks.py
+
+train: $(READY)  ## train on MNIST; options in ARGS="--epochs 2 …"
+	$(BIN)/capsnet train --dataset mnist $(ARGS)
+
+serve: book  ## build the book and show it at http://localhost:8000 (PORT=…)
+	$(BIN)/python -m http.server --bind localhost --directory _build/html $(PORT)
+
+lock: $(READY)  ## write requirements.txt anew from pyproject.toml
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --all-extras --no-annotate \
+		--custom-compile-command "make lock" pyproject.toml -o requirements.txt
+
+clean:  ## remove the built book and caches; .venv stays
+	rm -rf _build build .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	find capsnet tests tools -name __pycache__ -type d -exec rm -rf {} +
+
+# An environment is made once, and again when the lock changes or another Python is asked for by name.
+ifneq ($(origin PYTHON),file)
+ifneq ($(shell $(BIN)/python -V 2>&1),$(shell $(PYTHON) -V 2>&1))
+CLEAR := --clear
+.PHONY: $(READY)
+endif
+endif
+
+$(READY): requirements.txt pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { \
+		echo "$(PYTHON) was not found. Install Python 3.11 to 3.13 (Debian, Ubuntu: apt install python3 python3-venv)."; \
+		exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { \
+		echo "Python 3.11 to 3.13 is needed, $(PYTHON) is $$($(PYTHON) -V). Name another: make PYTHON=python3.12 …"; \
+		exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+		echo "$(PYTHON) cannot make environments. Install its venv module (Debian, Ubuntu: apt install python3-venv)."; \
+		exit 1; }
+	@echo "Installing the locked requirements into $(VENV) (once; some minutes, about 6 GB)"
+	$(PYTHON) -m venv $(CLEAR) $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@

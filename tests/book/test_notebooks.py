@@ -1,0 +1,421 @@
+"""The way from book/*.md to notebooks/*.ipynb, and what is committed there."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import nbformat
+import pytest
+
+import notebooks
+from lowering import ChapterError, Prose
+
+ROOT = notebooks.ROOT
+CHAPTERS = notebooks.chapters()
+EACH_CHAPTER = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+
+FRONT = """\
+---
+file_format: mystnb
+kernelspec:
+  display_name: Python 3
+  language: python
+  name: python3
+---
+"""
+CHAPTER = (
+    FRONT
+    + """
+# A chapter
+
+Some prose, and {glue:text}`answer`.
+
+```{code-cell} ipython3
+:tags: [nbval-ignore-output]
+
+import os
+
+from capsnet.figures import glue
+from myst_nb import glue as reference
+
+print(os.urandom(8).hex())
+glue("answer", "42,000")
+reference("answer too", "42,000", display=False)
+```
+
+More prose.
+
+```{code-cell} ipython3
+1 + 1
+```
+"""
+)
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A small project: two pages, one of which is a notebook, a package and a lock."""
+    for folder in ("book", "capsnet"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "book" / "page.md").write_text("# A page\n\nNo code.\n")
+    (tmp_path / "book" / "chapter.md").write_text(CHAPTER)
+    (tmp_path / "book" / "picture.png").write_bytes(b"")
+    (tmp_path / "capsnet" / "functional.py").write_text("x = 1\n")
+    (tmp_path / "requirements.txt").write_text("torch==2.14.1\n")
+    shutil.copy(ROOT / "book" / "references.bib", tmp_path / "book")
+    return tmp_path
+
+
+@pytest.fixture
+def lower(root):
+    chapter, sources = root / "book" / "chapter.md", root / "book" / "references.bib"
+    prose = Prose(
+        chapter, sources, {chapter: notebooks.notebook_path(chapter, root)}, {"answer": "42,000"}
+    )
+    return lambda text: prose.lower(dedent(text).strip())
+
+
+# --- Lowering --------------------------------------------------------------------------------
+
+ORANGE_V = r"{\color{#E77303}{\mathbf{v}}}"
+
+
+@pytest.mark.parametrize(
+    ("myst", "markdown"),
+    [
+        ("# A title\n\n*Text* with `code`, [a link](https://example.org).", None),
+        ("$$\nx \\tag{1}\n$$", None),
+        ("| a | b |\n|---|---|\n| 1 | 2 |", None),
+        ("```python\nx = 1  # {cite}`nobody` $\\qv$\n% not a comment\n```", None),
+        ("- item\n\n  ```sh\n  make book\n  ```\n- item", None),
+        ("Code ``{cite}`x` `` stays, `\\qv` too.", None),
+        (r"The output $\qv_j$, not \qvx.", rf"The output ${ORANGE_V}_j$, not \qvx."),
+        ("before\n% a comment\nafter", "before\nafter"),
+        ("(a-place)=\n## There", '<a id="a-place"></a>\n## There'),
+        ("See [there](#a-place).", "See [there](#a-place)."),
+        ("See [it](chapter.md#there).", "See [it](chapter.ipynb#there)."),
+        ("See [it](page.md).", "See [it](../book/page.md)."),
+        ("See {doc}`that page <page>`.", "See [that page](../book/page.md)."),
+        ("A {term}`capsule`, {term}`two <capsule>`.", "A capsule, two."),
+        ("{math}`\\qv`", f"${ORANGE_V}$"),
+        ("It is {glue:text}`answer`.", "It is 42,000."),
+        ("{cite:t}`sabour2017` did.", "Sabour et al. (2017) did."),
+        ("So {cite:p}`kingma2015`.", "So (Kingma and Ba, 2015)."),
+        ("So {cite}`kingma2015, sabour2017`.", "So (Kingma and Ba, 2015; Sabour et al., 2017)."),
+        ("```{note}\nLook.\n```", "> **Note**\n>\n> Look."),
+        (":::{tip}\nLook.\n\nTwice.\n:::", "> **Tip**\n>\n> Look.\n>\n> Twice."),
+        ("```{seealso} A book\n```", "> **See also**\n>\n> A book"),
+        ("```{admonition} A *title*\n:class: tip\nText\n```", "> **A *title***\n>\n> Text"),
+        (
+            "````{warning}\n```{math}\n\\qv\n```\nand {glue:text}`answer`\n````",
+            f"> **Warning**\n>\n> $$\n> {ORANGE_V}\n> $$\n> and 42,000",
+        ),
+        (":::{dropdown} Why\n```python\nx\n```\n:::", "> **Why**\n>\n> ```python\n> x\n> ```"),
+        ("```{math}\nx = \\qv \\tag{1}\n```", f"$$\nx = {ORANGE_V} \\tag{{1}}\n$$"),
+        ("```{image} picture.png\n:alt: A dot\n```", "![A dot](../book/picture.png)"),
+        (
+            "```{figure} picture.png\n:alt: A dot\n:width: 50%\nIt {glue:text}`answer`.\n```",
+            "![A dot](../book/picture.png)\n\n*It 42,000.*",
+        ),
+        ("![A dot](picture.png)", "![A dot](../book/picture.png)"),
+    ],
+)
+def test_lowering(lower, myst, markdown):
+    assert lower(myst) == (myst if markdown is None else markdown)
+
+
+@pytest.mark.parametrize(
+    ("myst", "message"),
+    [
+        ("```{plot} x\n```", "directive {plot}"),
+        ("{abbr}`x`", "role {abbr}"),
+        ("```{note}\n{abbr}`x`\n```", "role {abbr}"),
+        ("```{note}\nno end", "not closed"),
+        (":::\ntext\n:::", "must name a directive"),
+        ("$$\nx\n$$ (eq-x)", "the paper's number"),
+        ("```{math}\n:label: x\ny\n```", "the paper's number"),
+        ("A note[^1].", "footnotes"),
+        ("[](page.md)", "needs a text"),
+        ("{doc}`page`", "needs a text"),
+        ("[gone](gone.md)", "there is no gone.md"),
+        ("```{figure} picture.png\n```", "alternative text"),
+        ("{cite}`nobody2000`", "has no 'nobody2000'"),
+        ("{glue:text}`nothing`", "no cell glues 'nothing'"),
+    ],
+)
+def test_what_cannot_be_lowered_is_an_error(lower, myst, message):
+    with pytest.raises(ChapterError, match=re.escape(message)):
+        lower(myst)
+
+
+def test_the_bibliography_lists_what_was_cited(lower):
+    lower("{cite}`sabour2017` and {cite}`kingma2015` and again {cite}`sabour2017`")
+    first, second = lower("```{bibliography}\n```").splitlines()
+    assert first.startswith("- Diederik P. Kingma, Jimmy Ba. *Adam: A Method")
+    assert second.startswith("- Sara Sabour, Nicholas Frosst, Geoffrey E. Hinton. *Dynamic Rout")
+
+
+# --- Conversion, execution, staleness --------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A project whose chapter was made once; tests copy it."""
+    root = tmp_path_factory.mktemp("made")
+    for folder in ("book", "capsnet"):
+        (root / folder).mkdir()
+    (root / "book" / "chapter.md").write_text(CHAPTER)
+    (root / "capsnet" / "functional.py").write_text("x = 1\n")
+    (root / "requirements.txt").write_text("torch==2.14.1\n")
+    shutil.copy(ROOT / "book" / "references.bib", root / "book")
+    assert notebooks.make(root / "book" / "chapter.md", root)[1]
+    return root
+
+
+@pytest.fixture
+def project(made, tmp_path):
+    return Path(shutil.copytree(made, tmp_path / "project"))
+
+
+def outputs(root):
+    notebook = nbformat.read(root / "notebooks" / "chapter.ipynb", as_version=4)
+    return [cell.outputs for cell in notebooks.code_cells(notebook)]
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_only_pages_with_a_kernel_are_notebooks(root):
+    assert notebooks.chapters(root) == [root / "book" / "chapter.md"]
+
+
+def test_a_made_notebook_holds_code_outputs_and_plain_prose(made):
+    notebook = nbformat.read(made / "notebooks" / "chapter.ipynb", as_version=4)
+    assert [cell.cell_type for cell in notebook.cells] == ["markdown", "code", "markdown", "code"]
+    assert notebook.cells[0].source == "# A chapter\n\nSome prose, and 42,000."
+    assert [cell.execution_count for cell in notebooks.code_cells(notebook)] == [1, 2]
+    assert notebook.cells[3].outputs[0]["data"] == {"text/plain": "2"}
+    assert [cell.id for cell in notebook.cells] == [f"cell-0{i}" for i in (1, 2, 3, 4)]
+    assert notebook.metadata.language_info == {"name": "python", "pygments_lexer": "ipython3"}
+    assert notebook.metadata.capsnet.source == "book/chapter.md"
+    assert "execution" not in notebook.cells[1].metadata
+
+
+def test_glue_is_stored_as_myst_nb_stores_it(made):
+    _, ours, theirs = outputs(made)[0]
+    assert ours["metadata"]["scrapbook"]["name"] == "answer"
+    assert theirs["metadata"]["scrapbook"]["name"] == "answer too"
+    ours["metadata"]["scrapbook"]["name"] = theirs["metadata"]["scrapbook"]["name"]
+    assert ours["metadata"] == theirs["metadata"]
+    assert ours["data"] == theirs["data"]
+
+
+def test_what_is_up_to_date_is_not_executed_and_not_touched(project):
+    path = project / "notebooks" / "chapter.ipynb"
+    before = path.read_bytes(), path.stat().st_mtime_ns
+    assert notebooks.check(project / "book" / "chapter.md", project) is None
+    assert notebooks.make(project / "book" / "chapter.md", project) == (path, False)
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+
+
+def test_a_change_of_prose_is_carried_over_without_executing(project):
+    before = outputs(project)
+    chapter = project / "book" / "chapter.md"
+    edit(chapter, "More prose.", "Other prose.")
+    assert "other prose" in notebooks.check(chapter, project)
+    path, executed = notebooks.make(chapter, project)
+    assert not executed
+    assert outputs(project) == before
+    assert "Other prose." in path.read_text()
+    assert notebooks.check(chapter, project) is None
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("book/chapter.md", "1 + 1", "1 + 2"),
+        ("book/chapter.md", ":tags: [nbval-ignore-output]", ":tags: [remove-input]"),
+        ("capsnet/functional.py", "x = 1", "x = 2"),
+        ("requirements.txt", "2.14.1", "2.14.2"),
+    ],
+)
+def test_a_change_of_code_package_or_lock_makes_it_stale(project, file, old, new):
+    edit(project / file, old, new)
+    assert "stale" in notebooks.check(project / "book" / "chapter.md", project)
+
+
+def test_a_new_file_of_the_package_makes_it_stale(project):
+    (project / "capsnet" / "new.py").write_text("")
+    assert "stale" in notebooks.check(project / "book" / "chapter.md", project)
+
+
+@pytest.mark.parametrize("new", ["1 + 2", "1 + 1\\n2"])
+def test_a_notebook_edited_by_hand_is_stale(project, new):
+    edit(project / "notebooks" / "chapter.ipynb", '"1 + 1"', f'"{new}"')
+    assert "stale" in notebooks.check(project / "book" / "chapter.md", project)
+
+
+def test_a_missing_notebook_is_told(project):
+    (project / "notebooks" / "chapter.ipynb").unlink()
+    assert "missing" in notebooks.check(project / "book" / "chapter.md", project)
+
+
+def test_a_stale_notebook_is_executed(project):
+    before = outputs(project)
+    chapter = project / "book" / "chapter.md"
+    edit(chapter, "1 + 1", "1 + 2")
+    assert notebooks.make(chapter, project)[1]
+    after = outputs(project)
+    assert after[1][0]["data"] == {"text/plain": "3"}
+    assert after[0][0] != before[0][0]  # random bytes: drawn anew
+    assert notebooks.check(chapter, project) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("1 / 0", "ZeroDivisionError"),
+        ("import sys; print('beware', file=sys.stderr)", "wrote to stderr:\nbeware"),
+    ],
+)
+def test_a_cell_that_fails_or_warns_leaves_the_old_notebook(project, code, message):
+    path = project / "notebooks" / "chapter.ipynb"
+    before = path.read_bytes()
+    edit(project / "book" / "chapter.md", "1 + 1", code)
+    with pytest.raises(ChapterError, match=message):
+        notebooks.make(project / "book" / "chapter.md", project)
+    assert path.read_bytes() == before
+
+
+def test_a_notebook_whose_chapter_is_gone_is_an_orphan(project):
+    own = project / "notebooks" / "my_own.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(), own)
+    assert notebooks.orphans(project) == []
+    (project / "book" / "chapter.md").unlink()
+    assert notebooks.orphans(project) == [project / "notebooks" / "chapter.ipynb"]
+
+
+def test_staging_refuses_a_notebook_with_other_code(project):
+    notebooks.stage(project)
+    edit(project / "notebooks" / "chapter.ipynb", "1 + 1", "1 + 2")
+    with pytest.raises(ChapterError, match="different code cells"):
+        notebooks.stage(project)
+
+
+# --- What is committed -----------------------------------------------------------------------
+
+
+def test_there_are_chapters():
+    assert [chapter.stem for chapter in CHAPTERS] != []
+    assert notebooks.orphans() == []
+
+
+@EACH_CHAPTER
+def test_the_committed_notebook_is_up_to_date(chapter):
+    assert notebooks.check(chapter) is None, "run `make notebooks`"
+
+
+@EACH_CHAPTER
+def test_the_committed_notebook_was_executed_in_order_without_errors(chapter):
+    notebook = nbformat.read(notebooks.notebook_path(chapter), as_version=4)
+    cells = notebooks.code_cells(notebook)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    for cell in cells:
+        for output in cell.outputs:
+            assert output.output_type != "error"
+            assert output.get("name") != "stderr"
+
+
+@EACH_CHAPTER
+def test_the_committed_notebook_has_nothing_only_myst_understands(chapter):
+    notebook = nbformat.read(notebooks.notebook_path(chapter), as_version=4)
+    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    prose = re.sub(r"^```.*?^```$", "", prose, flags=re.MULTILINE | re.DOTALL)
+    assert not re.search(r"\{[\w:.-]+\}`|^ *(```+|:::+)\{|^\([\w-]+\)=|\\q[a-z]+hat", prose, re.M)
+    for name in ("qu", "qb", "qc", "qs", "qv"):
+        assert not re.search(rf"\\{name}(?![A-Za-z])", prose)
+
+
+@EACH_CHAPTER
+def test_every_figure_has_an_alternative_text(chapter):
+    notebook = nbformat.read(notebooks.notebook_path(chapter), as_version=4)
+    for cell in notebooks.code_cells(notebook):
+        if any("image/png" in output.get("data", {}) for output in cell.outputs):
+            assert len(cell.metadata["mystnb"]["image"]["alt"]) > 20
+
+
+@EACH_CHAPTER
+def test_the_committed_notebook_is_small(chapter):
+    assert notebooks.notebook_path(chapter).stat().st_size < 1.5e6
+
+
+# --- The HTML --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The book, built in another folder from the committed notebooks; the log beside it."""
+    root = tmp_path_factory.mktemp("site")
+    for name in ("_config.yml", "_toc.yml", "requirements.txt"):
+        shutil.copy(ROOT / name, root)
+    for name in ("book", "notebooks", "capsnet"):
+        shutil.copytree(ROOT / name, root / name)
+    notebooks.stage(root)
+    build = subprocess.run(
+        [Path(sys.executable).with_name("jb"), "build", "--all", "-W", "-n", "--keep-going", "."],
+        cwd=root,
+        capture_output=True,
+        text=True,
+    )
+    log = build.stdout + build.stderr
+    assert build.returncode == 0, log
+    return root / "_build" / "html", log
+
+
+def pages(folder):
+    paths = sorted({*folder.rglob("*.html")} - {*(folder / "_static").rglob("*.html")})
+    return {path: path.read_text(encoding="utf-8") for path in paths}
+
+
+def test_the_build_executes_nothing(site):
+    _, log = site
+    assert log.count("Using cached notebook") == len(CHAPTERS)
+    assert "Executing notebook" not in log
+
+
+def test_no_page_loads_anything_from_another_host(site):
+    folder, _ = site
+    loads = re.compile(r"<(?:script|img|iframe|source|video)\b[^>]*\bsrc=\"([^\"]*)\"")
+    links = re.compile(r"<link\b[^>]*\bhref=\"([^\"]*)\"")
+    for path, text in pages(folder).items():
+        for target in loads.findall(text) + links.findall(text):
+            assert not re.match(r"(https?:)?//", target), f"{path.name} loads {target}"
+            if not target.startswith(("data:", "#")):
+                file = (path.parent / target.split("?")[0].split("#")[0]).resolve()
+                assert file.exists(), f"{path.name} loads {target}, which is not there"
+
+
+def test_glued_values_stand_in_the_text_as_in_the_notebook(site):
+    folder, _ = site
+    for chapter in CHAPTERS:
+        notebook = nbformat.read(notebooks.notebook_path(chapter), as_version=4)
+        text = (folder / chapter.relative_to(ROOT).with_suffix(".html")).read_text()
+        shown = re.findall(r'class="pasted-text">([^<]*)<', text)
+        glued = notebooks.glued_values(notebook)
+        assert set(shown) == set(glued.values())
+
+
+def test_equations_are_coloured_and_figures_have_their_text(site):
+    folder, _ = site
+    text = pages(folder)[folder / "book" / "training.html"]
+    assert r'"qv": "{\\color{#E77303}{\\mathbf{v}}}"' in text
+    figures = re.findall(r"<img [^>]*jupyter_execute[^>]*>|<img [^>]*_images/[^>]*>", text)
+    assert figures
+    for figure in figures:
+        assert len(re.search(r'alt="([^"]*)"', figure)[1]) > 20, figure
