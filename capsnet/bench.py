@@ -9,7 +9,7 @@ import torch
 
 from capsnet.evaluation import autocast, bfloat16_is_fast
 from capsnet.model import CapsNet
-from capsnet.training import TrainingConfig, can_compile, make_step
+from capsnet.training import TrainingConfig, can_compile, describe_machine, make_step
 
 
 def benchmark(device: torch.device, batch_size: int = 128, steps: int = 7) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def benchmark(device: torch.device, batch_size: int = 128, steps: int = 7) -> di
         steps: timed steps of each kind, after two that are not counted.
 
     Returns:
-        {"device", "torch", "threads", "batch_size", "steps", "rows"}; a row has "what",
+        {"machine", "batch_size", "steps", "rows"}; a row has "what",
         "precision", "compile", and the "median", "min" and "max" of milliseconds a step.
 
     Raises:
@@ -52,9 +52,7 @@ def benchmark(device: torch.device, batch_size: int = 128, steps: int = 7) -> di
             times = measure(evaluate, device, steps)
             rows.append({"what": "evaluate", "precision": precision, "compile": compiled, **times})
     return {
-        "device": torch.cuda.get_device_name() if device.type == "cuda" else device.type,
-        "torch": torch.__version__,
-        "threads": torch.get_num_threads(),
+        "machine": describe_machine(device),
         "batch_size": batch_size,
         "steps": steps,
         "rows": rows,
@@ -76,8 +74,9 @@ def measure(call: Callable[[], Any], device: torch.device, repeats: int) -> dict
 
 def table(result: dict[str, Any]) -> str:
     """A benchmark's result as text."""
+    machine = result["machine"]
     lines = [
-        f"{result['device']}, torch {result['torch']}, {result['threads']} threads, batch "
+        f"{machine['device']}, torch {machine['torch']}, {machine['threads']} threads, batch "
         f"{result['batch_size']}, median of {result['steps']} (least … most)",
         f"{'what':<10}{'precision':<11}{'compile':<9}{'images/s':>10}{'ms a step':>10}",
     ]

@@ -234,17 +234,17 @@ def evaluate(args: argparse.Namespace) -> int:
             f"{', '.join(images.classes)}"
         )
     result = evaluate(model.to(device), images, args.batch_size, args.precision)
-    print_evaluation(result)
-    if args.json:
-        write_json(args.json, {"dataset": name, "split": args.split, **result.summary()})
-    if args.figure:
-        from capsnet import figures
+    from capsnet import figures
 
+    # Files first: they are there even if nobody reads the text to its end.
+    if args.json:
+        of = {"dataset": name, "split": args.split, "weights": metadata}
+        write_json(args.json, {**of, **result.summary()})
+    if args.figure:
         save_figure(figures.confusion_matrix(result.confusion, result.classes), args.figure)
-        print(f"confusion matrix: {args.figure}")
     if args.reconstructions:
         save_figure(draw_reconstructions(model, images), args.reconstructions)
-        print(f"reconstructions: {args.reconstructions}")
+    print_evaluation(result)
     return 0
 
 

@@ -269,7 +269,7 @@ def prediction(
     pictures = [("input", _array(image))]
     if reconstruction is not None:
         pictures.append(("decoded", _array(reconstruction)))
-    longest = int(values.argmax())
+    longest = int(np.argmax(values))
     figure = Figure(max(2.2, 0.8 + 0.2 * len(classes)))
     ratios = [1.0] * len(pictures) + [1.7]
     *frames, axes = figure.subplots(1, len(ratios), width_ratios=ratios)

@@ -27,7 +27,8 @@ FORMATS += ["TGA", "ICO", "ICNS", "PCX", "QOI", "SGI"]
 
 WORKING_SIZE = 320  # pixels of the longer side at which digits and garments are looked for
 FAINT = 10.0  # grey levels: fainter ink does not count in a bounding box
-BLANK = 8.0  # grey levels: so little contrast is no ink
+BLANK = 8.0  # grey levels: a drawing of less contrast is blank
+BLANK_PHOTO = 32.0  # grey levels: a photograph of less contrast is; uneven light makes up to that
 CLEAR = 4.0  # standard deviations of the noise: what stands out by less is noise
 DIGIT_BOX = 20 / 28  # MNIST's digits are fitted into 20 × 20 of 28 × 28 pixels
 THINNEST = 1.5 / 20  # of the box: a quarter of MNIST's digits have thinner strokes than this
@@ -204,27 +205,34 @@ def _photographed_ink(grey: Pixels) -> Pixels:
     small = _reduce(grey, 64)
     window = max(small.shape) // 3 | 1  # wider than a stroke
     # A median over the window is paper, also in a shadow; the ink is on one side of it.
-    dark_ink = float(((small - _sliding(np.median, small, window, window)) ** 3).sum()) < 0
+    median = _sliding(np.median, small, window, window)
+    dark_ink = float(((small - median) ** 3).sum()) < 0
+    if _contrast(small, median, dark_ink).max() < BLANK_PHOTO:
+        raise _Blank
     # A morphological opening (for dark ink: closing) removes the ink, which is narrower than the
     # window, and leaves gradients and the edges of shadows where they are.
     first, second = (np.max, np.min) if dark_ink else (np.min, np.max)
     for reduce in (first, second):
         small = _sliding(reduce, _sliding(reduce, small, window, 1), 1, window)
     paper = _resize(small, *grey.shape)
-    # Dark ink absorbs a part of the light that falls on it, much or little.
-    ink = (paper - grey) * (255 / np.maximum(paper, 32)) if dark_ink else grey - paper
+    ink = _contrast(grey, paper, dark_ink)
     ink = ink - np.median(ink)
     noise = 1.4826 * float(np.median(np.abs(ink)))  # the standard deviation, if it is normal
     clear = max(BLANK, CLEAR * noise)
     strong = ink[ink > clear]
-    if strong.size < max(4, 2e-4 * ink.size):
+    if strong.size < 2:
         raise _Blank
     full = float(strong[strong >= _otsu(strong)].mean())  # of strokes, rather than of their edges
-    if full < 1.5 * clear:
-        raise _Blank
     low = max(clear, 0.3 * full)
-    ink = np.clip((ink - low) / (0.9 * full - low), 0, 1) * 255
+    ink = np.clip((ink - low) / max(0.9 * full - low, 1), 0, 1) * 255
     return np.where(_figure(ink > 128), ink, 0)
+
+
+def _contrast(grey: Pixels, ground: Pixels, darker: bool) -> Pixels:
+    """How far the figure stands out of its ground on the one side, 0..255, or less than 0."""
+    if darker:  # it absorbs a part of the light that falls on it, much or little
+        return (ground - grey) * (255 / np.maximum(ground, 32))
+    return (grey - ground) * (255 / np.maximum(255 - ground, 32))
 
 
 def _thicken(ink: Pixels, width: float) -> Pixels:
@@ -257,19 +265,17 @@ def _garment(grey: Pixels, height: int, width: int) -> Pixels:
         ground, noise = _photographed_ground(grey)
     else:
         ground, noise = np.full_like(grey, level), 0.0
-    difference: Pixels = grey - ground
-    figure = np.abs(difference) > max(FAINT, CLEAR * noise)
-    if figure.sum() < max(4, 2e-4 * figure.size):
+    figure = np.abs(grey - ground) > max(FAINT, CLEAR * noise)
+    if not figure.any():
         raise _Blank
     if level is None:
         figure = _figure(figure)
-    if difference[figure].sum() < 0:  # darker than its ground: the negative
-        bright = -difference * (255 / np.maximum(ground, 32))
-    else:
-        bright = difference * (255 / np.maximum(255 - ground, 32))
+    darker = float((grey - ground)[figure].sum()) < 0
+    bright = np.clip(_contrast(grey, ground, darker), 0, 255)
+    if bright[figure].max() < (BLANK if level is not None else BLANK_PHOTO):
+        raise _Blank
     if level is None:
         bright = np.where(figure, bright, 0)
-    bright = np.clip(bright, 0, 255)
     cropped = _crop(bright, figure)
     fitted = _fit(cropped, height, width)
     if fitted is cropped and bright.shape == (height, width):
@@ -279,17 +285,18 @@ def _garment(grey: Pixels, height: int, width: int) -> Pixels:
 
 
 def _photographed_ground(grey: Pixels) -> tuple[Pixels, float]:
-    """A plane through the picture's border, without what stands out of it, and the noise on it."""
-    y, x = np.indices(grey.shape, dtype=np.float32) / max(grey.shape)
-    terms = np.stack([np.ones_like(x), x, y], axis=-1)  # [height, width, 3]
-    points, levels = np.stack([_border(terms[..., i]) for i in range(3)], axis=-1), _border(grey)
+    """A smooth ground that fits the picture's border but for what stands out there; the noise."""
+    y, x = np.indices(grey.shape) / max(grey.shape)
+    terms = np.stack([np.ones_like(x), x, y, x * x, x * y, y * y], axis=-1)  # [height, width, 6]
+    levels = _border(grey)
+    points = np.stack([_border(terms[..., i]) for i in range(6)], axis=-1)  # [border, 6]
     off = np.abs(levels - np.median(levels))
     for _ in range(5):
         noise = 1.4826 * float(np.median(off))
         kept = off <= 3 * noise + 1
-        plane = np.linalg.lstsq(points[kept], levels[kept], rcond=None)[0]
-        off = np.abs(levels - points @ plane)
-    return terms @ plane, 1.4826 * float(np.median(off))
+        weights = np.linalg.lstsq(points[kept], levels[kept], rcond=None)[0]
+        off = np.abs(levels - points @ weights)
+    return terms @ weights, 1.4826 * float(np.median(off))
 
 
 # ---------------------------------------------------------------------------- on arrays of pixels

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import os
+import platform
 import sys
 import time
 from collections.abc import Callable
@@ -15,14 +16,21 @@ from torch.optim.lr_scheduler import ExponentialLR, LRScheduler, OneCycleLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from capsnet.data import ImageSet, random_offsets, shift, to_float
-from capsnet.evaluation import RECONSTRUCTION_WEIGHT, autocast, check_fits, evaluate, pick_device
+from capsnet.evaluation import (
+    RECONSTRUCTION_WEIGHT,
+    autocast,
+    bfloat16_is_fast,
+    check_fits,
+    evaluate,
+    pick_device,
+)
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.model import CapsNet
 from capsnet.run import CHECKPOINT, Run, RunFolder
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
-    from tqdm.auto import tqdm
+    from tqdm import tqdm
 
 __all__ = ["TrainingConfig", "TrainingError", "evaluate", "fit", "make_step"]
 
@@ -291,7 +299,15 @@ def fit(
     model.load_state_dict(run.best_model().state_dict())
     model.eval()
     if folder is not None:
-        folder.finish({"classes": list(training.classes), "dataset": training.name})
+        folder.finish(
+            {
+                "classes": list(training.classes),
+                "dataset": training.name,
+                "images": len(training),
+                "config": dataclasses.asdict(config),
+                "machine": describe_machine(fabric.device, fabric.world_size),
+            }
+        )
     fabric.barrier()
     return run.records
 
@@ -330,6 +346,19 @@ def can_compile(device: torch.device) -> bool:
     return True
 
 
+def describe_machine(device: torch.device, processes: int = 1) -> dict[str, Any]:
+    """What a time or a last digit may depend on."""
+    cuda = device.type == "cuda"
+    return {
+        "device": torch.cuda.get_device_name(device) if cuda else platform.machine(),
+        "threads": torch.get_num_threads(),
+        "processes": processes,
+        "bfloat16": bfloat16_is_fast(device),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+
+
 def check_finite(name: str, value: float, step: int) -> None:
     if not math.isfinite(value):
         raise TrainingError(
@@ -340,7 +369,7 @@ def check_finite(name: str, value: float, step: int) -> None:
 
 def progress_bar(images: int, epoch: int, epochs: int, show: bool) -> "tqdm":
     """A bar over an epoch's images, with rate and time left."""
-    from tqdm.auto import tqdm
+    from tqdm import tqdm
 
     return tqdm(
         total=images,
