@@ -29,7 +29,7 @@ WORKING_SIZE = 320  # pixels of the longer side at which digits and garments are
 FAINT = 10.0  # grey levels: fainter ink does not count in a bounding box
 BLANK = 8.0  # grey levels: a drawing of less contrast is blank
 BLANK_PHOTO = 32.0  # grey levels: a photograph of less contrast is; uneven light makes up to that
-CLEAR = 4.0  # standard deviations of the noise: what stands out by less is noise
+CLEAR = 5.0  # standard deviations of the noise: what stands out by less is noise
 DIGIT_BOX = 20 / 28  # MNIST's digits are fitted into 20 × 20 of 28 × 28 pixels
 THINNEST = 1.5 / 20  # of the box: a quarter of MNIST's digits have thinner strokes than this
 
@@ -216,8 +216,10 @@ def _photographed_ink(grey: Pixels) -> Pixels:
         small = _sliding(reduce, _sliding(reduce, small, window, 1), 1, window)
     paper = _resize(small, *grey.shape)
     ink = _contrast(grey, paper, dark_ink)
-    ink = ink - np.median(ink)
-    noise = 1.4826 * float(np.median(np.abs(ink)))  # the standard deviation, if it is normal
+    # Paper's level and the standard deviation on it, as normal noise would have it; from the lowest
+    # fifth, for paper may be as little as that.
+    lowest, base = np.quantile(ink, [0.05, 0.2])
+    ink, noise = ink - base, 1.25 * float(base - lowest)
     clear = max(BLANK, CLEAR * noise)
     strong = ink[ink > clear]
     if strong.size < 2:
@@ -266,10 +268,10 @@ def _garment(grey: Pixels, height: int, width: int) -> Pixels:
     else:
         ground, noise = np.full_like(grey, level), 0.0
     figure = np.abs(grey - ground) > max(FAINT, CLEAR * noise)
-    if not figure.any():
-        raise _Blank
     if level is None:
         figure = _figure(figure)
+    if figure.mean() < 0.002:
+        raise _Blank
     darker = float((grey - ground)[figure].sum()) < 0
     bright = np.clip(_contrast(grey, ground, darker), 0, 255)
     if bright[figure].max() < (BLANK if level is not None else BLANK_PHOTO):
@@ -372,7 +374,9 @@ def _figure(mask: Mask) -> Mask:
     Specks go, and so does what reaches the border (the edge of the paper, a finger), unless there
     is nothing else of some size.
     """
-    small = _reduce(mask.astype(float), 96) > 0
+    small = _reduce(mask.astype(float), 96) > 0.2
+    if not small.any():
+        raise _Blank
     numbers = np.where(small, np.arange(1, small.size + 1).reshape(small.shape), 0)
     while True:  # the largest number in a part spreads over all of it
         spread = np.where(small, _sliding(np.max, numbers, 3, 3), 0)
