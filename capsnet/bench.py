@@ -65,8 +65,8 @@ def measure(call: Callable[[], Any], device: torch.device, repeats: int) -> dict
     for _ in range(2 + repeats):
         start = time.perf_counter()
         call()
-        if device.type == "cuda":
-            torch.cuda.synchronize()
+        if device.type != "cpu":
+            torch.accelerator.synchronize()
         times.append(1e3 * (time.perf_counter() - start))
     times = times[2:]
     return {"median": statistics.median(times), "min": min(times), "max": max(times)}

@@ -23,17 +23,18 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     Raises:
         OSError: it cannot be written (the message names the file); what was there is untouched.
     """
-    path = Path(path)
-    partial = path.with_name(
-        f".{path.name}.partial"
-    )  # one name, so a killed run leaves at most one
+    target = Path(os.path.realpath(path))  # the file that a link names, not the link
+    # One name, so that a killed run leaves at most one of them behind.
+    partial = target.with_name(f".{target.name[:200]}.partial")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists() and not target.is_file():
+            raise OSError("it is no ordinary file")
+        target.parent.mkdir(parents=True, exist_ok=True)
         with open(partial, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(partial, path)
+        os.replace(partial, target)
     except BaseException as error:
         with contextlib.suppress(OSError):  # the first error is the one to tell
             partial.unlink(missing_ok=True)
@@ -69,19 +70,26 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if not path.exists():
         raise FileNotFoundError(f"no such file: {path}")
     if not path.is_file():
-        raise ValueError(f"expected a safetensors file, got a folder: {path}")
+        kind = "a folder" if path.is_dir() else "no ordinary file"
+        raise ValueError(f"expected a safetensors file, got {kind}: {path}")
     try:
         with safe_open(path, framework="pt") as file:
             document = (file.metadata() or {}).get("capsnet")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
+    except (SafetensorError, RuntimeError) as error:
         raise ValueError(
             f"{path} is not a whole safetensors file (damaged, cut short or of another kind): "
             f"{error}"
         ) from error
     if document is None:
         raise ValueError(f"{path} was not written by capsnet: it does not say which network it is")
-    return tensors, json.loads(document)
+    try:
+        document = json.loads(document)
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: its description is no JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise ValueError(f"{path} is damaged: its description is no JSON object")
+    return tensors, document
 
 
 def save_weights(
@@ -119,20 +127,23 @@ def load_weights(path: str | Path) -> tuple[CapsNet, dict[str, Any]]:
     if "model" not in metadata:
         raise ValueError(f"{path} does not say which network it holds")
     try:
-        model = CapsNet(**metadata["model"])
-    except TypeError as error:
+        with torch.device("meta"):  # no memory and no random numbers before the shapes are checked
+            model = CapsNet(**metadata["model"])
+    except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"{path} describes a network this version does not know: {error}"
         ) from None
-    load_state(model, tensors, source=path)
+    check_state(model, tensors, source=path)
+    model.to_empty(device="cpu")
+    model.load_state_dict(tensors)
     return model.eval(), metadata
 
 
-def load_state(model: CapsNet, tensors: Mapping[str, Tensor], source: str | Path) -> None:
-    """Copy tensors into a model's parameters; their names and shapes must be the model's.
+def check_state(model: CapsNet, tensors: Mapping[str, Tensor], source: str | Path) -> None:
+    """See that tensors have the names and shapes of a model's parameters.
 
     Raises:
-        ValueError: they are not; the model is untouched then.
+        ValueError: they have not.
     """
     expected = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
     found = {name: list(tensor.shape) for name, tensor in tensors.items()}
@@ -142,4 +153,3 @@ def load_state(model: CapsNet, tensors: Mapping[str, Tensor], source: str | Path
                 f"{source} holds weights of another architecture: expected {name} "
                 f"{expected.get(name, 'absent')}, got {found.get(name, 'absent')}"
             )
-    model.load_state_dict(dict(tensors))

@@ -30,7 +30,7 @@ class Parser(argparse.ArgumentParser):
     """argparse, but an error is one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}\n")
+        self.exit(2, f"{self.prog}: {one_line(message)}\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,22 +38,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = make_parser().parse_args(argv)
     if args.debug:
         return args.run(args)
-    from capsnet.training import TrainingError
-
     try:
         code = args.run(args)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it is None where it was closed
+            sys.stdout.flush()
         return code
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (ValueError, OSError, TrainingError, ModuleNotFoundError) as error:
-        message = " ".join(str(error).split())
+    except (ValueError, OSError, RuntimeError, OverflowError, MemoryError, ImportError) as error:
+        # torch says "out of memory" and more in RuntimeErrors of many lines.
+        message = one_line(str(error)) or type(error).__name__
         print(f"capsnet {args.command}: {message}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"capsnet {args.command}: interrupted", file=sys.stderr)
         return 130
+
+
+def one_line(message: str) -> str:
+    return " ".join(message.split())[:1000]
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -92,20 +96,18 @@ def make_parser() -> argparse.ArgumentParser:
         "--average", type=float, default=0.99, help="decay of the weights' average; 0 for none"
     )
     command.add_argument("--shift", type=int, default=2, help="largest random shift in pixels")
-    command.add_argument(
-        "--routing-iterations", type=int, default=3, help="iterations of the routing"
-    )
+    command.add_argument("--routing-iterations", type=int, help="iterations of the routing (3)")
     command.add_argument("--learn-prior", action="store_true", help="learn the routing's prior")
     command.add_argument("--no-reconstruction", action="store_true", help="leave the decoder out")
     command.add_argument(
-        "--image-shape", default="1x28x28", metavar="CxHxW",
-        help="channels, height, width to which a folder's pictures are brought"
+        "--image-shape", metavar="CxHxW",
+        help="channels, height, width to which a folder's pictures are brought (1x28x28)"
     )  # fmt: skip
     command.add_argument("--init", type=Path, metavar="WEIGHTS", help="start from these weights")
     command.add_argument("--all", action="store_true", help="train on the validation images too")
     command.add_argument("--test", action="store_true", help="evaluate on the test set at the end")
     command.add_argument("--seed", type=int, default=0, help="of weights, order and shifts")
-    add_machine_options(command)
+    add_data_options(command, precision="auto")
     command.add_argument(
         "--compile", action=argparse.BooleanOptionalAction, default=None,
         help="use torch.compile (where it works, if not given)"
@@ -126,7 +128,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="draw the first image of each class over its reconstruction to this file"
     )  # fmt: skip
     command.add_argument("--json", type=Path, help="write counts, losses and errors to this file")
-    add_machine_options(command)
+    add_data_options(command, precision="fp32")
 
     command = add("predict", predict, "Classify pictures of any size and kind.")
     command.add_argument("weights", type=Path, help="a weights file that train wrote")
@@ -138,7 +140,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--save", type=Path, help="draw input and reconstruction to this file (one picture only)"
     )
-    add_machine_options(command)
+    add_device(command)
 
     command = add("export", export, "Write a network as ONNX, checked against PyTorch.")
     command.add_argument("weights", type=Path, help="a weights file that train wrote")
@@ -147,15 +149,21 @@ def make_parser() -> argparse.ArgumentParser:
     command = add("bench", bench, "Time the training step and the evaluation on this machine.")
     command.add_argument("--batch-size", type=int, default=128, help="images a step")
     command.add_argument("--steps", type=int, default=7, help="timed steps of each kind")
-    command.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
+    add_device(command)
     command.add_argument("--json", type=Path, help="write the figures to this file too")
     return parser
 
 
-def add_machine_options(command: argparse.ArgumentParser) -> None:
+def add_device(command: argparse.ArgumentParser) -> None:
     command.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
+
+
+def add_data_options(command: argparse.ArgumentParser, precision: str) -> None:
+    add_device(command)
     command.add_argument(
-        "--precision", default="auto", help="fp32, bf16, or auto: bf16 where the hardware has it"
+        "--precision",
+        default=precision,
+        help="fp32, bf16, or auto: bf16 where the hardware has it",
     )
     command.add_argument(
         "--no-download", action="store_true", help="never download a missing data set"
@@ -182,28 +190,37 @@ def train(args: argparse.Namespace) -> int:
         seed=args.seed,
     )
     fabric = make_fabric(args.device)
-    out = args.out or Path("runs") / Path(args.dataset.removeprefix("folder:")).name
-    check_writable(out / WEIGHTS)
+    data_name = Path(args.dataset.removeprefix("folder:")).expanduser().resolve().name
+    out = args.out or Path("runs") / data_name
+    network = {
+        "routing_iterations": args.routing_iterations,
+        "learn_prior": args.learn_prior or None,
+        "reconstruct": False if args.no_reconstruction else None,
+    }
+    network = {name: value for name, value in network.items() if value is not None}
+    shape = parse_shape(args.image_shape or "1x28x28")
     if args.init:
-        model, _ = load_weights(args.init)
+        if network or args.image_shape:
+            raise ValueError("--init fixes the network: give no option of its shape beside it")
+        model, metadata = load_weights(args.init)
         shape = tuple(model.config["image_shape"])
     else:
-        shape = parse_shape(args.image_shape)
+        with torch.device("meta"):  # a wrong option is told before the pictures are read
+            CapsNet(shape, **network)
     images = load(args, args.dataset, "train", shape)
     training, validation = (images, None) if args.all else data.hold_out(images)
     # Read before hours of training, so that a missing test set is noticed now.
     test = load(args, args.dataset, "test", shape) if args.test else None
-    if not args.init:
+    if args.init:
+        check_classes(class_names(metadata, model, args.init), images)
+    else:
         torch.manual_seed(args.seed)
-        model = CapsNet(
-            shape,
-            len(images.classes),
-            args.routing_iterations,
-            learn_prior=args.learn_prior,
-            reconstruct=not args.no_reconstruction,
-        )
-    compiled = can_compile(fabric.device) if args.compile is None else args.compile
-    config = dataclasses.replace(config, compile=compiled)
+        model = CapsNet(shape, len(images.classes), **network)
+    check_writable(out / WEIGHTS)
+    works = args.compile is not False and can_compile(fabric.device)
+    if args.compile and not works:
+        raise ValueError("--compile: torch.compile does not work here; is there a C++ compiler?")
+    config = dataclasses.replace(config, compile=works)
 
     if fabric.is_global_zero:
         parameters = sum(p.numel() for p in model.parameters())
@@ -212,7 +229,7 @@ def train(args: argparse.Namespace) -> int:
     if fabric.is_global_zero:
         print(f"weights: {out / WEIGHTS}")
         if test is not None:
-            print_evaluation(evaluate(model, test, precision=args.precision))
+            print_evaluation(evaluate(model, test))
     return 0
 
 
@@ -220,19 +237,21 @@ def evaluate(args: argparse.Namespace) -> int:
     from capsnet.checkpoint import load_weights
     from capsnet.evaluation import evaluate, pick_device
 
-    for path in filter(None, (args.figure, args.reconstructions)):
-        check_figure(path)
-    if args.json:
-        check_writable(args.json)
+    outputs = [path for path in (args.figure, args.reconstructions, args.json) if path]
+    if len({path.resolve() for path in outputs}) < len(outputs):
+        raise ValueError("--figure, --reconstructions and --json must be different files")
+    for path in outputs:
+        check = check_writable if path == args.json else check_figure
+        check(path, args.weights)
     device = pick_device(args.device)
     model, metadata = load_weights(args.weights)
-    name = args.dataset or metadata["dataset"]
+    if args.reconstructions and model.decoder is None:
+        raise ValueError("the network has no decoder, so there are no reconstructions to draw")
+    name = args.dataset or metadata.get("dataset")
+    if not isinstance(name, str):
+        raise ValueError(f"{args.weights} does not say on what it was trained: give --dataset")
     images = load(args, name, args.split, tuple(model.config["image_shape"]))
-    if list(images.classes) != metadata["classes"]:
-        raise ValueError(
-            f"the network tells {', '.join(metadata['classes'])} apart, the classes of {name} are "
-            f"{', '.join(images.classes)}"
-        )
+    check_classes(class_names(metadata, model, args.weights), images)
     result = evaluate(model.to(device), images, args.batch_size, args.precision)
     from capsnet import figures
 
@@ -255,8 +274,6 @@ def draw_reconstructions(model: "CapsNet", images: "ImageSet") -> "Figure":
     from capsnet import figures
     from capsnet.data import to_float
 
-    if model.decoder is None:
-        raise ValueError("the network has no decoder, so there are no reconstructions to draw")
     labels = images.labels.tolist()
     first = images.subset([labels.index(label) for label in sorted(set(labels))])
     with torch.no_grad():
@@ -271,24 +288,25 @@ def predict(args: argparse.Namespace) -> int:
 
     from capsnet.checkpoint import load_weights
     from capsnet.data import to_float
-    from capsnet.evaluation import autocast, pick_device
+    from capsnet.evaluation import pick_device
     from capsnet.pictures import read_picture
 
     if args.save:
         if len(args.pictures) > 1:
             raise ValueError(f"--save takes one picture, got {len(args.pictures)}")
-        check_figure(args.save)
+        check_figure(args.save, args.weights, *args.pictures)
     device = pick_device(args.device)
     model, metadata = load_weights(args.weights)
     model.to(device)
-    classes = metadata["classes"]
+    classes = class_names(metadata, model, args.weights)
     style = args.style
     if style == "auto":
-        style = {"mnist": "digit", "fashion-mnist": "garment"}.get(metadata["dataset"], "plain")
+        styles = {"mnist": "digit", "fashion-mnist": "garment"}
+        style = styles.get(str(metadata.get("dataset")), "plain")
     # Every picture is read before the first is answered: a bad one costs no half an answer.
     shape = tuple(model.config["image_shape"])
     images = torch.stack([read_picture(picture, shape, style) for picture in args.pictures])
-    with torch.no_grad(), autocast(device, args.precision):
+    with torch.no_grad():
         out = model(to_float(images.to(device)))
     lengths = out.lengths.cpu()
     for picture, row in zip(args.pictures, lengths, strict=True):
@@ -309,7 +327,7 @@ def export(args: argparse.Namespace) -> int:
     from capsnet.checkpoint import load_weights
     from capsnet.export import export_onnx
 
-    check_writable(args.onnx)
+    check_writable(args.onnx, args.weights)
     model, _ = load_weights(args.weights)
     difference = export_onnx(model, args.onnx)
     print(f"{args.onnx}: onnxruntime and PyTorch differ by at most {difference:.1e}")
@@ -362,14 +380,49 @@ def parse_shape(text: str) -> tuple[int, int, int]:
     return channels, height, width
 
 
-def check_writable(path: Path) -> None:
+def class_names(metadata: dict[str, Any], model: "CapsNet", source: Path) -> list[str]:
+    """The names of a network's classes, as its weights file has them; else 0, 1, 2 ….
+
+    Raises:
+        ValueError: the file's names are not one for each class.
+    """
+    count = model.config["num_classes"]
+    names = metadata.get("classes", [str(number) for number in range(count)])
+    if (
+        not isinstance(names, list)
+        or len(names) != count
+        or not all(isinstance(name, str) for name in names)
+    ):
+        raise ValueError(f"{source} should name {count} classes, it names {names}")
+    return names
+
+
+def check_classes(names: list[str], images: "ImageSet") -> None:
+    """See that a network's classes are a data set's.
+
+    Raises:
+        ValueError: they are not.
+    """
+    if names != list(images.classes):
+        raise ValueError(
+            f"the network tells {', '.join(names)} apart, the classes of {images.name} are "
+            f"{', '.join(images.classes)}"
+        )
+
+
+def check_writable(path: Path, *inputs: Path) -> None:
     """See that a file could be written, before the work that it is to hold.
 
     Raises:
         OSError: it could not, in one line that names it.
+        ValueError: it is one of the inputs.
     """
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {path}: it is a folder")
+    if path.exists() and not path.is_file():
+        raise OSError(f"cannot write {path}: it is no ordinary file")
+    if any(path.exists() and other.exists() and path.samefile(other) for other in inputs):
+        raise ValueError(f"{path} would be overwritten: it is an input")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):
@@ -384,17 +437,17 @@ def write_json(path: Path, document: dict[str, Any]) -> None:
     write_atomically(path, (json.dumps(document, indent=2) + "\n").encode())
 
 
-def check_figure(path: Path) -> None:
-    if path.suffix not in FIGURE_SUFFIXES:
+def check_figure(path: Path, *inputs: Path) -> None:
+    if path.suffix.lower() not in FIGURE_SUFFIXES:
         raise ValueError(
             f"a figure's file must end in {', '.join(FIGURE_SUFFIXES)}, got {path.name}"
         )
-    check_writable(path)
+    check_writable(path, *inputs)
 
 
 def save_figure(figure: "Figure", path: Path) -> None:
     from capsnet.checkpoint import write_atomically
 
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=path.suffix[1:])
+    figure.savefig(buffer, format=path.suffix[1:].lower())
     write_atomically(path, buffer.getvalue())

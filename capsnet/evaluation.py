@@ -10,6 +10,7 @@ from capsnet.data import ImageSet, to_float
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.model import CapsNet
 
+PRECISIONS = ("auto", "bf16", "fp32")
 RECONSTRUCTION_WEIGHT = 0.0005  # of the summed squared error beside the margin loss, section 4.1
 
 
@@ -99,20 +100,21 @@ def evaluate(
     check_fits(model, image_set)
     device = next(model.parameters()).device
     was_training = model.training
-    model.eval()
     lengths: list[Tensor] = []
     squared_error = 0.0
-    for first in range(0, len(image_set), batch_size):
-        batch = image_set.subset(slice(first, first + batch_size)).to(device)
-        images = to_float(batch.images)
-        with autocast(device, precision):
-            out = model(images, batch.labels)
-        lengths.append(out.lengths.float().cpu())
-        if out.reconstruction is not None:
-            squared_error += reconstruction_loss(out.reconstruction.float(), images).item() * len(
-                batch
-            )
-    model.train(was_training)
+    try:
+        model.eval()
+        for first in range(0, len(image_set), batch_size):
+            batch = image_set.subset(slice(first, first + batch_size)).to(device)
+            images = to_float(batch.images)
+            with autocast(device, precision):
+                out = model(images, batch.labels)
+            lengths.append(out.lengths.float().cpu())
+            if out.reconstruction is not None:
+                mean = reconstruction_loss(out.reconstruction.float(), images).item()
+                squared_error += mean * len(batch)
+    finally:
+        model.train(was_training)
     all_lengths, labels = torch.cat(lengths), image_set.labels.cpu()
     return Evaluation(
         lengths=all_lengths,
@@ -176,6 +178,12 @@ def bfloat16_is_fast(device: torch.device) -> bool:
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:
-    """The autocast context of a precision: "bf16", "fp32" or "auto"."""
+    """The autocast context of a precision: "bf16", "fp32" or "auto".
+
+    Raises:
+        ValueError: another precision.
+    """
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision}")
     enabled = precision == "bf16" or (precision == "auto" and bfloat16_is_fast(device))
     return torch.autocast(device.type, torch.bfloat16, enabled=enabled)

@@ -38,11 +38,12 @@ def squash(s: Tensor, dim: int = -1) -> Tensor:
         ValueError: ``s`` is not floating point.
     """
     _require_floating("s", s)
-    # v does not depend on `peak` (it cancels), which is why no gradient is owed through it. It only
-    # keeps ‖s‖² in range; for components of at most 1 it is 1 and the line below is eq. 1 itself.
+    # `peak` cancels: v does not depend on it, so no gradient is owed through it.
+    # It keeps ‖s‖² in range; where no component exceeds 1, it is 1.
     peak = s.detach().abs().amax(dim, keepdim=True).clamp(min=1)
     unit = s / peak
-    norm = torch.linalg.vector_norm(unit, dim=dim, keepdim=True)  # ‖s‖ / peak; subgradient 0 at 0
+    # ‖s‖ / peak; its subgradient at 0 is 0
+    norm = torch.linalg.vector_norm(unit, dim=dim, keepdim=True)
     return unit * (norm / (peak.reciprocal().square() + norm.square()))
 
 
@@ -85,15 +86,15 @@ def dynamic_routing(
             f"{list(prior.shape)}"
         )
 
-    b = prior.expand(u_hat.shape[0], -1, -1)  # the same for every image until they vote
+    b = prior.expand(u_hat.shape[0], -1, -1)  # the same for every image
     for iteration in range(1, iterations + 1):
         c = F.softmax(b, dim=2)  # eq. 3: over the parents j
-        s = torch.einsum("bij,bijd->bjd", c.to(u_hat.dtype), u_hat)  # eq. 2
+        s = torch.einsum("nij,nijd->njd", c.to(u_hat.dtype), u_hat)  # eq. 2
         v = squash(s)  # eq. 1
         if trace is not None:
             trace.append(RoutingStep(b, c, s, v))
         if iteration < iterations:  # nothing would read the last update
-            b = b + torch.einsum("bijd,bjd->bij", u_hat, v)  # agreement û_{j|i} · v_j
+            b = b + torch.einsum("nijd,njd->nij", u_hat, v)  # û_{j|i} · v_j
     return v
 
 
@@ -128,7 +129,8 @@ def margin_loss(
     present = class_mask(targets, *lengths.shape).to(lengths.dtype)  # T_k
     too_short = F.relu(m_pos - lengths).square()
     too_long = F.relu(lengths - m_neg).square()
-    loss = present * too_short + down_weight * (1 - present) * too_long  # L_k, [batch, classes]
+    # L_k, [batch, classes]
+    loss = present * too_short + down_weight * (1 - present) * too_long
     return loss.sum(dim=1).mean()
 
 

@@ -109,7 +109,7 @@ class CapsuleLayer(nn.Module):
             raise ValueError(
                 f"capsules must be [batch, {in_capsules}, {in_dim}], got shape {list(u.shape)}"
             )
-        return torch.einsum("bin,ijnd->bijd", u, self.weight)
+        return torch.einsum("nik,ijkd->nijd", u, self.weight)
 
     def forward(self, u: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         return dynamic_routing(self.predict(u), self.routing_iterations, self.prior, trace)

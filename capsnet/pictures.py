@@ -204,8 +204,12 @@ def _photographed_ink(grey: Pixels) -> Pixels:
     """The ink on paper with uneven light, shadows and noise: 0 on paper, 255 on full strokes."""
     small = _reduce(grey, 64)
     window = max(small.shape) // 3 | 1  # wider than a stroke
+    # Beyond the border a gradient goes on as it arrives there.
+    wide = np.pad(small, window, mode="reflect", reflect_type="odd")
+    wide = wide.clip(small.min(), small.max())
+    inner = (slice(window, -window),) * 2
     # A median over the window is paper, also in a shadow; the ink is on one side of it.
-    median = _sliding(np.median, small, window, window)
+    median = _sliding(np.median, wide, window, window)[inner]
     dark_ink = float(((small - median) ** 3).sum()) < 0
     if _contrast(small, median, dark_ink).max() < BLANK_PHOTO:
         raise _Blank
@@ -213,8 +217,8 @@ def _photographed_ink(grey: Pixels) -> Pixels:
     # window, and leaves gradients and the edges of shadows where they are.
     first, second = (np.max, np.min) if dark_ink else (np.min, np.max)
     for reduce in (first, second):
-        small = _sliding(reduce, _sliding(reduce, small, window, 1), 1, window)
-    paper = _resize(small, *grey.shape)
+        wide = _sliding(reduce, _sliding(reduce, wide, window, 1), 1, window)
+    paper = _resize(wide[inner], *grey.shape)
     ink = _contrast(grey, paper, dark_ink)
     # Paper's level and the standard deviation on it, as normal noise would have it; from the lowest
     # fifth, for paper may be as little as that.

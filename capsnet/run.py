@@ -1,6 +1,8 @@
 """A training run and its folder: checkpoint, metrics and TensorBoard events."""
 
+import fcntl
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +13,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.swa_utils import AveragedModel
 
 from capsnet.checkpoint import (
-    load_state,
+    check_state,
     read_tensors,
     save_weights,
     write_atomically,
@@ -59,18 +61,23 @@ class Run:
         }
         write_tensors(path, tensors, document)
 
-    def load(self, path: Path) -> None:
-        """Take over a checkpoint's state.
+    def restore(self, tensors: dict[str, Tensor], document: dict[str, Any], path: Path) -> None:
+        """Take over the state of a checkpoint that was read from ``path``.
 
         Raises:
             ValueError: it is damaged, or of another run.
         """
-        tensors, document = read_tensors(path)
         if "identity" not in document:
             raise ValueError(f"{path} is no checkpoint")
+        try:
+            self._restore(tensors, document, path)
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path} is damaged: {type(error).__name__} {error}") from error
+
+    def _restore(self, tensors: dict[str, Tensor], document: dict[str, Any], path: Path) -> None:
         for part, expected in self.identity.items():
             found = document["identity"][part]
-            for key in sorted(expected.keys() | found.keys()):
+            for key in [*expected, *sorted(found.keys() - expected.keys())]:
                 if expected.get(key) != found.get(key):
                     raise ValueError(
                         f"{path} is of another run: its {part} has {key} = {found.get(key)}, this "
@@ -78,37 +85,64 @@ class Run:
                     )
         groups: dict[str, dict[str, Tensor]] = {"model": {}, "averaged": {}, "optimizer": {}}
         for name, tensor in tensors.items():
-            group, rest = name.split(".", 1)
+            group, _, rest = name.partition(".")
             groups[group][rest] = tensor
-        load_state(self.model, groups["model"], path)
-        if self.averaged is not None:
-            self.averaged.n_averaged.copy_(groups["averaged"].pop("count"))
-            load_state(self.best_model(), groups["averaged"], path)
-        parameters = list(self.model.parameters())
         state: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in groups["optimizer"].items():
-            index, key = name.split(".")
-            if tensor.dim() > 0:  # Adam's fused kernel wants its moments laid out like the weights
-                tensor = torch.empty_like(parameters[int(index)]).copy_(tensor)
-            state.setdefault(int(index), {})[key] = tensor
+        for index, parameter in enumerate(self.model.parameters()):
+            moments = {
+                key: groups["optimizer"][f"{index}.{key}"] for key in ("exp_avg", "exp_avg_sq")
+            }
+            if any(moment.shape != parameter.shape for moment in moments.values()):
+                raise ValueError(f"{path} is damaged: optimiser state {index} has another shape")
+            # Adam's fused kernel wants its moments laid out like the weights.
+            state[index] = {k: torch.empty_like(parameter).copy_(m) for k, m in moments.items()}
+            state[index]["step"] = groups["optimizer"][f"{index}.step"].clone()
+        records, step = document["records"], document["step"]
+
+        check_state(self.model, groups["model"], path)
+        if self.averaged is not None:
+            count = groups["averaged"].pop("count")
+            check_state(self.best_model(), groups["averaged"], path)
+            self.averaged.n_averaged.copy_(count)
+            self.best_model().load_state_dict(groups["averaged"])
+        self.model.load_state_dict(groups["model"])
         self.optimizer.load_state_dict({"state": state, "param_groups": document["optimizer"]})
         self.schedule.load_state_dict(document["schedule"])
-        self.records, self.step = document["records"], document["step"]
+        self.records, self.step = records, step
 
 
 class RunFolder:
-    """Where a run is written as it goes, by one process.
+    """Where a run is written as it goes, by one process at a time.
 
     Args:
         path: the folder; it is made if it is missing.
-        run: the run; after a resume, the folder is brought to the state of its checkpoint.
+
+    Raises:
+        OSError: it cannot be made.
+        ValueError: another process is training there.
     """
 
-    def __init__(self, path: Path, run: Run) -> None:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir(parents=True, exist_ok=True)
+        self._lock = os.open(path, os.O_RDONLY)  # the system lets go of it, after SIGKILL too
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise ValueError(f"another process is training in {path}") from None
+
+    def read(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """The checkpoint's tensors and document, or None where there is no checkpoint."""
+        path = self.path / CHECKPOINT
+        return read_tensors(path) if path.exists() else None
+
+    def start(self, run: Run) -> None:
+        """Bring metrics and events to the state of the run, new or restored."""
         from torch.utils.tensorboard import SummaryWriter
 
-        self.path, self.run = path, run
-        self.events = SummaryWriter(str(path / EVENTS), purge_step=run.step + 1)
+        self.run = run
+        self.events = SummaryWriter(str(self.path / EVENTS), purge_step=run.step + 1)
         self._write_metrics()
 
     def log_loss(self, loss: float) -> None:
@@ -116,19 +150,23 @@ class RunFolder:
         self.events.add_scalar("loss", loss, self.run.step)
 
     def end_epoch(self) -> None:
-        """Write the checkpoint, then what follows from it: metrics and events."""
-        self.run.save(self.path / CHECKPOINT)
-        self._write_metrics()
+        """Write events, which a restored run purges, then the checkpoint and its metrics."""
         for key, value in self.run.records[-1].items():
             if key not in ("epoch", "step"):
                 name = key if key.startswith("validation") else f"epoch_{key}"
                 self.events.add_scalar(name, value, self.run.step)
         self.events.flush()
+        self.run.save(self.path / CHECKPOINT)
+        self._write_metrics()
 
     def finish(self, metadata: dict[str, Any]) -> None:
         """Write the weights."""
         save_weights(self.path / WEIGHTS, self.run.best_model(), metadata)
         self.events.close()
+
+    def close(self) -> None:
+        """Let another process train here."""
+        os.close(self._lock)
 
     def _write_metrics(self) -> None:
         text = "".join(json.dumps(record) + "\n" for record in self.run.records)

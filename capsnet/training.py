@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -17,6 +18,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from capsnet.data import ImageSet, random_offsets, shift, to_float
 from capsnet.evaluation import (
+    PRECISIONS,
     RECONSTRUCTION_WEIGHT,
     autocast,
     bfloat16_is_fast,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TrainingConfig", "TrainingError", "evaluate", "fit", "make_step"]
 
+MAX_SEED = 2**40
 READ_EVERY = 10  # steps between reads of the loss, each of which waits for the device
 
 
@@ -74,8 +77,11 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         for name, low in (("epochs", 1), ("batch_size", 1), ("shift", 0), ("seed", 0)):
-            if getattr(self, name) < low:
-                raise ValueError(f"{name} must be at least {low}, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < low:
+                raise ValueError(f"{name} must be a whole number of at least {low}, got {value}")
+        if self.seed >= MAX_SEED:
+            raise ValueError(f"seed must be below {MAX_SEED}, got {self.seed}")
         if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
             raise ValueError(f"learning_rate must be positive, got {self.learning_rate}")
         if not 0 <= self.average < 1:
@@ -86,7 +92,7 @@ class TrainingConfig:
             )
         for name, known in (
             ("schedule", ("one-cycle", "exponential")),
-            ("precision", ("auto", "bf16", "fp32")),
+            ("precision", PRECISIONS),
         ):
             if getattr(self, name) not in known:
                 raise ValueError(
@@ -171,6 +177,10 @@ def make_schedule(
     """The learning rate's schedule over ``steps`` steps, one call of ``step()`` after each."""
     if config.schedule == "exponential":
         return ExponentialLR(optimizer, gamma=0.96 ** (1 / 2000))
+    if steps < 2:
+        raise ValueError(
+            "one-cycle needs at least 2 steps, got 1: train for more epochs, or in smaller batches"
+        )
     return OneCycleLR(optimizer, config.learning_rate, total_steps=steps, cycle_momentum=False)
 
 
@@ -211,17 +221,22 @@ def fit(
     """
     config = config or TrainingConfig()
     fabric = fabric or make_fabric()
-    out = None if out is None else Path(out)
     check_fits(model, training)
     if validation is not None:
         check_fits(model, validation)
 
-    batch_size = min(config.batch_size, len(training))
-    if batch_size % fabric.world_size:
+    if config.shift >= min(training.images.shape[2:]):
+        raise ValueError(f"shift must be smaller than the images, got {config.shift}")
+    processes = fabric.world_size
+    if config.batch_size % processes:
         raise ValueError(
-            f"batch_size must be divisible by the number of processes, {fabric.world_size}, got "
-            f"{batch_size}"
+            f"batch_size must be divisible by the number of processes, {processes}, got "
+            f"{config.batch_size}"
         )
+    share = min(config.batch_size, len(training)) // processes  # images a step on each
+    if share == 0:
+        raise ValueError(f"{len(training)} images are too few for {processes} processes")
+    batch_size = share * processes
     steps_per_epoch = len(training) // batch_size
     model.to(fabric.device).train()
     optimizer = make_optimizer(model, config)
@@ -233,18 +248,64 @@ def fit(
     identity = {
         "config": {k: v for k, v in dataclasses.asdict(config).items() if k != "compile"},
         "model": model.config,
-        "data": {"name": training.name, "images": len(training)},
+        "data": {
+            "classes": list(training.classes),
+            "images": len(training),
+            "crc32": [
+                zlib.crc32(t.cpu().numpy().tobytes()) for t in (training.images, training.labels)
+            ],
+        },
     }
     run = Run(model, averaged, optimizer, schedule, identity)
-    if out is not None and (out / CHECKPOINT).exists():
-        run.load(out / CHECKPOINT)
-    folder = RunFolder(out, run) if out is not None and fabric.is_global_zero else None
+    folder = RunFolder(Path(out)) if out is not None and fabric.is_global_zero else None
+    try:
+        # Only the first process's machine is sure to have the file.
+        saved = fabric.broadcast(folder.read() if folder is not None else None)
+        if saved is not None:
+            run.restore(*saved, path=Path(out or "") / CHECKPOINT)
+        train_epochs(run, training, validation, config, fabric, step, share, folder, progress)
+        model.load_state_dict(run.best_model().state_dict())
+        model.eval()
+        if folder is not None:
+            folder.finish(
+                {
+                    "classes": list(training.classes),
+                    "dataset": training.name,
+                    "images": len(training),
+                    "config": dataclasses.asdict(config),
+                    "machine": describe_machine(fabric.device, processes),
+                }
+            )
+    finally:
+        if folder is not None:
+            folder.close()
+    fabric.barrier()
+    return run.records
+
+
+def train_epochs(
+    run: Run,
+    training: ImageSet,
+    validation: ImageSet | None,
+    config: TrainingConfig,
+    fabric: "Fabric",
+    step: Callable[[Tensor, Tensor], Tensor],
+    share: int,
+    folder: RunFolder | None,
+    progress: bool,
+) -> None:
+    """The epochs that a run has still to do, with ``share`` images a step on each process."""
     show = progress and fabric.is_global_zero
     if show and run.records:
         print_line(f"continuing after epoch {len(run.records)} of {config.epochs}")
+    if folder is not None:
+        folder.start(run)
 
+    batch_size = share * fabric.world_size
+    steps_per_epoch = len(training) // batch_size
     training = training.to(fabric.device)
-    share = batch_size // fabric.world_size
+    if validation is not None:
+        validation = validation.to(fabric.device)
     for epoch in range(len(run.records), config.epochs):
         start = time.perf_counter()
         # All randomness of an epoch comes from its own seed, so a resumed run repeats it exactly.
@@ -259,9 +320,10 @@ def fit(
                 mine = slice(first, first + share)
                 images = to_float(shift(training.images[order[mine]], offsets[mine]))
                 unread.append(step(images, training.labels[order[mine]]))
-                schedule.step()
-                if averaged is not None:
-                    averaged.update_parameters(model)
+                rate = run.schedule.get_last_lr()[0]
+                run.schedule.step()
+                if run.averaged is not None:
+                    run.averaged.update_parameters(run.model)
                 bar.update(batch_size)
                 if i % READ_EVERY == 0 or i == steps_per_epoch - 1:
                     mean = fabric.all_reduce(torch.stack(unread), reduce_op="mean")
@@ -274,42 +336,32 @@ def fit(
                     bar.set_postfix(loss=f"{losses[-1]:.4f}")
                     unread.clear()
         seconds = time.perf_counter() - start
-        for name, parameter in model.named_parameters():
+        for name, parameter in run.model.named_parameters():
             check_finite(f"the sum of {name}", parameter.sum().item(), run.step)
 
         record: dict[str, Any] = {
             "epoch": epoch + 1,
             "step": run.step,
             "loss": sum(losses) / len(losses),
-            "learning_rate": schedule.get_last_lr()[0],
+            "learning_rate": rate,  # of the last step
             "seconds": round(seconds, 3),
             "images_per_second": round(steps_per_epoch * batch_size / seconds, 1),
         }
         if validation is not None and fabric.is_global_zero:
             result = evaluate(run.best_model(), validation, precision=config.precision)
-            for key in ("loss", "margin", "reconstruction", "accuracy"):
-                record[f"validation_{key}"] = getattr(result, key)
+            weighted = config.reconstruction_weight * result.reconstruction
+            record |= {
+                "validation_loss": result.margin + weighted,
+                "validation_margin": result.margin,
+                "validation_reconstruction": result.reconstruction,
+                "validation_accuracy": result.accuracy,
+            }
         run.records.append(record)
         if folder is not None:
             folder.end_epoch()
         fabric.barrier()
         if show:
             print_line(describe(record, config.epochs))
-
-    model.load_state_dict(run.best_model().state_dict())
-    model.eval()
-    if folder is not None:
-        folder.finish(
-            {
-                "classes": list(training.classes),
-                "dataset": training.name,
-                "images": len(training),
-                "config": dataclasses.asdict(config),
-                "machine": describe_machine(fabric.device, fabric.world_size),
-            }
-        )
-    fabric.barrier()
-    return run.records
 
 
 def make_fabric(device: str = "auto") -> "Fabric":

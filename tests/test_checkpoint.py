@@ -1,6 +1,7 @@
 """Weights files: whole or not there, and never another network's."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -111,6 +112,18 @@ def test_writing_replaces_whole_files_only(tmp_path: Path) -> None:
     write_atomically(path, b"second")
     assert path.read_bytes() == b"second"
     assert [entry.name for entry in path.parent.iterdir()] == ["file"]
+
+
+def test_a_link_is_followed_and_a_special_file_refused(tmp_path: Path) -> None:
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("real")
+    write_atomically(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(OSError, match="fifo: it is no ordinary file"):
+        write_atomically(tmp_path / "fifo", b"new")
+    assert (tmp_path / "fifo").is_fifo()
 
 
 FULL_DISK = """

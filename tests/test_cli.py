@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 from PIL import Image
 from tiny import some_digits, tiny_model
@@ -240,7 +241,11 @@ def test_module_and_script_are_the_same_command() -> None:
         [sys.executable, "-m", "capsnet", *words], capture_output=True, text=True, check=False
     )  # fmt: skip
     assert left.returncode == right.returncode == 2
-    assert left.stderr == right.stderr == "capsnet train: batch_size must be at least 1, got 0\n"
+    assert (
+        left.stderr
+        == right.stderr
+        == "capsnet train: batch_size must be a whole number of at least 1, got 0\n"
+    )
 
 
 # --- what is refused, in one line
@@ -257,14 +262,14 @@ def test_no_command_and_unknown_words(fails, weights: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--epochs", 0], "epochs must be at least 1, got 0"),
-        (["--batch-size", 0], "batch_size must be at least 1, got 0"),
+        (["--epochs", 0], "epochs must be a whole number of at least 1, got 0"),
+        (["--batch-size", 0], "batch_size must be a whole number of at least 1, got 0"),
         (["--learning-rate", -1], "learning_rate must be positive, got -1.0"),
         (["--learning-rate", "nan"], "learning_rate must be positive, got nan"),
         (["--schedule", "steep"], "schedule must be one of one-cycle, exponential, got steep"),
         (["--average", 1], "average must be at least 0 and below 1, got 1.0"),
-        (["--shift", -2], "shift must be at least 0, got -2"),
-        (["--seed", -2], "seed must be at least 0, got -2"),
+        (["--shift", -2], "shift must be a whole number of at least 0, got -2"),
+        (["--seed", -2], "seed must be a whole number of at least 0, got -2"),
         (["--precision", "int8"], "precision must be one of auto, bf16, fp32, got int8"),
         (["--device", "abacus"], "device must be auto, cpu, cuda, mps, got abacus"),
         (["--routing-iterations", 0], "routing_iterations must be at least 1, got 0"),
@@ -273,6 +278,10 @@ def test_no_command_and_unknown_words(fails, weights: Path) -> None:
         (["--image-shape", "4x28x28"], "--image-shape must have 1 or 3 channels, got 4"),
         (["--image-shape", "1x32x32"], "(1, 28, 28)"),
         (["--init", "nowhere.safetensors"], "no such file: nowhere.safetensors"),
+        (["--init", "x", "--learn-prior"], "--init fixes the network"),
+        (["--image-shape", "1x0x0"], "image_shape"),
+        (["--image-shape", "1x9999999999x28"], "capsnet train"),
+        (["--seed", 2**63], "seed must be below"),
     ],
 )  # fmt: skip
 def test_train_refuses(
@@ -320,6 +329,11 @@ def test_output_that_cannot_be_written(fails, weights: Path, tmp_path: Path) -> 
     assert str(below) in fails("evaluate", weights, "--figure", below / "f.png")
     assert ".png, .svg, .pdf, got f.docx" in fails("evaluate", weights, "--figure", "f.docx")
     assert str(below) in fails("bench", "--json", below)
+    os.mkfifo(tmp_path / "fifo.json")
+    assert "no ordinary file" in fails("evaluate", weights, "--json", tmp_path / "fifo.json")
+    assert "no ordinary file" in fails("evaluate", tmp_path / "fifo.json")
+    assert "--precision" in fails("predict", weights, "x.png", "--precision", "int8")
+    assert "auto, bf16, fp32, got int8" in fails("evaluate", weights, "--precision", "int8")
 
 
 def test_a_folder_that_holds_another_run(fails, pictures: Path, tmp_path: Path) -> None:
@@ -332,6 +346,56 @@ def test_a_folder_that_holds_another_run(fails, pictures: Path, tmp_path: Path) 
         capture_output=True, text=True, check=False,
     ).stderr  # fmt: skip
     assert "is of another run" in said.splitlines()[-1]
+
+
+def test_metadata_that_says_too_little_or_nonsense(
+    fails, weights: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    model = load_weights(weights)[0]
+    path, digit = tmp_path / "w.safetensors", tmp_path / "d.png"
+    Image.fromarray(load("mnist", train=False).images[0, 0].numpy()).save(digit)
+    save_weights(path, model)  # no names: the classes are numbered, the style is plain
+    assert main(["predict", str(path), str(digit)]) == 0
+    assert f"{digit}: " in capsys.readouterr().out
+    assert "give --dataset" in fails("evaluate", path)
+    for names in (5, ["a"], [1] * 10):
+        save_weights(path, model, {"classes": names, "dataset": 7})
+        assert f"should name 10 classes, it names {names}" in fails("predict", path, digit)
+        assert "give --dataset" in fails("evaluate", path)
+    tensors = dict(model.state_dict())
+    for text in ("null", "[1]", "{broken"):
+        safetensors.torch.save_file(tensors, path, {"capsnet": text})
+        assert "is damaged: its description is no JSON" in fails("evaluate", path)
+    for hidden in ([10**13, 10], [-1, 5]):
+        document = json.dumps({"model": {**model.config, "hidden": hidden}})
+        safetensors.torch.save_file(tensors, path, {"capsnet": document})
+        assert str(path) in fails("predict", path, digit)
+
+
+def test_an_input_is_never_written_to(fails, weights: Path, tmp_path: Path) -> None:
+    photo = tmp_path / "photo.png"
+    Image.fromarray(load("mnist", train=False).images[0, 0].numpy()).save(photo)
+    before = weights.read_bytes(), photo.read_bytes()
+    assert "would be overwritten" in fails("export", weights, weights)
+    assert "would be overwritten" in fails("evaluate", weights, "--json", weights)
+    assert "would be overwritten" in fails("predict", weights, photo, "--save", photo)
+    twice = tmp_path / "f.png"
+    assert "different files" in fails(
+        "evaluate", weights, "--figure", twice, "--reconstructions", twice
+    )
+    assert (weights.read_bytes(), photo.read_bytes()) == before
+
+
+def test_compile_that_was_asked_for_and_does_not_work(pictures: Path, tmp_path: Path) -> None:
+    without = os.environ | {"PATH": "", "CXX": "no-such-compiler"}
+    without |= {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+    words = [sys.executable, "-m", "capsnet", "train", "--compile", "--out", tmp_path / "run"]
+    done = subprocess.run(
+        [*words, "--dataset", f"folder:{pictures}"],
+        env=without, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "--compile: torch.compile does not work here" in done.stderr.splitlines()[-1]
 
 
 def test_weights_that_are_none(fails, weights: Path, tmp_path: Path, pictures: Path) -> None:

@@ -20,10 +20,10 @@ from tiny import CONFIG, some_digits, tiny_model
 from torch import Tensor
 
 from capsnet import CapsNet
-from capsnet.checkpoint import load_weights, read_tensors
+from capsnet.checkpoint import load_weights, read_tensors, write_tensors
 from capsnet.data import ImageSet, to_float
 from capsnet.functional import margin_loss, reconstruction_loss
-from capsnet.run import CHECKPOINT, METRICS, WEIGHTS
+from capsnet.run import CHECKPOINT, METRICS, WEIGHTS, RunFolder
 from capsnet.training import (
     TrainingConfig,
     TrainingError,
@@ -178,8 +178,11 @@ def test_it_learns_and_writes_what_it_says(tmp_path: Path) -> None:
         assert record["validation_loss"] == pytest.approx(
             record["validation_margin"] + 0.0005 * record["validation_reconstruction"]
         )
+        assert 0 < record["learning_rate"] <= config.learning_rate
         assert record["images_per_second"] == pytest.approx(1000 / record["seconds"], rel=0.01)
 
+    # The rate of the last step, at the end of the cosine; one step later it would rise again.
+    assert records[-1]["learning_rate"] < 1e-5 * config.learning_rate
     loaded, metadata = load_weights(tmp_path / WEIGHTS)
     assert torch.equal(parameters(loaded), parameters(model))
     assert metadata["classes"] == list(training.classes)
@@ -336,10 +339,67 @@ def test_another_runs_checkpoint_is_refused(tmp_path: Path, digits: ImageSet, re
         fit(tiny_model(), digits, None, other, out=tmp_path, progress=False)
     with refuses(tmp_path, "another run", "capsule_dim = 8", "4"):
         fit(tiny_model(capsule_dim=4), digits, None, config, out=tmp_path, progress=False)
-    with refuses(tmp_path, "another run", "images = 256", "100"):
-        small = digits.subset(slice(0, 100))
+    with refuses(tmp_path, "another run", "images = 256", "130"):
+        small = digits.subset(slice(0, 130))
         fit(tiny_model(), small, None, config, out=tmp_path, progress=False)
     assert (tmp_path / CHECKPOINT).read_bytes() == before
+
+
+def test_other_images_or_names_are_another_run(tmp_path: Path, digits: ImageSet, refuses) -> None:
+    config = dataclasses.replace(FP32, epochs=1)
+    fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    for other in (
+        dataclasses.replace(digits, images=255 - digits.images),
+        dataclasses.replace(digits, labels=digits.labels.flip(0)),
+        dataclasses.replace(digits, classes=digits.classes[::-1]),
+    ):
+        with refuses(tmp_path, "another run", "data"):
+            fit(tiny_model(), other, None, config, out=tmp_path, progress=False)
+
+
+def test_a_damaged_checkpoint_changes_nothing(tmp_path: Path, digits: ImageSet, refuses) -> None:
+    config = dataclasses.replace(FP32, epochs=1)
+    fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    path = tmp_path / CHECKPOINT
+    tensors, document = read_tensors(path)
+    tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+
+    def without(name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        return (
+            {k: v for k, v in tensors.items() if k != name},
+            {k: v for k, v in document.items() if k != name},
+        )
+
+    one = torch.zeros(1)
+    for bad in (
+        without("optimizer.0.exp_avg"),
+        without("optimizer.3.step"),
+        without("averaged.count"),
+        without("model.conv.weight"),
+        without("records"),
+        without("identity"),
+        ({**tensors, "optimizer.1.exp_avg": one}, document),
+        ({**tensors, "stranger": one}, document),
+        (tensors, {**document, "identity": "me"}),
+    ):
+        write_tensors(path, *bad)
+        model = tiny_model(seed=4)
+        before = parameters(model)
+        with refuses(path):
+            fit(model, digits, None, config, out=tmp_path, progress=False)
+        assert torch.equal(parameters(model), before)
+    write_tensors(path, tensors, document)
+    assert len(fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)) == 1
+
+
+def test_a_folder_is_one_process_at_a_time(tmp_path: Path, digits: ImageSet, refuses) -> None:
+    config = dataclasses.replace(FP32, epochs=1)
+    folder = RunFolder(tmp_path)
+    with refuses("another process is training in", tmp_path):
+        fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    folder.close()
+    fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
 
 
 def test_a_truncated_checkpoint_is_refused_and_kept(
@@ -421,6 +481,11 @@ def test_images_that_do_not_fit_the_model(digits: ImageSet, refuses) -> None:
         fit(tiny_model(num_classes=12), digits, progress=False)
     with refuses("no images"):
         fit(tiny_model(), digits.subset(slice(0, 0)), progress=False)
+    with refuses("shift must be smaller", "28"):
+        fit(tiny_model(), digits, config=dataclasses.replace(FP32, shift=28), progress=False)
+    with refuses("at least 2 steps", "got 1"):
+        config = dataclasses.replace(FP32, epochs=1, batch_size=256)
+        fit(tiny_model(), digits, config=config, progress=False)
 
 
 @pytest.mark.parametrize(
@@ -437,6 +502,8 @@ def test_images_that_do_not_fit_the_model(digits: ImageSet, refuses) -> None:
         ("average", -0.1),
         ("reconstruction_weight", -1.0),
         ("reconstruction_weight", math.nan),
+        ("epochs", 2.5),
+        ("seed", 2**40),
         ("schedule", "linear"),
         ("precision", "fp8"),
     ],
@@ -459,11 +526,9 @@ def losses(out: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in (out / METRICS).read_text().splitlines()]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("machines", [1, 2])
-def test_two_processes_give_the_losses_of_one(tmp_path: Path, machines: int) -> None:
-    assert start(tmp_path / "one").wait() == 0
-    torchrun = [
+def torchrun(machines: int, *outs: Path) -> list[int]:
+    """Two processes on one machine, or one on each of two, with an ``out`` for each machine."""
+    command = [
         sys.executable, "-m", "torch.distributed.run", "--nnodes", str(machines),
         "--nproc-per-node", str(2 // machines), "--master-addr", "127.0.0.1",
         "--master-port", str(free_port()),
@@ -471,14 +536,41 @@ def test_two_processes_give_the_losses_of_one(tmp_path: Path, machines: int) -> 
     # gloo looks the host's own name up; on a machine without a network only the loopback answers.
     env = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     processes = [
-        subprocess.Popen(
-            [*torchrun, "--node-rank", str(rank), str(TINY), str(tmp_path / "two")], env=env
-        )
-        for rank in range(machines)
+        subprocess.Popen([*command, "--node-rank", str(rank), str(TINY), str(out)], env=env)
+        for rank, out in enumerate(outs)
     ]
-    assert [process.wait(timeout=300) for process in processes] == [0] * machines
+    return [process.wait(timeout=300) for process in processes]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machines", [1, 2])
+def test_two_processes_give_the_losses_of_one(tmp_path: Path, machines: int) -> None:
+    assert start(tmp_path / "one").wait() == 0
+    # Machines need no common folder: the first one writes, and reads when a run goes on.
+    outs = [tmp_path / "two", tmp_path / "another disk"][:machines]
+    assert torchrun(machines, *outs) == [0] * machines
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert len(one) == CONFIG["epochs"]
     assert two == pytest.approx(one, abs=1e-5, rel=0)
     models = [load_weights(tmp_path / name / WEIGHTS)[0] for name in ("one", "two")]
     torch.testing.assert_close(parameters(models[0]), parameters(models[1]), rtol=0, atol=1e-3)
+
+    # Go on from a checkpoint that only the first machine has: put the run back by two epochs.
+    if machines == 2:
+        (tmp_path / "two" / WEIGHTS).unlink()
+        tensors, document = kept_after(tmp_path / "half", epochs=2)
+        write_tensors(tmp_path / "two" / CHECKPOINT, tensors, document)
+        assert torchrun(machines, *outs) == [0, 0]
+        assert losses(tmp_path / "two") == pytest.approx(one, abs=1e-5, rel=0)
+
+
+def kept_after(out: Path, epochs: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The checkpoint of tiny's run as it stands after some of its epochs."""
+    process = start(out)
+    while True:
+        lines = (out / METRICS).read_text() if (out / METRICS).exists() else ""
+        if lines.count("\n") >= epochs:
+            process.kill()
+            process.wait()
+            return read_tensors(out / CHECKPOINT)
+        time.sleep(0.005)
