@@ -33,6 +33,15 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {one_line(message)}\n")
 
 
+class Formatter(argparse.ArgumentDefaultsHelpFormatter):
+    """argparse's, but silent about defaults that say nothing."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.default in (None, False):
+            return action.help
+        return super()._get_help_string(action)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     args = make_parser().parse_args(argv)
@@ -61,6 +70,9 @@ def one_line(message: str) -> str:
 
 
 def make_parser() -> argparse.ArgumentParser:
+    from capsnet.training import TrainingConfig
+
+    default = TrainingConfig()
     parser = Parser(
         prog="capsnet",
         description="Capsule networks with dynamic routing (Sabour, Frosst and Hinton, 2017).",
@@ -74,7 +86,7 @@ def make_parser() -> argparse.ArgumentParser:
             name,
             help=text,
             description=text,
-            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+            formatter_class=Formatter,
         )
         command.set_defaults(run=run)
         command.add_argument("--debug", action="store_true", help="show where an error comes from")
@@ -88,14 +100,23 @@ def make_parser() -> argparse.ArgumentParser:
         "--out", type=Path, help="folder for weights, checkpoint and metrics (runs/DATASET if "
         "not given); started again with the same options, a cut-off run goes on"
     )  # fmt: skip
-    command.add_argument("--epochs", type=int, default=10, help="passes over the images")
-    command.add_argument("--batch-size", type=int, default=128, help="images a step")
-    command.add_argument("--learning-rate", type=float, default=1.5e-3, help="Adam's (peak) rate")
-    command.add_argument("--schedule", default="one-cycle", help="one-cycle or exponential")
     command.add_argument(
-        "--average", type=float, default=0.99, help="decay of the weights' average; 0 for none"
+        "--epochs", type=int, default=default.epochs, help="passes over the images"
     )
-    command.add_argument("--shift", type=int, default=2, help="largest random shift in pixels")
+    command.add_argument("--batch-size", type=int, default=default.batch_size, help="images a step")
+    command.add_argument(
+        "--learning-rate", type=float, default=default.learning_rate, help="Adam's (peak) rate"
+    )
+    command.add_argument("--schedule", default=default.schedule, help="one-cycle or exponential")
+    command.add_argument(
+        "--average",
+        type=float,
+        default=default.average,
+        help="decay of the weights' average; 0 for none",
+    )
+    command.add_argument(
+        "--shift", type=int, default=default.shift, help="largest random shift in pixels"
+    )
     command.add_argument("--routing-iterations", type=int, help="iterations of the routing (3)")
     command.add_argument("--learn-prior", action="store_true", help="learn the routing's prior")
     command.add_argument("--no-reconstruction", action="store_true", help="leave the decoder out")
@@ -106,8 +127,10 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("--init", type=Path, metavar="WEIGHTS", help="start from these weights")
     command.add_argument("--all", action="store_true", help="train on the validation images too")
     command.add_argument("--test", action="store_true", help="evaluate on the test set at the end")
-    command.add_argument("--seed", type=int, default=0, help="of weights, order and shifts")
-    add_data_options(command, precision="auto")
+    command.add_argument(
+        "--seed", type=int, default=default.seed, help="of weights, order and shifts"
+    )
+    add_data_options(command, precision=default.precision)
     command.add_argument(
         "--compile", action=argparse.BooleanOptionalAction, default=None,
         help="use torch.compile (where it works, if not given)"
@@ -147,7 +170,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("onnx", type=Path, help="the file to write")
 
     command = add("bench", bench, "Time the training step and the evaluation on this machine.")
-    command.add_argument("--batch-size", type=int, default=128, help="images a step")
+    command.add_argument("--batch-size", type=int, default=default.batch_size, help="images a step")
     command.add_argument("--steps", type=int, default=7, help="timed steps of each kind")
     add_device(command)
     command.add_argument("--json", type=Path, help="write the figures to this file too")

@@ -178,7 +178,7 @@ def _digit(grey: Pixels, height: int, width: int) -> Pixels:
     ink = _crop(ink, ink > FAINT)
     box = max(1, round(min(height, width) * DIGIT_BOX))
     ink = _fit(_thicken(ink, THINNEST * max(ink.shape)), box, box)
-    ink = ink * (255 / min(float(ink.max()), 255)) if ink.max() < 250 else ink
+    ink = _at_full_range(ink)
     y, x = np.indices(ink.shape)
     # A coordinate of MNIST's centres of mass lies in [13.5, 14.5), where 14 is half of 28.
     top = int(np.ceil(height / 2 - 0.5 - float((ink * y).sum() / ink.sum())))
@@ -197,7 +197,7 @@ def _drawn_ink(grey: Pixels) -> Pixels | None:
         raise _Blank
     # In a drawing few pixels are nearly ground; around ink that was compressed as JPEG many are.
     faint = (difference != 0) & (np.abs(difference) < FAINT)
-    return ink * (255 / ink.max()) if faint.mean() < 0.05 else None
+    return _at_full_range(ink) if faint.mean() < 0.05 else None
 
 
 def _photographed_ink(grey: Pixels) -> Pixels:
@@ -251,6 +251,11 @@ def _thicken(ink: Pixels, width: float) -> Pixels:
         return ink
     size = 2 * radius + 1
     return _sliding(np.max, _sliding(np.max, np.pad(ink, radius), size, 1), 1, size)
+
+
+def _at_full_range(ink: Pixels) -> Pixels:
+    """Scaled to a peak of 255; MNIST's own peaks of 250 and more stay."""
+    return ink if ink.max() >= 250 else ink * (255 / ink.max())
 
 
 def _otsu(values: Pixels) -> float:
