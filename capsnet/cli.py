@@ -7,6 +7,7 @@ import argparse
 import dataclasses
 import io
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -45,6 +46,7 @@ class Formatter(argparse.ArgumentDefaultsHelpFormatter):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     args = make_parser().parse_args(argv)
+    logging.getLogger("PIL").setLevel(logging.CRITICAL)  # a damaged picture gets our line alone
     if args.debug:
         return args.run(args)
     try:

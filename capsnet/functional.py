@@ -38,8 +38,8 @@ def squash(s: Tensor, dim: int = -1) -> Tensor:
         ValueError: ``s`` is not floating point.
     """
     _require_floating("s", s)
-    # `peak` cancels: v does not depend on it, so no gradient is owed through it.
-    # It keeps ‖s‖² in range; where no component exceeds 1, it is 1.
+    # `peak` cancels, so no gradient is owed through it. It keeps ‖s‖² in
+    # range; where no component exceeds 1, it is 1.
     peak = s.detach().abs().amax(dim, keepdim=True).clamp(min=1)
     unit = s / peak
     # ‖s‖ / peak; its subgradient at 0 is 0

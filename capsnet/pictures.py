@@ -50,10 +50,10 @@ def read_picture(
     keeps them as they are.
 
     style "digit", MNIST's recipe, for a figure drawn or photographed, dark on light or light on
-    dark, on a transparent, plain or unevenly lit ground: bright ink on zeros, cropped, fitted with
-    its aspect ratio into a box of 20/28 of the size, the centre of mass at the centre. One step is
-    not MNIST's: thin strokes, of a ball pen for instance, are widened. A digit of MNIST, or its
-    negative, comes through as it is. Colours are seen as grey.
+    dark, on a transparent, plain or unevenly lit ground that fills the picture: bright ink on
+    zeros, cropped, fitted with its aspect ratio into a box of 20/28 of the size, the centre of mass
+    at the centre. One step is not MNIST's: thin strokes, of a ball pen for instance, are widened. A
+    digit of MNIST, or its negative, comes through as it is. Colours are seen as grey.
 
     style "garment", Fashion-MNIST's recipe, for one thing on a plain ground, darker or lighter than
     the ground: bright on zeros, cropped, fitted with its aspect ratio into h × w, and centred.
@@ -238,7 +238,7 @@ def _contrast(grey: Pixels, ground: Pixels, darker: bool) -> Pixels:
     """How far the figure stands out of its ground on the one side, 0..255, or less than 0."""
     if darker:  # it absorbs a part of the light that falls on it, much or little
         return (ground - grey) * (255 / np.maximum(ground, 32))
-    return (grey - ground) * (255 / np.maximum(255 - ground, 32))
+    return grey - ground
 
 
 def _thicken(ink: Pixels, width: float) -> Pixels:
@@ -277,16 +277,15 @@ def _garment(grey: Pixels, height: int, width: int) -> Pixels:
     else:
         ground, noise = np.full_like(grey, level), 0.0
     figure = np.abs(grey - ground) > max(FAINT, CLEAR * noise)
-    if level is None:
-        figure = _figure(figure)
+    around = _figure(figure) if level is None else np.ones_like(figure)
+    figure &= around
     if figure.mean() < 0.002:
         raise _Blank
     darker = float((grey - ground)[figure].sum()) < 0
     bright = np.clip(_contrast(grey, ground, darker), 0, 255)
     if bright[figure].max() < (BLANK if level is not None else BLANK_PHOTO):
         raise _Blank
-    if level is None:
-        bright = np.where(figure, bright, 0)
+    bright = np.where(around, bright, 0)
     cropped = _crop(bright, figure)
     fitted = _fit(cropped, height, width)
     if fitted is cropped and bright.shape == (height, width):

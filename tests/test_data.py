@@ -3,7 +3,11 @@
 import gzip
 import shutil
 import socket
+import threading
+import urllib.request
 from collections import Counter
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -141,6 +145,58 @@ def test_a_download_that_fails_is_told_and_leaves_nothing(
     assert not list(elsewhere.iterdir())
 
 
+class Mirror(BaseHTTPRequestHandler):
+    """A proxy that answers for every host with MNIST's archives, less `missing` bytes of each."""
+
+    missing = 0
+
+    def do_GET(self) -> None:
+        archive = REPOSITORY / "data" / "MNIST" / "raw" / self.path.rsplit("/", 1)[-1]
+        content = archive.read_bytes()[: archive.stat().st_size - self.missing]
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Mirror]]:
+    """torchvision's servers, on this machine. https is refused, so its second mirror is asked."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Mirror)
+    threading.Thread(target=server.serve_forever).start()
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{server.server_port}")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    urllib.request.install_opener(None)  # type: ignore[arg-type]  # else it keeps older proxies
+    yield Mirror
+    urllib.request.install_opener(None)  # type: ignore[arg-type]
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_download_keeps_the_four_archives_alone(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, mirror: type[Mirror]
+) -> None:
+    monkeypatch.setenv("CAPSNET_DATA", str(elsewhere / "mine"))
+    assert len(load("mnist", train=False)) == 10000
+    kept = sorted(path for path in elsewhere.rglob("*") if path.is_file())
+    assert kept == [elsewhere / "mine" / "MNIST" / "raw" / archive.name for archive in ARCHIVES]
+    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(kept, ARCHIVES, strict=True))
+
+
+def test_a_download_that_ends_early_leaves_nothing(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, mirror: type[Mirror]
+) -> None:
+    monkeypatch.setattr(mirror, "missing", 1)
+    with pytest.raises(FileNotFoundError, match=r"^[^\n]*the download failed[^\n]*$"):
+        load("mnist")
+    assert not list(elsewhere.iterdir())
+
+
 def fashion_mnist_is_here() -> bool:
     try:
         load("fashion-mnist", train=False, download=False)
@@ -149,15 +205,48 @@ def fashion_mnist_is_here() -> bool:
     return True
 
 
-@pytest.mark.skipif(
+needs_fashion_mnist = pytest.mark.skipif(
     not fashion_mnist_is_here(),
     reason="Fashion-MNIST is not here: set CAPSNET_DATA, or install dataset-fashion-mnist",
 )
+
+
+@needs_fashion_mnist
 def test_fashion_mnist() -> None:
     test = load("fashion-mnist", train=False, download=False)
     assert test.images.shape == (10000, 1, 28, 28)
     assert test.labels.bincount().tolist() == [1000] * 10
     assert test.classes[0] == "T-shirt/top" and test.classes[9] == "Ankle boot"
+
+
+@needs_fashion_mnist
+def test_debians_repacked_fashion_mnist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses
+) -> None:
+    """Debian's archives hold the same bytes but have other MD5s: their headers hold no name."""
+    expected = load("fashion-mnist", train=False, download=False)
+    raw = next(
+        place
+        for place in data._places("fashion-mnist")
+        if all((place / archive.name).is_file() for archive in ARCHIVES)
+    )
+    for archive in ARCHIVES:
+        content = gzip.decompress((raw / archive.name).read_bytes())
+        (tmp_path / archive.name).write_bytes(gzip.compress(content, 1, mtime=0))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CAPSNET_DATA", raising=False)
+    monkeypatch.setattr(data, "__file__", str(tmp_path / "site" / "capsnet" / "data.py"))
+    monkeypatch.setattr(data, "DEBIAN_FASHION_MNIST", tmp_path)
+    found = load("fashion-mnist", train=False, download=False)
+    assert torch.equal(found.images, expected.images)
+    assert torch.equal(found.labels, expected.labels)
+    # Another content is damage, however well it is packed.
+    labels = tmp_path / "t10k-labels-idx1-ubyte.gz"
+    content = bytearray(gzip.decompress(labels.read_bytes()))
+    content[-1] ^= 1
+    labels.write_bytes(gzip.compress(bytes(content)))
+    with refuses(labels, "damaged"):
+        load("fashion-mnist", download=False)
 
 
 def test_names_and_shapes_that_are_none(refuses) -> None:
@@ -262,6 +351,33 @@ def test_random_shift_is_per_image_and_repeats_with_its_seed(digits: ImageSet, r
     assert random_shift(same, 0) is same
     with refuses("at least 0", "-1"):
         random_shift(same, -1)
+
+
+@pytest.mark.slow
+def test_random_shift_compiles(digits: ImageSet, inductor: None) -> None:
+    images, offsets = digits.images[:8], random_offsets(8, 2, seeded())
+    assert torch.equal(
+        torch.compile(shift, fullgraph=True)(images, offsets), shift(images, offsets)
+    )
+    # Its own numbers, as a compiled program draws them: each image is some shift of itself.
+    moved = torch.compile(random_shift, fullgraph=True)(images)
+    for image, found in zip(images, moved, strict=True):
+        every = torch.cartesian_prod(torch.arange(-2, 3), torch.arange(-2, 3))
+        assert (shift(image.expand(25, 1, 28, 28), every) == found).flatten(1).all(1).any()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_cpu_generator_gives_the_same_on_every_device(digits: ImageSet) -> None:
+    there = digits.to("cuda")
+    index = torch.arange(len(digits))
+    for make in (
+        lambda s: random_shift(s.images, 2, seeded()),
+        lambda s: place_in(s.images, 40, seeded()),
+        lambda s: multimnist(s, index, seeded()).images,
+    ):
+        assert torch.equal(make(there).cpu(), make(digits))
+    gap = affine(there.images, seeded()).cpu().int() - affine(digits.images, seeded()).int()
+    assert gap.abs().max() <= 1  # the two samplers round differently
 
 
 def test_place_in_keeps_the_image_whole_and_reaches_every_corner(digits: ImageSet, refuses) -> None:

@@ -1,5 +1,6 @@
 """Any picture file as a network's input: real digits, drawn and photographed in many ways."""
 
+import os
 import struct
 import zlib
 from collections.abc import Callable
@@ -8,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from PIL import Image, ImageFilter
 from torch import Tensor
 
@@ -117,6 +120,152 @@ def test_digits_of_every_kind(digits: Tensor, tmp_path: Path, kind: str) -> None
         assert likeness(found, digit) > least, i
 
 
+@pytest.mark.parametrize("negative", [False, True])
+def test_a_thousand_digits_of_mnist(tmp_path: Path, negative: bool) -> None:
+    digits = load("mnist", train=False, download=False).images[:1000]
+    found = []
+    for digit in digits:
+        path = saved(tmp_path / "digit.png", grey(255 - digit if negative else digit))
+        found.append(read_picture(path, SHAPE, "digit"))
+    off = (torch.stack(found).int() - digits.int()).abs().flatten(1).amax(1)
+    assert off.max() <= 10  # of 255: only ink too faint for the bounding box is lost
+    assert (off == 0).float().mean() > 0.9
+
+
+@given(
+    index=st.integers(0, 199),
+    times=st.integers(2, 5),
+    left=st.integers(0, 60),
+    top=st.integers(0, 60),
+    right=st.integers(0, 60),
+    bottom=st.integers(0, 60),
+    negative=st.booleans(),
+)
+@settings(max_examples=60)
+def test_neither_place_nor_ground_nor_polarity_matters(
+    tmp_path_factory: pytest.TempPathFactory,
+    digits: Tensor,
+    index: int,
+    times: int,
+    left: int,
+    top: int,
+    right: int,
+    bottom: int,
+    negative: bool,
+) -> None:
+    """A digit on a larger sheet is the digit, with its centre of mass where MNIST has it."""
+    large = digits[index, 0].numpy().repeat(times, 0).repeat(times, 1)
+    sheet = np.pad(large, ((top, bottom), (left, right)))
+    path = tmp_path_factory.getbasetemp() / "sheet.png"
+    saved(path, Image.fromarray(255 - sheet if negative else sheet))
+    found = read_picture(path, SHAPE, "digit")
+    assert likeness(found, digits[index]) > 0.8
+    rows, columns = (found[0] > 0).any(1).nonzero(), (found[0] > 0).any(0).nonzero()
+    sides = (int(rows[-1] - rows[0]) + 1, int(columns[-1] - columns[0]) + 1)
+    assert max(sides) in (19, 20)
+    weight = found[0].double() / found.sum()
+    for axis, side in ((1, sides[0]), (0, sides[1])):
+        centre = float((weight.sum(axis) * torch.arange(28)).sum())
+        assert 13.4 <= centre < 14.6 or side > 18  # a box at the edge cannot move on
+
+
+# (paper, ink, fall of light, shadow, noise): levels of 255, but for the shadow, a part of the light
+LIGHTS = {
+    "even light": (200, 50, 0, 0.0, 2),
+    "strong fall of light": (200, 50, 120, 0.0, 4),
+    "the edge of a shadow": (200, 50, 40, 0.4, 4),
+    "pencil": (200, 120, 40, 0.0, 4),
+    "noise": (200, 50, 60, 0.0, 15),
+    "white board with glare": (245, 60, 150, 0.0, 3),
+    "chalk on a board": (60, 200, 25, 0.0, 4),
+}
+
+
+def photographed(ink: np.ndarray, light: str, size: tuple[int, int] = (300, 400)) -> Image.Image:
+    """Ink (0..1, smaller than size) near the middle of a sheet, in light that is uneven."""
+    paper, level, fall, shadow, noise = LIGHTS[light]
+    height, width = size
+    y, x = np.mgrid[0:height, 0:width] / max(size)
+    strokes = np.zeros(size)
+    top, left = (height - ink.shape[0]) // 2, (width - ink.shape[1]) // 3
+    strokes[top : top + ink.shape[0], left : left + ink.shape[1]] = ink
+    bright = 1 + fall / paper * (0.4 - 0.6 * x - 0.5 * y)
+    bright *= 1 - shadow / (1 + np.exp(-(x + y - 0.6) * 60))
+    levels = (paper + (level - paper) * strokes) * bright
+    levels += np.random.default_rng(0).normal(0, noise, size)
+    picture = Image.fromarray(levels.clip(0, 255).astype(np.uint8))
+    return picture.convert("RGB").filter(ImageFilter.GaussianBlur(1))
+
+
+@pytest.mark.parametrize("light", LIGHTS)
+def test_photographed_digits(digits: Tensor, tmp_path: Path, light: str) -> None:
+    likenesses = []
+    for digit in digits[:20]:
+        ink = np.asarray(grey(digit).resize((196, 196), Image.Resampling.BICUBIC)) / 255
+        picture = photographed(((ink - 0.35) / 0.3).clip(0, 1), light)
+        path = saved(tmp_path / "photo.jpg", picture, quality=75)
+        found = read_picture(path, SHAPE, "digit")
+        likenesses.append(likeness(found, digit))
+        assert found[0, 0].eq(0).all() and found[0, :, 0].eq(0).all()  # no paper is left over
+    assert min(likenesses) > 0.6
+    assert sum(likenesses) / 20 > 0.85
+
+
+@pytest.mark.parametrize("style", ["digit", "garment"])
+@pytest.mark.parametrize("light", ["even light", "strong fall of light", "noise"])
+def test_photographs_of_nothing(tmp_path: Path, refuses, light: str, style: str) -> None:
+    path = saved(tmp_path / "photo.jpg", photographed(np.zeros((1, 1)), light), quality=75)
+    with refuses(path, "blank"):
+        read_picture(path, SHAPE, style)
+
+
+def test_a_pen_thinner_than_mnists_is_widened(tmp_path: Path) -> None:
+    levels = np.full((280, 280), 255, np.uint8)
+    levels[40:240, 139:141] = 0  # 2 pixels of 200, so 0.2 of 20
+    found = read_picture(saved(tmp_path / "pen.png", Image.fromarray(levels)), SHAPE, "digit")[0]
+    assert 1 <= found[14].float().sum() / 255 <= 2
+
+
+def test_specks_and_what_reaches_the_border_are_left_out(digits: Tensor, tmp_path: Path) -> None:
+    ink = np.asarray(grey(digits[0]).resize((196, 196), Image.Resampling.BICUBIC)) / 255
+    clean = photographed(ink, "even light")
+    dirty = np.array(clean)
+    dirty[20:24, 350:354] = 40  # a speck
+    dirty[260:, 380:] = 40  # the table, beyond the sheet
+    found, expected = (
+        read_picture(saved(tmp_path / f"{i}.png", picture), SHAPE, "digit")
+        for i, picture in enumerate((Image.fromarray(dirty), clean))
+    )
+    assert likeness(found, expected) > 0.97
+
+
+MODES: dict[str, tuple[Maker, str]] = {
+    "RGB": (lambda ink: ink.convert("RGB"), "png"),
+    "LA": (lambda ink: ink.convert("LA"), "png"),
+    "PA, as RGBA": (lambda ink: ink.convert("RGBA"), "webp"),
+    "I": (lambda ink: Image.fromarray(np.asarray(ink).astype(np.int32) * 257), "tiff"),
+    "F": (lambda ink: Image.fromarray(np.asarray(ink).astype(np.float32) / 255), "tiff"),
+    "I;16B": (lambda ink: Image.fromarray(np.asarray(ink).astype(">u2") * 257), "tiff"),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_modes_that_lose_nothing(digits: Tensor, tmp_path: Path, mode: str) -> None:
+    make, ending = MODES[mode]
+    options = {"lossless": True} if ending == "webp" else {}
+    path = saved(tmp_path / f"d.{ending}", make(grey(digits[3])), **options)
+    assert difference(read_picture(path, SHAPE, "plain"), digits[3]) <= 1
+    assert difference(read_picture(path, SHAPE, "digit"), digits[3]) <= 1
+
+
+def test_a_digit_turned_by_the_camera(digits: Tensor, tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    lying = grey(digits[0]).transpose(Image.Transpose.ROTATE_90)
+    path = saved(tmp_path / "turned.jpg", lying, exif=exif, quality=95)
+    assert likeness(read_picture(path, SHAPE, "digit"), digits[0]) > 0.95
+
+
 def test_a_digit_is_centred_by_its_mass_in_a_box_of_twenty(tmp_path: Path) -> None:
     levels = np.zeros((200, 300), np.uint8)
     levels[20:120, 40:70] = 255  # a bar of 100 × 30 pixels, off the centre
@@ -148,6 +297,30 @@ def test_garment_fills_its_frame_and_is_bright(tmp_path: Path) -> None:
     columns = (found > 100).any(0).nonzero().flatten().tolist()
     assert len(columns) in (11, 12)
     assert abs((columns[0] + columns[-1]) / 2 - 13.5) <= 0.5
+
+
+def test_garments_of_fashion_mnist_come_through_as_they_are(tmp_path: Path) -> None:
+    try:
+        garments = load("fashion-mnist", train=False, download=False).images[:300]
+    except FileNotFoundError:
+        pytest.skip("Fashion-MNIST is not here: set CAPSNET_DATA, or install dataset-fashion-mnist")
+    for negative in (False, True):
+        same = 0
+        for garment in garments:
+            path = saved(tmp_path / "g.png", grey(255 - garment if negative else garment))
+            same += int(torch.equal(read_picture(path, SHAPE, "garment"), garment))
+        assert same >= 297
+
+
+def test_a_photographed_garment_on_either_ground(tmp_path: Path) -> None:
+    for light in ("strong fall of light", "chalk on a board"):
+        shirt = photographed(np.ones((200, 100)), light)
+        path = saved(tmp_path / "shirt.jpg", shirt, quality=75)
+        found = read_picture(path, SHAPE, "garment")[0]
+        assert (found > 60).any(1).all()  # as high as the picture
+        columns = (found > 60).any(0).nonzero().flatten()
+        assert len(columns) in (13, 14, 15, 16)
+        assert found[:, :5].eq(0).all() and found[:, 23:].eq(0).all()
 
 
 def test_plain_keeps_a_picture_of_the_right_size(tmp_path: Path) -> None:
@@ -201,6 +374,29 @@ def test_files_that_are_no_pictures(tmp_path: Path, digits: Tensor, refuses) -> 
     cut.write_bytes(whole.read_bytes()[:150])
     with refuses(cut, "damaged or truncated"):
         read_picture(cut)
+
+
+def test_more_files_that_are_no_pictures(tmp_path: Path, digits: Tensor, refuses) -> None:
+    whole = saved(tmp_path / "whole.jpg", grey(digits[0]).resize((200, 200)), quality=90)
+    cut = tmp_path / "cut.jpg"
+    cut.write_bytes(whole.read_bytes()[:1500])
+    with refuses(cut, "damaged or truncated"):
+        read_picture(cut)
+    # Reading PostScript would start another program.
+    program = saved(tmp_path / "program.eps", grey(digits[0]))
+    with refuses(program, "not a picture"):
+        read_picture(program)
+    nothing = tmp_path / "nothing.pgm"
+    nothing.write_bytes(b"P5 0 0 255\n")
+    with refuses(nothing):
+        read_picture(nothing)
+    pipe = tmp_path / "pipe.png"
+    os.mkfifo(pipe)  # reading it would wait for ever
+    with refuses(pipe, "no ordinary file"):
+        read_picture(pipe)
+    clear = saved(tmp_path / "clear.png", Image.new("RGBA", (40, 40), (9, 9, 9, 0)))
+    with refuses(clear, "blank"):
+        read_picture(clear, SHAPE, "digit")
 
 
 @pytest.mark.parametrize("style", ["digit", "garment"])
