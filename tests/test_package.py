@@ -1,0 +1,48 @@
+"""The package as a whole: what importing it needs, and that its imports run one way."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent / "capsnet"
+
+# Each file may import those before it, and nothing else of the package.
+ORDER = [
+    "functional", "layers", "model", "__init__", "pictures", "data", "figures", "checkpoint",
+    "evaluation", "run", "training", "export", "bench", "cli", "__main__",
+]  # fmt: skip
+
+
+def test_import_needs_torch_only() -> None:
+    """In an interpreter that refuses every other package of pyproject.toml."""
+    others = (
+        "torchvision", "safetensors", "lightning_fabric", "tensorboard", "tqdm", "PIL",
+        "matplotlib", "onnx", "onnxruntime", "onnxscript",
+    )  # fmt: skip
+    code = (
+        "import sys\n"
+        f"sys.modules.update(dict.fromkeys({others!r}))\n"  # None makes an import fail
+        "import torch\n"
+        "from capsnet import CapsNet, PrimaryCapsules, CapsuleLayer, Decoder\n"
+        "from capsnet.functional import squash\n"
+        "print(CapsNet()(torch.zeros(1, 1, 28, 28)).lengths.shape)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "torch.Size([1, 10])\n"
+
+
+def test_imports_run_one_way() -> None:
+    assert {path.stem for path in PACKAGE.glob("*.py")} == set(ORDER)
+    for name in ORDER:
+        for node in ast.walk(ast.parse((PACKAGE / f"{name}.py").read_text())):
+            if not isinstance(node, ast.ImportFrom) or not node.module:
+                continue
+            if node.module == "capsnet":
+                targets = [a.name if a.name in ORDER else "__init__" for a in node.names]
+            elif node.module.startswith("capsnet."):
+                targets = [node.module.removeprefix("capsnet.")]
+            else:
+                continue
+            for target in targets:
+                assert ORDER.index(target) < ORDER.index(name), f"{name} imports {target}"
