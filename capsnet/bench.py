@@ -1,5 +1,6 @@
 """Timing of the training step and of the evaluation, side by side on one machine."""
 
+import itertools
 import statistics
 import time
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import Any
 import torch
 
 from capsnet.evaluation import autocast, bfloat16_is_fast
+from capsnet.fast import arrange
 from capsnet.model import CapsNet
 from capsnet.training import TrainingConfig, can_compile, describe_machine, make_step
 
@@ -21,7 +23,7 @@ def benchmark(device: torch.device, batch_size: int = 128, steps: int = 7) -> di
         steps: timed steps of each kind, after two that are not counted.
 
     Returns:
-        {"machine", "batch_size", "steps", "rows"}; a row has "what",
+        {"machine", "batch_size", "steps", "rows"}; a row has "what", "arrangement",
         "precision", "compile", and the "median", "min" and "max" of milliseconds a step.
 
     Raises:
@@ -33,24 +35,30 @@ def benchmark(device: torch.device, batch_size: int = 128, steps: int = 7) -> di
     images = torch.rand(batch_size, 1, 28, 28, device=device)
     labels = torch.randint(10, (batch_size,), device=device)
     rows = []
-    for precision in ("fp32", "bf16") if bfloat16_is_fast(device) else ("fp32",):
-        for compiled in (False, True) if can_compile(device) else (False,):
-            model = CapsNet().to(device)
-            config = TrainingConfig(precision=precision, compile=compiled)
-            step = make_step(model, config=config)
-            times = measure(lambda: step(images, labels), device, steps)  # noqa: B023
-            rows.append({"what": "train", "precision": precision, "compile": compiled, **times})
+    precisions = ("fp32", "bf16") if bfloat16_is_fast(device) else ("fp32",)
+    modes = (False, True) if can_compile(device) else (False,)
+    for arrangement, precision, compiled in itertools.product(("plain", "fast"), precisions, modes):
+        kind: dict[str, Any] = {
+            "arrangement": arrangement,
+            "precision": precision,
+            "compile": compiled,
+        }
+        model = CapsNet().to(device)
+        step = make_step(model, config=TrainingConfig(**kind))
+        times = measure(lambda: step(images, labels), device, steps)  # noqa: B023
+        rows.append({"what": "train", **kind, **times})
 
-            model.eval()
-            forward = torch.compile(model) if compiled else model
+        arranged = arrange(model.eval(), arrangement, compiled)
+        if compiled:
+            arranged.compile()
 
-            @torch.no_grad()
-            def evaluate() -> None:
-                with autocast(device, precision):  # noqa: B023
-                    forward(images)  # noqa: B023
+        @torch.no_grad()
+        def evaluate() -> None:
+            with autocast(device, precision):  # noqa: B023
+                arranged(images)  # noqa: B023
 
-            times = measure(evaluate, device, steps)
-            rows.append({"what": "evaluate", "precision": precision, "compile": compiled, **times})
+        times = measure(evaluate, device, steps)
+        rows.append({"what": "evaluate", **kind, **times})
     return {
         "machine": describe_machine(device),
         "batch_size": batch_size,
@@ -78,12 +86,14 @@ def table(result: dict[str, Any]) -> str:
     lines = [
         f"{machine['device']}, torch {machine['torch']}, {machine['threads']} threads, batch "
         f"{result['batch_size']}, median of {result['steps']} (least … most)",
-        f"{'what':<10}{'precision':<11}{'compile':<9}{'images/s':>10}{'ms a step':>10}",
+        f"{'what':<10}{'arrangement':<13}{'precision':<11}{'compile':<9}{'images/s':>10}"
+        f"{'ms a step':>10}",
     ]
     for row in result["rows"]:
         rate = 1e3 * result["batch_size"] / row["median"]
         lines.append(
-            f"{row['what']:<10}{row['precision']:<11}{'yes' if row['compile'] else 'no':<9}"
+            f"{row['what']:<10}{row['arrangement']:<13}{row['precision']:<11}"
+            f"{'yes' if row['compile'] else 'no':<9}"
             f"{rate:>10.0f}{row['median']:>10.1f}  ({row['min']:.1f} … {row['max']:.1f})"
         )
     return "\n".join(lines)

@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from capsnet.memory import keep_freed_memory
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -46,6 +48,7 @@ class Formatter(argparse.ArgumentDefaultsHelpFormatter):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     args = make_parser().parse_args(argv)
+    keep_freed_memory()  # this process is ours
     logging.getLogger("PIL").setLevel(logging.CRITICAL)  # a damaged picture gets our line alone
     if args.debug:
         return args.run(args)
@@ -191,6 +194,10 @@ def add_data_options(command: argparse.ArgumentParser, precision: str) -> None:
         help="fp32, bf16, or auto: bf16 where the hardware has it",
     )
     command.add_argument(
+        "--arrangement", default="auto",
+        help="of the arithmetic: plain (as the book prints it), fast, or auto: fast on a processor"
+    )  # fmt: skip
+    command.add_argument(
         "--no-download", action="store_true", help="never download a missing data set"
     )
 
@@ -212,6 +219,7 @@ def train(args: argparse.Namespace) -> int:
         average=args.average,
         shift=args.shift,
         precision=args.precision,
+        arrangement=args.arrangement,
         seed=args.seed,
     )
     fabric = make_fabric(args.device)
@@ -277,7 +285,7 @@ def evaluate(args: argparse.Namespace) -> int:
         raise ValueError(f"{args.weights} does not say on what it was trained: give --dataset")
     images = load(args, name, args.split, tuple(model.config["image_shape"]))
     check_classes(class_names(metadata, model, args.weights), images)
-    result = evaluate(model.to(device), images, args.batch_size, args.precision)
+    result = evaluate(model.to(device), images, args.batch_size, args.precision, args.arrangement)
     from capsnet import figures
 
     # Files first: they are there even if nobody reads the text to its end.

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from capsnet.data import ImageSet, to_float
+from capsnet.fast import arrange
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.model import CapsNet
 
@@ -82,7 +83,12 @@ class Evaluation:
 
 @torch.no_grad()
 def evaluate(
-    model: CapsNet, image_set: ImageSet, batch_size: int = 500, precision: str = "fp32"
+    model: CapsNet,
+    image_set: ImageSet,
+    batch_size: int = 500,
+    precision: str = "fp32",
+    arrangement: str = "auto",
+    compile: bool = False,
 ) -> Evaluation:
     """Run a network over a data set, on the network's device.
 
@@ -91,6 +97,8 @@ def evaluate(
         image_set: the images and labels.
         batch_size: images at a time.
         precision: "fp32", "bf16" or "auto".
+        arrangement: "plain", "fast" or "auto" (:func:`capsnet.fast.arrange`).
+        compile: use torch.compile for the inner loops of the fast arrangement.
 
     Raises:
         ValueError: the images or the classes do not fit the network, or ``batch_size`` is below 1.
@@ -100,6 +108,7 @@ def evaluate(
     check_fits(model, image_set)
     device = next(model.parameters()).device
     was_training = model.training
+    arranged = arrange(model, arrangement, compile)
     lengths: list[Tensor] = []
     squared_error = 0.0
     try:
@@ -108,7 +117,7 @@ def evaluate(
             batch = image_set.subset(slice(first, first + batch_size)).to(device)
             images = to_float(batch.images)
             with autocast(device, precision):
-                out = model(images, batch.labels)
+                out = arranged(images, batch.labels)
             lengths.append(out.lengths.float().cpu())
             if out.reconstruction is not None:
                 mean = reconstruction_loss(out.reconstruction.float(), images).item()

@@ -51,7 +51,10 @@ class PrimaryCapsules(nn.Module):
                 f"features must be [batch, {channels}, height, width] of at least {side} × {side}, "
                 f"got shape {list(features.shape)}"
             )
-        maps = self.conv(features)  # [batch, types · dim, h, w]
+        return self.group(self.conv(features))
+
+    def group(self, maps: Tensor) -> Tensor:
+        """The convolution's channels as capsules, squashed."""
         maps = maps.unflatten(1, (-1, self.capsule_dim))  # [batch, types, dim, h, w]
         capsules = maps.permute(0, 1, 3, 4, 2).flatten(1, 3)  # [batch, types · h · w, dim]
         return squash(capsules)

@@ -117,6 +117,12 @@ class CapsNet(nn.Module):
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         """Images → one capsule a class, [batch, num_classes, capsule_dim]."""
+        self.check_images(images)
+        features = F.relu(self.conv(images))  # [batch, 256, 20, 20] for MNIST
+        primary = self.primary(features)  # [batch, 1152, 8]
+        return self.digits(primary, trace)  # [batch, 10, 16]
+
+    def check_images(self, images: Tensor) -> None:
         expected = self.config["image_shape"]
         if images.dim() != 4 or list(images.shape[1:]) != expected:
             raise ValueError(
@@ -127,9 +133,6 @@ class CapsNet(nn.Module):
                 f"images must be floating point with intensities in 0 … 1, got {images.dtype} "
                 "(capsnet.data.to_float converts)"
             )
-        features = F.relu(self.conv(images))  # [batch, 256, 20, 20] for MNIST
-        primary = self.primary(features)  # [batch, 1152, 8]
-        return self.digits(primary, trace)  # [batch, 10, 16]
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
         """Classify and reconstruct.
@@ -142,7 +145,10 @@ class CapsNet(nn.Module):
         Raises:
             ValueError: images or labels of another shape, integer images, a label out of range.
         """
-        capsules = self.encode(images)
+        return self.read_out(self.encode(images), labels)
+
+    def read_out(self, capsules: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
+        """Capsules of the classes → their lengths, and a reconstruction."""
         # Lengths meet the margins 0.9 and 0.1: half precision is too coarse for that.
         wide = torch.promote_types(capsules.dtype, torch.float32)
         lengths = torch.linalg.vector_norm(capsules, dim=2, dtype=wide)

@@ -26,6 +26,7 @@ from capsnet.evaluation import (
     evaluate,
     pick_device,
 )
+from capsnet.fast import ARRANGEMENTS, arrange
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.model import CapsNet
 from capsnet.run import CHECKPOINT, Run, RunFolder
@@ -60,6 +61,7 @@ class TrainingConfig:
         reconstruction_weight: factor of the summed squared error (section 4.1).
         shift: largest random shift in pixels, in each direction.
         precision: "bf16", "fp32", or "auto": bf16 where the hardware multiplies in it.
+        arrangement: of the arithmetic, "plain", "fast", or "auto" (:func:`capsnet.fast.arrange`).
         compile: run the network through torch.compile.
         seed: of the order of the images and of the shifts.
     """
@@ -72,6 +74,7 @@ class TrainingConfig:
     reconstruction_weight: float = RECONSTRUCTION_WEIGHT
     shift: int = 2
     precision: str = "auto"
+    arrangement: str = "auto"
     compile: bool = False
     seed: int = 0
 
@@ -93,6 +96,7 @@ class TrainingConfig:
         for name, known in (
             ("schedule", ("one-cycle", "exponential")),
             ("precision", PRECISIONS),
+            ("arrangement", ARRANGEMENTS),
         ):
             if getattr(self, name) not in known:
                 raise ValueError(
@@ -106,7 +110,7 @@ class TrainingLoss(nn.Module):
     The loss is eq. 4 plus ``reconstruction_weight`` times the summed squared error, a scalar.
     """
 
-    def __init__(self, model: CapsNet, reconstruction_weight: float, precision: str) -> None:
+    def __init__(self, model: nn.Module, reconstruction_weight: float, precision: str) -> None:
         super().__init__()
         self.model = model
         self.reconstruction_weight = reconstruction_weight
@@ -133,7 +137,8 @@ def make_step(
     Args:
         model: the network, on its device. Its convolutions are put into channels_last layout.
         optimizer: of the model's parameters; Adam with the configuration's learning rate if None.
-        config: ``reconstruction_weight``, ``precision``, ``compile`` and ``learning_rate`` count.
+        config: ``reconstruction_weight``, ``precision``, ``arrangement``, ``compile`` and
+            ``learning_rate`` count.
         fabric: averages gradients over its processes.
 
     Returns:
@@ -147,7 +152,8 @@ def make_step(
             module.to(memory_format=torch.channels_last)
     device = next(model.parameters()).device
     precision = "bf16" if autocast(device, config.precision)._enabled else "fp32"
-    loss_module: nn.Module = TrainingLoss(model, config.reconstruction_weight, precision)
+    arranged = arrange(model, config.arrangement, config.compile)
+    loss_module: nn.Module = TrainingLoss(arranged, config.reconstruction_weight, precision)
     if config.compile:
         loss_module.compile()
     if fabric is not None and fabric.world_size > 1:
@@ -246,7 +252,12 @@ def fit(
     if config.average:
         averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.average))
     identity = {
-        "config": {k: v for k, v in dataclasses.asdict(config).items() if k != "compile"},
+        # How the arithmetic is done may change on the way; what is computed may not.
+        "config": {
+            name: value
+            for name, value in dataclasses.asdict(config).items()
+            if name not in ("arrangement", "compile")
+        },
         "model": model.config,
         "data": {
             "classes": list(training.classes),
@@ -334,6 +345,8 @@ def train_epochs(
                         if folder is not None:
                             folder.log_loss(loss)
                     bar.set_postfix(loss=f"{losses[-1]:.4f}")
+                    if show and i == 0 and epoch == len(run.records):
+                        bar.write(f"first batch: loss {losses[0]:.4f}", file=sys.stderr)
                     unread.clear()
         seconds = time.perf_counter() - start
         for name, parameter in run.model.named_parameters():
@@ -348,7 +361,13 @@ def train_epochs(
             "images_per_second": round(steps_per_epoch * batch_size / seconds, 1),
         }
         if validation is not None and fabric.is_global_zero:
-            result = evaluate(run.best_model(), validation, precision=config.precision)
+            result = evaluate(
+                run.best_model(),
+                validation,
+                precision=config.precision,
+                arrangement=config.arrangement,
+                compile=config.compile,
+            )
             weighted = config.reconstruction_weight * result.reconstruction
             record |= {
                 "validation_loss": result.margin + weighted,

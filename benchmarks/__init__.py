@@ -1,0 +1,1 @@
+"""What the package costs, measured beside others: ``make bench`` fills ``results/bench``."""

@@ -1,0 +1,180 @@
+"""What is timed: for each contestant, a function to call, ready and warm."""
+
+import dataclasses
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks import peers
+from capsnet import CapsNet, CapsuleLayer
+from capsnet.evaluation import autocast, bfloat16_is_fast, pick_device
+from capsnet.fast import arrange
+from capsnet.routing import routed_capsules
+from capsnet.training import TrainingConfig, can_compile, make_step
+
+BATCH = 128
+DEVICE = pick_device()
+Call = Callable[[], object]
+
+
+@dataclasses.dataclass(frozen=True)
+class Ours:
+    """One way to run ``capsnet``."""
+
+    arrangement: str
+    precision: str
+    compile: bool
+
+    def __str__(self) -> str:
+        compiled = ", compiled" if self.compile else ""
+        return f"capsnet {self.arrangement}, {self.precision}{compiled}"
+
+    @property
+    def possible(self) -> bool:
+        fast_enough = self.precision == "fp32" or bfloat16_is_fast(DEVICE)
+        return fast_enough and (not self.compile or can_compile(DEVICE))
+
+
+PUBLISHED = list(peers.PEERS)
+# What a reader may ask next: labml's layers, given the same compiler and the same precision.
+COMPILED_PEER = "labml, bf16, compiled"
+OURS = {
+    str(ours): ours
+    for ours in (
+        Ours("plain", "fp32", False),
+        Ours("plain", "bf16", True),
+        Ours("fast", "fp32", False),
+        Ours("fast", "fp32", True),
+        Ours("fast", "bf16", False),
+        Ours("fast", "bf16", True),
+    )
+}
+HEADLINE = str(Ours("fast", "bf16", True))
+NAMES = [*PUBLISHED, COMPILED_PEER, *OURS]
+
+
+def possible(name: str) -> bool:
+    if name == COMPILED_PEER:
+        return bfloat16_is_fast(DEVICE) and can_compile(DEVICE)
+    return name not in OURS or OURS[name].possible
+
+
+def batch(size: int = BATCH) -> tuple[Tensor, Tensor]:
+    torch.manual_seed(0)
+    return (
+        torch.rand(size, 1, 28, 28, device=DEVICE),
+        torch.randint(10, (size,), device=DEVICE),
+    )
+
+
+def finished(call: Call) -> Call:
+    """The call, and the wait for a device that works on its own."""
+    if DEVICE.type == "cpu":
+        return call
+
+    def wait() -> None:
+        call()
+        torch.accelerator.synchronize()
+
+    return wait
+
+
+def training_step(name: str) -> Call:
+    """Forward, backward and optimiser on one batch."""
+    images, labels = batch()
+    if name in OURS:
+        config = TrainingConfig(**dataclasses.asdict(OURS[name]))
+        step = make_step(CapsNet().to(DEVICE), config=config)
+        return finished(lambda: step(images, labels))
+
+    network: nn.Module = peers.PEERS[name.split(",")[0]]().to(DEVICE)
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+    precision = "bf16" if name == COMPILED_PEER else "fp32"
+    if name == COMPILED_PEER:
+        network.compile()
+
+    def peer_step() -> None:
+        optimizer.zero_grad()
+        with autocast(DEVICE, precision):
+            loss = network(images, labels)
+        loss.backward()
+        optimizer.step()
+
+    return finished(peer_step)
+
+
+def evaluation(name: str) -> Call:
+    """Lengths and reconstructions of one batch, without gradients."""
+    images, _ = batch()
+    precision = "fp32"
+    if name in OURS:
+        ours = OURS[name]
+        precision = ours.precision
+        model = CapsNet().to(DEVICE).eval()
+        run: nn.Module = arrange(model, ours.arrangement, ours.compile)
+        if ours.compile:
+            run.compile()
+        infer: Callable[[Tensor], object] = run
+    else:
+        infer = peers.PEERS[name.split(",")[0]]().to(DEVICE).eval().infer
+        if name == COMPILED_PEER:
+            precision = "bf16"
+            infer = torch.compile(infer)
+
+    @torch.no_grad()
+    def evaluate() -> None:
+        with autocast(DEVICE, precision):
+            infer(images)
+
+    return finished(evaluate)
+
+
+def routed_layer(
+    name: str,
+    batch_size: int = BATCH,
+    children: int = 1152,
+    parents: int = 10,
+    iterations: int = 3,
+    train: bool = True,
+) -> Call:
+    """Predictions and routing alone, 8 to 16 numbers; with gradients of children and weights."""
+    torch.manual_seed(0)
+    sizes = (children, parents, 8, 16)
+    u = 0.3 * torch.randn(batch_size, children, 8, device=DEVICE)
+    grad = torch.randn(batch_size, parents, 16, device=DEVICE)
+    run: Callable[[Tensor], Tensor]
+    precision = "bf16" if name == COMPILED_PEER else "fp32"
+    if name in OURS:
+        ours = OURS[name]
+        precision = ours.precision
+        layer = CapsuleLayer(children, 8, parents, 16, iterations).to(DEVICE)
+        weight = layer.weight
+        if ours.arrangement == "fast":
+            dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+
+            def run(u: Tensor) -> Tensor:
+                return routed_capsules(u.to(dtype), weight, iterations, compile=ours.compile)
+        else:
+            run = torch.compile(layer) if ours.compile else layer
+    else:
+        router = {
+            "labml": peers.LabmlRouter,
+            "XifengGuo": peers.XifengGuoRouter,
+            "adambielski": peers.AdambielskiRouter,
+        }[name.split(",")[0]](*sizes, iterations).to(DEVICE)
+        weight = router.get_parameter("weight")
+        run = torch.compile(router) if name == COMPILED_PEER else router
+
+    def call() -> None:
+        if not train:
+            with torch.no_grad(), autocast(DEVICE, precision):
+                run(u)
+            return
+        weight.grad = None
+        children = u.clone().requires_grad_()
+        with autocast(DEVICE, precision):
+            v = run(children)
+        v.backward(grad.to(v.dtype))
+
+    return finished(call)

@@ -1,0 +1,80 @@
+"""Peak memory of a call: of its tensors, and of a process that does nothing else.
+
+``python -m benchmarks.memory GROUP NAME`` prints a process's figures as JSON.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+from typing import Any
+
+import torch
+
+from benchmarks import contestants
+from benchmarks.contestants import Call
+
+GROUPS = {
+    "training step": contestants.training_step,
+    "evaluation": contestants.evaluation,
+    "routed layer": contestants.routed_layer,
+}
+
+
+def tensor_peak(call: Call) -> int:
+    """Bytes that a call's tensors take at most, beyond what was there before it.
+
+    What is left allocated from earlier calls and freed in this one counts against it.
+    """
+    if contestants.DEVICE.type == "cuda":
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        call()
+        return torch.cuda.max_memory_allocated() - before
+    with torch.profiler.profile(profile_memory=True) as profile:
+        call()
+    now = peak = 0
+    for event in profile.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            now += event.nbytes()
+            peak = max(peak, now)
+    return peak
+
+
+def in_own_process(group: str, name: str) -> dict[str, Any]:
+    """The figures of one contestant, measured in a fresh interpreter."""
+    command = [sys.executable, "-m", "benchmarks.memory", group, name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def measure(group: str, name: str) -> dict[str, Any]:
+
+    at_rest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    call = GROUPS[group](name)
+    for _ in range(3):
+        call()
+    process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    transient = tensor_peak(call)
+    # Parameters, their gradients, and the optimiser's two averages, which outlive the call.
+    kept = 16 * parameters(name) if group == "training step" else 0
+    return {
+        "tensors": transient + kept,
+        "process": process,
+        "process_at_rest": at_rest,
+    }
+
+
+def parameters(name: str) -> int:
+    from benchmarks import peers
+    from capsnet import CapsNet
+
+    network = CapsNet() if name in contestants.OURS else peers.PEERS[name.split(",")[0]]()
+    return sum(parameter.numel() for parameter in network.parameters())
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(*sys.argv[1:])))

@@ -1,0 +1,210 @@
+"""Other people's capsule networks, rebuilt from a description of what they compute.
+
+Each is the paper's network with that project's own arrangement of the arithmetic and its own
+departures from the paper (stated in its class), so that time and memory can be compared in one
+process on one machine. No line of the originals is here, and nothing in ``capsnet`` imports this.
+
+- labml: annotated implementation, https://nn.labml.ai/capsule_networks/
+- XifengGuo: https://github.com/XifengGuo/CapsNet-Pytorch
+- adambielski: https://github.com/adambielski/CapsNet-pytorch
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+IN_CAPSULES, IN_DIM, OUT_CAPSULES, OUT_DIM = 1152, 8, 10, 16
+
+
+def shrink(s: Tensor, epsilon: float) -> Tensor:
+    """Eq. 1 along the last dimension, with the ε under the root that these projects put there."""
+    squared = s.square().sum(dim=-1, keepdim=True)
+    return squared / (1 + squared) * s / (squared + epsilon).sqrt()
+
+
+class LabmlRouter(nn.Module):
+    """Routing as labml's: softmax over the *children*; einsum throughout; W a unit normal."""
+
+    def __init__(
+        self,
+        in_capsules: int = IN_CAPSULES,
+        out_capsules: int = OUT_CAPSULES,
+        in_dim: int = IN_DIM,
+        out_dim: int = OUT_DIM,
+        iterations: int = 3,
+    ) -> None:
+        super().__init__()
+        self.iterations = iterations
+        self.weight = nn.Parameter(torch.randn(in_capsules, out_capsules, in_dim, out_dim))
+
+    def forward(self, u: Tensor) -> Tensor:
+        u_hat = torch.einsum("ijkd,nik->nijd", self.weight, u)
+        b = u_hat.new_zeros(u_hat.shape[:3])
+        for _ in range(self.iterations):
+            c = b.softmax(dim=1)
+            v = shrink(torch.einsum("nij,nijd->njd", c, u_hat), 1e-8)
+            b = b + torch.einsum("njd,nijd->nij", v, u_hat)
+        return v
+
+
+class XifengGuoRouter(nn.Module):
+    """Routing as XifengGuo's: broadcast products of column vectors; no gradient through the
+    updates of the logits.
+    """
+
+    def __init__(
+        self,
+        in_capsules: int = IN_CAPSULES,
+        out_capsules: int = OUT_CAPSULES,
+        in_dim: int = IN_DIM,
+        out_dim: int = OUT_DIM,
+        iterations: int = 3,
+    ) -> None:
+        super().__init__()
+        self.iterations = iterations
+        self.weight = nn.Parameter(0.01 * torch.randn(out_capsules, in_capsules, out_dim, in_dim))
+
+    def forward(self, u: Tensor) -> Tensor:
+        # [out, in, d, k] @ [n, 1, in, k, 1] → [n, out, in, d]
+        u_hat = torch.matmul(self.weight, u[:, None, :, :, None]).squeeze(-1)
+        constant = u_hat.detach()
+        b = u_hat.new_zeros(u_hat.shape[:3])
+        for _ in range(self.iterations - 1):
+            c = b.softmax(dim=1).unsqueeze(-1)
+            v = shrink((c * constant).sum(dim=2, keepdim=True), 1e-8)
+            b = b + (v * constant).sum(dim=-1)
+        c = b.softmax(dim=1).unsqueeze(-1)
+        return shrink((c * u_hat).sum(dim=2), 1e-8)
+
+
+class AdambielskiRouter(nn.Module):
+    """Routing as adambielski's: a learned prior for all images, one iteration more than asked for,
+    and no ε: a vector of zeros gives NaN.
+    """
+
+    def __init__(
+        self,
+        in_capsules: int = IN_CAPSULES,
+        out_capsules: int = OUT_CAPSULES,
+        in_dim: int = IN_DIM,
+        out_dim: int = OUT_DIM,
+        iterations: int = 3,
+    ) -> None:
+        super().__init__()
+        self.iterations = iterations
+        self.out_capsules = out_capsules
+        bound = 1 / math.sqrt(in_capsules)
+        weight = torch.empty(in_capsules, in_dim, out_capsules * out_dim).uniform_(-bound, bound)
+        self.weight = nn.Parameter(weight)
+        self.prior = nn.Parameter(torch.zeros(in_capsules, out_capsules))
+
+    def forward(self, u: Tensor) -> Tensor:
+        # [n, in, 1, k] @ [in, k, out · d] → [n, in, out, d]
+        u_hat = torch.matmul(u.unsqueeze(2), self.weight).view(*u.shape[:2], self.out_capsules, -1)
+        c = self.prior.softmax(dim=1)
+        v = shrink((c.unsqueeze(-1) * u_hat).sum(dim=1), 0)
+        b = self.prior.expand(len(u), -1, -1)
+        for _ in range(self.iterations):
+            b = b + (u_hat * v.unsqueeze(1)).sum(dim=-1)
+            c = b.softmax(dim=2)
+            v = shrink((c.unsqueeze(-1) * u_hat).sum(dim=1), 0)
+        return v
+
+
+class PeerNetwork(nn.Module):
+    """The network around one of the routers: two convolutions, capsules, and three linear layers.
+
+    Args:
+        router: the routed layer.
+        group: how channels become capsules: "types" (adambielski's), "dims" (labml's: neighbouring
+            channels belong to different capsules) or "space" (XifengGuo's: a capsule's components
+            are neighbours in space).
+        epsilon: in the squash of the primary capsules.
+        by_label: mask the decoder by the label instead of the prediction.
+        loss: of (lengths, one-hot labels, reconstructions, images).
+    """
+
+    def __init__(
+        self,
+        router: nn.Module,
+        group: str,
+        epsilon: float,
+        by_label: bool,
+        loss: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor],
+    ) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 256, 9)
+        self.primary = nn.Conv2d(256, 256, 9, stride=2)
+        self.router = router
+        self.decoder = nn.Sequential(
+            nn.Linear(OUT_CAPSULES * OUT_DIM, 512),
+            nn.ReLU(),
+            nn.Linear(512, 1024),
+            nn.ReLU(),
+            nn.Linear(1024, 784),
+            nn.Sigmoid(),
+        )
+        self.group, self.epsilon, self.by_label, self.loss = group, epsilon, by_label, loss
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        """Images [n, 1, 28, 28], labels [n] → the loss, a scalar."""
+        lengths, reconstruction = self.infer(images, labels if self.by_label else None)
+        target = F.one_hot(labels, OUT_CAPSULES).to(images.dtype)
+        return self.loss(lengths, target, reconstruction, images.flatten(1))
+
+    def infer(self, images: Tensor, labels: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Images [n, 1, 28, 28] → lengths [n, 10] and reconstructions [n, 784]."""
+        maps = self.primary(F.relu(self.conv(images)))  # [n, 256, 6, 6]
+        if self.group == "types":
+            u = maps.unflatten(1, (-1, IN_DIM)).permute(0, 1, 3, 4, 2).reshape(len(maps), -1, 8)
+        elif self.group == "dims":
+            u = maps.view(len(maps), IN_DIM, -1).transpose(1, 2)
+        else:
+            u = maps.view(len(maps), -1, IN_DIM)
+        v = self.router(shrink(u, self.epsilon))
+        lengths = v.norm(dim=-1)
+        chosen = lengths.argmax(dim=1) if labels is None else labels
+        mask = F.one_hot(chosen, OUT_CAPSULES).to(v.dtype)
+        return lengths, self.decoder((v * mask.unsqueeze(-1)).flatten(1))
+
+
+def margins(lengths: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    return F.relu(0.9 - lengths) * target, 0.5 * F.relu(lengths - 0.1) * (1 - target)
+
+
+def labml() -> PeerNetwork:
+    """labml's: margins not squared, the mean squared error, the prediction's mask in training."""
+
+    def loss(lengths: Tensor, target: Tensor, reconstruction: Tensor, images: Tensor) -> Tensor:
+        short, long = margins(lengths, target)
+        return (short + long).sum(dim=1).mean() + 0.0005 * F.mse_loss(reconstruction, images)
+
+    return PeerNetwork(LabmlRouter(), "dims", 1e-8, False, loss)
+
+
+def xifengguo() -> PeerNetwork:
+    """XifengGuo's: the paper's margin loss; the mean squared error × 0.0005 × 784."""
+
+    def loss(lengths: Tensor, target: Tensor, reconstruction: Tensor, images: Tensor) -> Tensor:
+        short, long = margins(lengths, target)
+        margin = (short.square() + 2 * long.square()).sum(dim=1).mean()
+        return margin + 0.0005 * 784 * F.mse_loss(reconstruction, images)
+
+    return PeerNetwork(XifengGuoRouter(), "space", 1e-8, True, loss)
+
+
+def adambielski() -> PeerNetwork:
+    """adambielski's: the margin loss is a mean over classes too, beside the mean squared error."""
+
+    def loss(lengths: Tensor, target: Tensor, reconstruction: Tensor, images: Tensor) -> Tensor:
+        short, long = margins(lengths, target)
+        margin = (short.square() + 2 * long.square()).mean()
+        return margin + 0.0005 * F.mse_loss(reconstruction, images)
+
+    return PeerNetwork(AdambielskiRouter(), "types", 0, True, loss)
+
+
+PEERS = {"labml": labml, "XifengGuo": xifengguo, "adambielski": adambielski}

@@ -1,0 +1,136 @@
+"""The ledger's benchmarks as text, for the terminal and for the book."""
+
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.accuracy import EPOCHS_OF_XIFENGGUO
+from benchmarks.contestants import HEADLINE
+
+Document = dict[str, Any]
+TRAINING_IMAGES = 60_000  # of MNIST; what the peers train on
+
+
+def aligned(rows: list[list[str]]) -> str:
+    """Columns of equal width; the first to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *rest in rows:
+        cells = [first.ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def rate(times: Document, dtype: str) -> float:
+    """FLOP a second of the matrix product measured in the same run."""
+    product = times["matrix product"][dtype]
+    return product["flop"] / product["median"]
+
+
+def share_of_the_rate(document: Document, name: str, which: str = "times") -> float:
+    """The network's arithmetic over the step's time, as a share of the matrix product's rate."""
+    times = document[which]
+    step = times["training step"][name]
+    dtype = "bf16" if "bf16" in name else "fp32"
+    return document["flop_per_image"] * step["images"] / step["median"] / rate(times, dtype)
+
+
+def describe_machine(document: Document) -> str:
+    machine = document["machine"]
+    return (
+        f"{machine['device']}, {machine['processor']}, {machine['threads']} threads, "
+        f"torch {machine['torch']}"
+    )
+
+
+def speed_group(document: Document, group: str, which: str) -> str:
+    times, memory = document[which][group], document["memory"][group]
+    ours = min(times[HEADLINE]["median"], 1e9) if HEADLINE in times else None
+    rows = [["", "ms", "least", "most", "images/s", "ours is", "tensors", "of theirs", "process"]]
+    for name, stats in times.items():
+        rows.append([
+            name,
+            *(f"{1e3 * stats[key]:.0f}" for key in ("median", "min", "max")),
+            f"{stats['images'] / stats['median']:.0f}",
+            f"{stats['median'] / ours:.1f} ×" if ours else "",
+            f"{memory[name]['tensors'] / 1e6:.0f} MB",
+            f"{memory[HEADLINE]['tensors'] / memory[name]['tensors']:.2f} ×" if ours else "",
+            f"{memory[name]['process'] / 1e9:.2f} GB",
+        ])  # fmt: skip
+    return f"{group}\n{aligned(rows)}"
+
+
+def speed(document: Document) -> str:
+    parts = [f"{describe_machine(document)}, batch {document['batch_size']}"]
+    titles = {
+        "times": "As a process starts",
+        "times_keeping_freed_memory": "With an allocator that keeps freed memory, for all",
+    }
+    for which, title in titles.items():
+        if which not in document:
+            continue
+        product = ", ".join(
+            f"{dtype} {rate(document[which], dtype) / 1e9:.0f} GFLOP/s"
+            for dtype in ("bf16", "fp32")
+        )
+        parts.append(f"{title}. Matrix product: {product}")
+        parts += [speed_group(document, group, which) for group in document["memory"]]
+        names = document[which]["training step"]
+        parts.append(
+            "network arithmetic over time, share of the matrix product's rate\n"
+            + aligned([[n, f"{share_of_the_rate(document, n, which):.0%}"] for n in names])
+        )
+    start = document["start_up"]
+    parts.append(
+        f"capsnet train: first batch after {start['cold']:.0f} s, {start['warm']:.0f} s with what "
+        "torch.compile kept"
+    )
+    return "\n\n".join(parts)
+
+
+def growth(document: Document) -> str:
+    names = list(dict.fromkeys(row["name"] for row in document["rows"]))
+    rows = [
+        ["", *(f"{n}: {what}" for n in names for what in ("train", "memory", "infer", "memory"))]
+    ]
+    of = {(row["name"], row["axis"], row["value"]): row for row in document["rows"]}
+    for axis, value in dict.fromkeys((row["axis"], row["value"]) for row in document["rows"]):
+        cells = []
+        for name in names:
+            row = of[name, axis, value]
+            for use in ("train", "infer"):
+                cells += [f"{row[f'{use}_ms']:.0f} ms", f"{row[f'{use}_bytes'] / 1e6:.0f} MB"]
+        rows.append([f"{axis.replace('_', ' ')} {value}", *cells])
+    big = document["largest"]
+    return (
+        f"{describe_machine(document)}\n{aligned(rows)}\n\n"
+        f"{big['children']} children, {big['parents']} parents, batch {big['batch_size']}: "
+        f"{big['seconds']:.1f} s a step, the process takes {big['process'] / 1e9:.1f} GB"
+    )
+
+
+def accuracy(document: Document) -> str:
+    rows = [["goal", "minutes", "test accuracy", "command"]]
+    rows += [
+        [
+            f"{run['goal']} %",
+            f"{run['seconds'] / 60:.1f}",
+            f"{run['correct'] / run['total']:.2%}",
+            run["command"],
+        ]
+        for run in document["runs"]
+    ]
+    return aligned(rows)
+
+
+def hours_of_xifengguo(document: Document) -> float:
+    """XifengGuo's published number of epochs, at the measured time of a step."""
+    step = document["times"]["training step"]["XifengGuo"]
+    return EPOCHS_OF_XIFENGGUO * TRAINING_IMAGES / step["images"] * step["median"] / 3600
+
+
+TABLES: dict[str, Callable[[Document], str]] = {
+    "speed": speed,
+    "growth": growth,
+    "accuracy": accuracy,
+}

@@ -1,0 +1,184 @@
+"""A convolution with a stride as matrix products in Fourier space.
+
+A convolution of stride S is a sum of S² convolutions of stride 1, one for each phase: the rows and
+the columns of image and kernel, modulo S. In Fourier space a convolution multiplies each frequency
+by a number of its own, so for each frequency all phases and channels together are one matrix
+product. The paper's primary capsules take 36 · 81 = 2916 multiplications directly for each image
+and each pair of channels, and 50 frequencies · 4 phases · 4 = 800 this way (a complex product is
+4 real ones).
+
+The transforms are matrix products too: images this small need no fast Fourier transform, and a
+matrix product in bfloat16 is what processors are fastest at.
+"""
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class PhaseGrid(NamedTuple):
+    """Where the phases of an image lie, and what a convolution makes of them."""
+
+    height: int  # of the convolution's result
+    width: int
+    stride: int  # S
+    rows: int  # of each phase of the image; an even number
+    columns: int
+
+    @classmethod
+    def of(cls, height: int, width: int, kernel_size: int, stride: int) -> "PhaseGrid":
+        """The smallest grid on which no result that is kept wraps around the edge."""
+        h, w = (height - kernel_size) // stride + 1, (width - kernel_size) // stride + 1
+        if min(h, w) < 1:
+            raise ValueError(
+                f"images must be at least {kernel_size} × {kernel_size} for such a kernel, got "
+                f"{height} × {width}"
+            )
+        taps = phase_taps(kernel_size, stride)
+        rows = h + taps - 1
+        return cls(h, w, stride, rows + rows % 2, w + taps - 1)
+
+    def fit(self, x: Tensor, margin: int = 0) -> Tensor:
+        """Images cut, or filled up with zeros, to the grid's size and a margin beyond."""
+        height, width = x.shape[2:]
+        down = self.stride * self.rows + margin - height
+        right = self.stride * self.columns + margin - width
+        return F.pad(x, (0, right, 0, down))
+
+    def split(self, x: Tensor) -> Tensor:
+        """[n, channels, S · rows, S · columns, …] → [rows, columns, n, S, S, channels, …]."""
+        x = x.unflatten(2, (self.rows, self.stride)).unflatten(4, (self.columns, self.stride))
+        return x.permute(2, 4, 0, 3, 5, 1, *range(6, x.dim()))
+
+
+def phase_taps(kernel_size: int, stride: int) -> int:
+    """Taps of a kernel's phase along one side."""
+    return -(-kernel_size // stride)
+
+
+def fourier_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: int = 1) -> Tensor:
+    """``F.conv2d`` with a square kernel and no padding, computed in Fourier space.
+
+    Args:
+        x: images, [n, channels, height, width].
+        weight: [out_channels, channels, k, k].
+        bias: [out_channels], or None.
+        stride: S, in pixels.
+
+    Returns:
+        [n, out_channels, (height − k) // S + 1, (width − k) // S + 1], in the dtype of ``x``.
+
+    Raises:
+        ValueError: the images are smaller than the kernel.
+    """
+    height, width = x.shape[2:]
+    grid = PhaseGrid.of(height, width, weight.shape[2], stride)
+    return correlate(grid.split(grid.fit(x)), weight, bias, grid)
+
+
+def relu_conv2d(x: Tensor, conv: nn.Conv2d, grid: PhaseGrid) -> Tensor:
+    """ReLU of a convolution of stride 1, as one matrix product, laid out for :func:`correlate`.
+
+    Args:
+        x: images, [n, channels, height, width].
+        conv: the convolution.
+        grid: of the convolution that follows.
+
+    Returns:
+        [rows, columns, n, S, S, out_channels], in the dtype of ``x``.
+    """
+    k = conv.kernel_size[0]
+    patches = grid.fit(x, margin=k - 1).unfold(2, k, 1).unfold(3, k, 1)
+    patches = grid.split(patches)  # [rows, columns, n, S, S, channels, k, k]
+    maps = patches.flatten(5) @ conv.weight.to(x.dtype).flatten(1).t()
+    if conv.bias is not None:
+        maps = maps + conv.bias.to(x.dtype)
+    return Relu.apply(maps)
+
+
+def correlate(x: Tensor, weight: Tensor, bias: Tensor | None, grid: PhaseGrid) -> Tensor:
+    """:func:`fourier_conv2d` of images that are split into phases.
+
+    Args:
+        x: [rows, columns, n, S, S, channels].
+        weight: [out_channels, channels, k, k].
+        bias: [out_channels], or None.
+        grid: that of ``x``.
+
+    Returns:
+        [n, out_channels, height, width], in the dtype of ``x``.
+    """
+    height, width, stride, rows, columns = grid
+    n, dtype = x.shape[2], x.dtype
+    out_channels, channels, k, _ = weight.shape
+    taps = phase_taps(k, stride)
+    inner = stride * stride * channels  # what each product sums over
+    basis = fourier_basis(rows, columns, x.device)  # [frequencies, 2, rows, columns]
+
+    # To Fourier space: a pair of real numbers a frequency, the real part and the imaginary part.
+    fill = stride * taps - k
+    weight = F.pad(weight, (0, fill, 0, fill)).to(dtype)
+    weight = weight.unflatten(2, (taps, stride)).unflatten(4, (taps, stride))
+    weight = weight.permute(2, 4, 0, 3, 5, 1).reshape(taps * taps, out_channels * inner)
+    weight_hat = basis[:, :, :taps, :taps].flatten(2).flatten(0, 1).to(dtype) @ weight
+    weight_hat = weight_hat.view(-1, 2 * out_channels, inner)
+    x_hat = basis.flatten(2).flatten(0, 1).to(dtype) @ x.reshape(rows * columns, n * inner)
+    x_hat = x_hat.view(-1, 2 * n, inner)
+
+    # All four products of real and imaginary parts, for every frequency.
+    products = weight_hat @ x_hat.transpose(1, 2)  # [frequencies, 2 · out_channels, 2 · n]
+    products = products.view(-1, 2, out_channels, 2, n).permute(0, 1, 3, 2, 4)
+    products = products.reshape(-1, out_channels * n)  # [frequencies · 2 · 2, …]
+
+    # And back: y = conj(w) x, so Re y = Re w Re x + Im w Im x, Im y = Re w Im x − Im w Re x.
+    # Only the results that did not wrap around the grid's edge are computed.
+    real, imaginary = basis[:, :, :height, :width].flatten(2).unbind(1)
+    back = torch.stack([real, imaginary, -imaginary, real], dim=1).flatten(0, 1).t()
+    y = (back * math.sqrt(rows * columns / 2)).to(dtype) @ products
+    y = y.view(height, width, out_channels, n).permute(3, 2, 0, 1)
+    return y if bias is None else y + bias.to(dtype).view(-1, 1, 1)
+
+
+def fourier_basis(rows: int, columns: int, device: torch.device) -> Tensor:
+    """Cosines and negative sines on a grid: an orthonormal basis of the images on it.
+
+    Down the rows the frequencies are odd multiples of half a cycle. Then no frequency is its own
+    conjugate, and every one takes a pair of real numbers.
+
+    Args:
+        rows: an even number.
+        columns: any number.
+        device: where.
+
+    Returns:
+        [rows · columns / 2, 2, rows, columns], float64.
+    """
+    arange = functools.partial(torch.arange, dtype=torch.float64, device=device)
+    down = torch.outer((arange(rows // 2) + 0.5) / rows, arange(rows))
+    across = torch.outer(arange(columns) / columns, arange(columns))
+    angle = 2 * math.pi * (down[:, None, :, None] + across[None, :, None, :])
+    basis = torch.stack([angle.cos(), -angle.sin()], dim=2).flatten(0, 1)
+    return basis * math.sqrt(2 / (rows * columns))
+
+
+class Relu(torch.autograd.Function):
+    """``F.relu``, whose gradient is computed from its result.
+
+    With F.relu's own gradient torch.compile keeps a mask of bytes, and its loops over those take
+    forty times as long on a processor.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        y = F.relu(x)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
+        return grad * y.sign()

@@ -1,0 +1,126 @@
+"""The fast arrangement of the whole network: the same numbers as the plain one."""
+
+from typing import Any
+
+import pytest
+import torch
+from conftest import Refuses
+from torch.testing import assert_close
+
+from capsnet import CapsNet
+from capsnet.data import load, to_float
+from capsnet.evaluation import evaluate
+from capsnet.fast import FastCapsNet, arrange
+from capsnet.functional import margin_loss, reconstruction_loss
+from capsnet.training import TrainingLoss
+
+F64 = torch.float64
+SMALL: dict[str, Any] = {
+    "conv_channels": 6, "capsule_types": 3, "primary_dim": 4, "capsule_dim": 5, "hidden": (7, 9),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("labels", [True, False])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"image_shape": (1, 28, 28)},
+        {"image_shape": (3, 17, 20), "num_classes": 2, "reconstruct": False},
+        {"image_shape": (2, 33, 30), "learn_prior": True, "routing_iterations": 1},
+        {"image_shape": (1, 40, 36), "num_classes": 4, "kernel_size": 6, "learn_prior": True},
+    ],
+)
+def test_outputs_and_gradients_are_the_plain_ones(options: dict[str, Any], labels: bool) -> None:
+    model = CapsNet(**(SMALL | options)).to(F64)
+    images = torch.rand(3, *options["image_shape"], dtype=F64)
+    present = torch.tensor([0, 1, 1]) if labels else None
+    gradients = []
+    outputs = []
+    for network in (model, FastCapsNet(model)):
+        out = network(images, present)
+        loss = margin_loss(out.lengths, torch.tensor([1, 0, 1]))
+        if out.reconstruction is not None:
+            loss = loss + 0.0005 * reconstruction_loss(out.reconstruction, images)
+        outputs.append(out)
+        gradients.append(torch.autograd.grad(loss, list(model.parameters()), allow_unused=True))
+    for plain, fast in zip(*outputs, strict=True):
+        assert (plain is None) == (fast is None)
+        if plain is not None:
+            assert_close(fast, plain, rtol=1e-9, atol=1e-12)
+    for plain, fast in zip(*gradients, strict=True):
+        assert_close(fast, plain, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("precision", "limit"), [("fp32", 1e-5), ("bf16", 2e-2)])
+def test_the_papers_network_on_real_digits_agrees_with_float64(
+    precision: str, limit: float
+) -> None:
+    """Every parameter's gradient, relative to that of the plain network in float64."""
+    digits = load("mnist", train=False).subset(slice(16))
+    images, labels = to_float(digits.images), digits.labels
+    model = CapsNet()
+    expected = {}
+    model.to(F64)
+    TrainingLoss(model, 0.0005, "fp32")(images.to(F64), labels).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None
+        expected[name] = parameter.grad
+    model.zero_grad()
+    model.float()
+    TrainingLoss(arrange(model, "fast"), 0.0005, precision)(images, labels).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None
+        error = (parameter.grad.double() - expected[name]).norm() / expected[name].norm()
+        assert error < limit, name
+
+
+def test_parameters_are_shared_and_keep_their_names() -> None:
+    model = CapsNet(**SMALL)
+    fast = FastCapsNet(model)
+    assert {id(p) for p in fast.parameters()} == {id(p) for p in model.parameters()}
+    assert [f"model.{name}" for name in model.state_dict()] == list(fast.state_dict())
+
+
+def test_arrangements(refuses: Refuses) -> None:
+    model = CapsNet(**SMALL)
+    assert arrange(model, "plain") is model
+    assert isinstance(arrange(model, "fast"), FastCapsNet)
+    assert isinstance(arrange(model), FastCapsNet)  # on a processor
+    assert arrange(model.to("meta")) is model  # anywhere else
+    with refuses("auto, plain, fast", "quick"):
+        arrange(model, "quick")
+
+
+def test_evaluation_counts_the_same() -> None:
+    digits = load("mnist", train=False).subset(slice(40))
+    model = CapsNet(**SMALL)
+    plain, fast = (evaluate(model, digits, 17, arrangement=name) for name in ("plain", "fast"))
+    assert_close(fast.lengths, plain.lengths, rtol=1e-5, atol=1e-6)
+    assert torch.equal(fast.predictions, plain.predictions)
+
+
+def test_bad_input_is_told_as_by_the_plain_network(refuses: Refuses) -> None:
+    fast = FastCapsNet(CapsNet(**SMALL))
+    with refuses("['batch', 1, 28, 28]", "[2, 1, 28, 27]"):
+        fast(torch.rand(2, 1, 28, 27))
+    with refuses("floating point", "torch.uint8"):
+        fast(torch.zeros(2, 1, 28, 28, dtype=torch.uint8))
+    with refuses("0 … 9", "got 10"):
+        fast(torch.rand(1, 1, 28, 28), torch.tensor([10]))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("inductor")
+def test_compiled_agrees_with_eager() -> None:
+    model = CapsNet(**SMALL)
+    images, labels = torch.rand(5, 1, 28, 28), torch.arange(5)
+    gradients = []
+    for compile in (False, True):
+        network = arrange(model, "fast", compile)
+        if compile:
+            network.compile()
+        out = network(images, labels)
+        loss = margin_loss(out.lengths, labels) + reconstruction_loss(out.reconstruction, images)
+        gradients.append(torch.autograd.grad(loss, list(model.parameters())))
+    assert_close(gradients[1], gradients[0], rtol=1e-4, atol=1e-6)
