@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from benchmarks import accuracy, growth, memory
-from benchmarks.contestants import BATCH, DEVICE, NAMES, possible
+from benchmarks.contestants import BATCH, DEVICE, HALF_WAY, NAMES, possible
 from benchmarks.tables import TABLES
 from capsnet import CapsNet
 from capsnet.checkpoint import write_atomically
@@ -60,7 +60,9 @@ def time_all(keep: bool) -> dict[str, dict[str, Any]]:
     times: dict[str, dict[str, Any]] = {}
     for row in benchmarks:
         stats = {key: row["stats"][key] for key in ("median", "min", "max", "rounds")}
-        times.setdefault(row["group"], {})[row["param"]] = stats | row["extra_info"]
+        extra = row["extra_info"]
+        name = extra.pop("name", None) or row["param"]
+        times.setdefault(row["group"], {})[name] = stats | extra
     return times
 
 
@@ -73,18 +75,24 @@ def speed() -> dict[str, Any]:
     if sys.platform.startswith("linux"):
         result["times_keeping_freed_memory"] = time_all(keep=True)
     result["memory"] = {
-        group: {name: memory.in_own_process(group, name) for name in NAMES if possible(name)}
+        group: {name: memory.in_own_process(group, name) for name in names(group)}
         for group in memory.GROUPS
     }
     result["start_up"] = accuracy.start_up()
     return result
 
 
+def names(group: str) -> list[str]:
+    """Who takes part in a group."""
+    extra = [HALF_WAY] if group == "training step" else []
+    return [name for name in [*NAMES, *extra] if possible(name)]
+
+
 def grow() -> dict[str, Any]:
-    names = growth.names()
+    contestants = growth.names()
     return {
-        "rows": [row for name in names for row in growth.grow(name)],
-        "largest": growth.train_the_largest(names[-1]),
+        "rows": [row for name in contestants for row in growth.grow(name)],
+        "largest": growth.train_the_largest(contestants[-1]),
     }
 
 

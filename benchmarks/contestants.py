@@ -4,14 +4,17 @@ import dataclasses
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from benchmarks import peers
 from capsnet import CapsNet, CapsuleLayer
-from capsnet.evaluation import autocast, bfloat16_is_fast, pick_device
-from capsnet.fast import arrange
+from capsnet.evaluation import RECONSTRUCTION_WEIGHT, autocast, bfloat16_is_fast, pick_device
+from capsnet.fast import FastCapsNet, arrange
+from capsnet.fourier import fourier_conv2d
+from capsnet.functional import dynamic_routing
 from capsnet.routing import routed_capsules
-from capsnet.training import TrainingConfig, can_compile, make_step
+from capsnet.training import TrainingConfig, TrainingLoss, can_compile, make_optimizer, make_step
 
 BATCH = 128
 DEVICE = pick_device()
@@ -52,10 +55,12 @@ OURS = {
 }
 HEADLINE = str(Ours("fast", "bf16", True))
 NAMES = [*PUBLISHED, COMPILED_PEER, *OURS]
+# A step on the way from plain to fast, for the book.
+HALF_WAY = "capsnet Fourier with plain routing, bf16, compiled"
 
 
 def possible(name: str) -> bool:
-    if name == COMPILED_PEER:
+    if name in (COMPILED_PEER, HALF_WAY):
         return bfloat16_is_fast(DEVICE) and can_compile(DEVICE)
     return name not in OURS or OURS[name].possible
 
@@ -87,6 +92,9 @@ def training_step(name: str) -> Call:
         config = TrainingConfig(**dataclasses.asdict(OURS[name]))
         step = make_step(CapsNet().to(DEVICE), config=config)
         return finished(lambda: step(images, labels))
+    if name == HALF_WAY:
+        step = half_way()
+        return finished(lambda: step(images, labels))
 
     network: nn.Module = peers.PEERS[name.split(",")[0]]().to(DEVICE)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
@@ -104,6 +112,55 @@ def training_step(name: str) -> Call:
     return finished(peer_step)
 
 
+def half_way() -> Callable[[Tensor, Tensor], Tensor]:
+    """The training step with the fast convolutions and the plain routing."""
+
+    def plain(
+        u: Tensor, weight: Tensor, iterations: int, prior: Tensor | None, **_: bool
+    ) -> Tensor:
+        return dynamic_routing(torch.einsum("nik,ijkd->nijd", u, weight), iterations, prior)
+
+    fast = FastCapsNet(CapsNet().to(DEVICE))
+    loss_module = TrainingLoss(fast, RECONSTRUCTION_WEIGHT, "bf16")
+    loss_module.compile()
+    optimizer = make_optimizer(fast, TrainingConfig())
+
+    def step(images: Tensor, labels: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = loss_module(images, labels)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def convolution(name: str, dtype: torch.dtype) -> Call:
+    """The second convolution alone, "direct" or "Fourier", with both of its gradients."""
+    torch.manual_seed(0)
+    x = torch.rand(BATCH, 256, 20, 20, device=DEVICE).to(dtype)
+    weight = 0.01 * torch.randn(256, 256, 9, 9, device=DEVICE)
+    grad = torch.randn(BATCH, 256, 6, 6, device=DEVICE).to(dtype)
+    if name == "direct":
+        x, weight = (t.to(memory_format=torch.channels_last) for t in (x, weight))
+
+    def convolve(x: Tensor, weight: Tensor) -> Tensor:
+        if name == "direct":
+            return F.conv2d(x, weight.to(dtype), stride=2)
+        return fourier_conv2d(x, weight, None, stride=2)
+
+    if can_compile(DEVICE):
+        convolve = torch.compile(convolve)
+    x.requires_grad_()
+    weight.requires_grad_()
+
+    def call() -> None:
+        x.grad = weight.grad = None
+        convolve(x, weight).backward(grad)
+
+    return finished(call)
+
+
 def evaluation(name: str) -> Call:
     """Lengths and reconstructions of one batch, without gradients."""
     images, _ = batch()
@@ -113,7 +170,7 @@ def evaluation(name: str) -> Call:
         precision = ours.precision
         model = CapsNet().to(DEVICE).eval()
         run: nn.Module = arrange(model, ours.arrangement, ours.compile)
-        if ours.compile:
+        if ours.compile and run is model:
             run.compile()
         infer: Callable[[Tensor], object] = run
     else:

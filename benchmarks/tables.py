@@ -80,6 +80,15 @@ def speed(document: Document) -> str:
             "network arithmetic over time, share of the matrix product's rate\n"
             + aligned([[n, f"{share_of_the_rate(document, n, which):.0%}"] for n in names])
         )
+        parts.append(
+            "second convolution alone, with both gradients\n"
+            + aligned(
+                [
+                    [name, f"{1e3 * stats['median']:.0f} ms"]
+                    for name, stats in document[which]["convolution"].items()
+                ]
+            )
+        )
     start = document["start_up"]
     parts.append(
         f"capsnet train: first batch after {start['cold']:.0f} s, {start['warm']:.0f} s with what "

@@ -46,6 +46,23 @@ def test_training_step(benchmark: BenchmarkFixture, name: str) -> None:
     measure(benchmark, contestants.training_step(name))
 
 
+@pytest.mark.benchmark(group="training step")
+def test_half_way(benchmark: BenchmarkFixture) -> None:
+    if not contestants.possible(contestants.HALF_WAY):
+        pytest.skip("this machine has no bfloat16, or no compiler")
+    torch.compiler.reset()
+    benchmark.extra_info["name"] = contestants.HALF_WAY
+    measure(benchmark, contestants.training_step(contestants.HALF_WAY))
+
+
+@pytest.mark.benchmark(group="convolution")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=["bf16", "fp32"])
+@pytest.mark.parametrize("way", ["direct", "Fourier"])
+def test_convolution(benchmark: BenchmarkFixture, way: str, dtype: torch.dtype) -> None:
+    torch.compiler.reset()
+    measure(benchmark, contestants.convolution(way, dtype))
+
+
 @pytest.mark.benchmark(group="evaluation")
 def test_evaluation(benchmark: BenchmarkFixture, name: str) -> None:
     measure(benchmark, contestants.evaluation(name))

@@ -49,7 +49,7 @@ def benchmark(device: torch.device, batch_size: int = 128, steps: int = 7) -> di
         rows.append({"what": "train", **kind, **times})
 
         arranged = arrange(model.eval(), arrangement, compiled)
-        if compiled:
+        if compiled and arranged is model:
             arranged.compile()
 
         @torch.no_grad()

@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -223,6 +224,10 @@ def train(args: argparse.Namespace) -> int:
         seed=args.seed,
     )
     fabric = make_fabric(args.device)
+    works: list[bool] = []  # looked into while the images are read: it takes seconds
+    probe = threading.Thread(target=lambda: works.append(can_compile(fabric.device)), daemon=True)
+    if args.compile is not False:
+        probe.start()
     data_name = Path(args.dataset.removeprefix("folder:")).expanduser().resolve().name
     out = args.out or Path("runs") / data_name
     network = {
@@ -250,10 +255,11 @@ def train(args: argparse.Namespace) -> int:
         torch.manual_seed(args.seed)
         model = CapsNet(shape, len(images.classes), **network)
     check_writable(out / WEIGHTS)
-    works = args.compile is not False and can_compile(fabric.device)
-    if args.compile and not works:
+    if probe.ident is not None:
+        probe.join()
+    if args.compile and not any(works):
         raise ValueError("--compile: torch.compile does not work here; is there a C++ compiler?")
-    config = dataclasses.replace(config, compile=works)
+    config = dataclasses.replace(config, compile=any(works))
 
     if fabric.is_global_zero:
         parameters = sum(p.numel() for p in model.parameters())

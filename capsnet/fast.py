@@ -9,8 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from capsnet.fourier import PhaseGrid, correlate, relu_conv2d
+from capsnet.functional import squash
+from capsnet.layers import channels_to_capsules
 from capsnet.model import CapsNet, CapsNetOutput
-from capsnet.routing import routed_capsules
+from capsnet.routing import compiled, routed_capsules
 
 ARRANGEMENTS = ("auto", "plain", "fast")
 
@@ -22,7 +24,8 @@ def arrange(model: CapsNet, arrangement: str = "auto", compile: bool = False) ->
         model: the network; its parameters are shared.
         arrangement: "plain", the model itself; "fast", a :class:`FastCapsNet`; "auto", fast on a
             processor and plain on any other device.
-        compile: torch.compile for the inner loops of the fast one.
+        compile: torch.compile for the inner loops of the fast one; the plain one is left to the
+            caller.
 
     Raises:
         ValueError: another arrangement.
@@ -38,11 +41,12 @@ def arrange(model: CapsNet, arrangement: str = "auto", compile: bool = False) ->
 class FastCapsNet(nn.Module):
     """:class:`CapsNet` with its convolutions as matrix products, and its routing in chunks.
 
-    Gradients are of first order, and not for torch.func: for anything else there is the model.
+    Gradients are of first order, and not for torch.func; hooks on the model and on its
+    convolutions and routed capsules are not called. For all of these there is the model itself.
 
     Args:
         model: the network; its parameters are shared.
-        compile: torch.compile for the inner loops of the routing.
+        compile: torch.compile for the convolutions and for the loops of the routing.
 
     Shape, Raises:
         as :class:`CapsNet`.
@@ -51,26 +55,42 @@ class FastCapsNet(nn.Module):
     def __init__(self, model: CapsNet, compile: bool = False) -> None:
         super().__init__()
         self.model = model
-        self.compile_loops = compile
-        # An outer torch.compile leaves the routing to its own compiled loops.
-        self.route = torch.compiler.disable(routed_capsules) if compile else routed_capsules
+        self.compiled = compile
+        self.children_of = compiled(primary_capsules) if compile else primary_capsules
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
-        model, primary, digits = self.model, self.model.primary.conv, self.model.digits
+        model, primary, digits = self.model, self.model.primary, self.model.digits
         model.check_images(images)
         kind = images.device.type
         if torch.is_autocast_enabled(kind):
             images = images.to(torch.get_autocast_dtype(kind))
-
-        height, width = (side - model.conv.kernel_size[0] + 1 for side in images.shape[2:])
-        grid = PhaseGrid.of(height, width, primary.kernel_size[0], primary.stride[0])
-        features = relu_conv2d(images, model.conv, grid)  # [rows, columns, n, S, S, 256]
-        maps = correlate(features, primary.weight, primary.bias, grid)  # [n, 256, 6, 6]
-        capsules = self.route(
-            model.primary.group(maps),
-            digits.weight,
-            digits.routing_iterations,
-            digits.prior,
-            compile=self.compile_loops,
+        children = self.children_of(
+            images,
+            model.conv.weight,
+            model.conv.bias,
+            primary.conv.weight,
+            primary.conv.bias,
+            primary.conv.stride[0],
+            primary.capsule_dim,
+        )
+        capsules = routed_capsules(
+            children, digits.weight, digits.routing_iterations, digits.prior, compile=self.compiled
         )
         return model.read_out(capsules, labels)
+
+
+def primary_capsules(
+    images: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    primary_weight: Tensor,
+    primary_bias: Tensor | None,
+    stride: int,
+    capsule_dim: int,
+) -> Tensor:
+    """Images to primary capsules, [n, channels, height, width] → [n, in_capsules, capsule_dim]."""
+    height, width = (side - weight.shape[2] + 1 for side in images.shape[2:])
+    grid = PhaseGrid.of(height, width, primary_weight.shape[2], stride)
+    features = relu_conv2d(images, weight, bias, grid)  # [rows, columns, n, S, S, 256]
+    maps = correlate(features, primary_weight, primary_bias, grid)  # [n, 256, 6, 6]
+    return squash(channels_to_capsules(maps, capsule_dim))

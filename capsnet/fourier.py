@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 
 class PhaseGrid(NamedTuple):
@@ -80,24 +80,26 @@ def fourier_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: int =
     return correlate(grid.split(grid.fit(x)), weight, bias, grid)
 
 
-def relu_conv2d(x: Tensor, conv: nn.Conv2d, grid: PhaseGrid) -> Tensor:
+def relu_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, grid: PhaseGrid) -> Tensor:
     """ReLU of a convolution of stride 1, as one matrix product, laid out for :func:`correlate`.
 
     Args:
         x: images, [n, channels, height, width].
-        conv: the convolution.
+        weight: [out_channels, channels, k, k].
+        bias: [out_channels], or None.
         grid: of the convolution that follows.
 
     Returns:
         [rows, columns, n, S, S, out_channels], in the dtype of ``x``.
     """
-    k = conv.kernel_size[0]
+    k = weight.shape[2]
     patches = grid.fit(x, margin=k - 1).unfold(2, k, 1).unfold(3, k, 1)
     patches = grid.split(patches)  # [rows, columns, n, S, S, channels, k, k]
-    maps = patches.flatten(5) @ conv.weight.to(x.dtype).flatten(1).t()
-    if conv.bias is not None:
-        maps = maps + conv.bias.to(x.dtype)
-    return Relu.apply(maps)
+    maps = patches.flatten(5) @ weight.to(x.dtype).flatten(1).t()
+    if bias is not None:
+        maps = maps + bias.to(x.dtype)
+    y: Tensor = Relu.apply(maps)
+    return y
 
 
 def correlate(x: Tensor, weight: Tensor, bias: Tensor | None, grid: PhaseGrid) -> Tensor:

@@ -10,6 +10,12 @@ from torch import Tensor, nn
 from capsnet.functional import RoutingStep, class_mask, dynamic_routing, squash
 
 
+def channels_to_capsules(maps: Tensor, capsule_dim: int) -> Tensor:
+    """Neighbouring channels as vectors, [batch, types · dim, h, w] → [batch, types · h · w, dim]."""
+    maps = maps.unflatten(1, (-1, capsule_dim))  # [batch, types, dim, h, w]
+    return maps.permute(0, 1, 3, 4, 2).flatten(1, 3)
+
+
 class PrimaryCapsules(nn.Module):
     """A convolution whose channels are read as capsules, squashed (section 4).
 
@@ -51,13 +57,8 @@ class PrimaryCapsules(nn.Module):
                 f"features must be [batch, {channels}, height, width] of at least {side} × {side}, "
                 f"got shape {list(features.shape)}"
             )
-        return self.group(self.conv(features))
-
-    def group(self, maps: Tensor) -> Tensor:
-        """The convolution's channels as capsules, squashed."""
-        maps = maps.unflatten(1, (-1, self.capsule_dim))  # [batch, types, dim, h, w]
-        capsules = maps.permute(0, 1, 3, 4, 2).flatten(1, 3)  # [batch, types · h · w, dim]
-        return squash(capsules)
+        maps = self.conv(features)  # [batch, types · dim, h, w]
+        return squash(channels_to_capsules(maps, self.capsule_dim))
 
 
 class CapsuleLayer(nn.Module):

@@ -171,7 +171,8 @@ class Loops:
 
 @functools.cache
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return torch.compile(function)
+    """The function through torch.compile, anew for every shape: its loops are best when fixed."""
+    return torch.compile(function, dynamic=False)
 
 
 def predict(rows: Tensor, u: Tensor, weight: Tensor) -> Tensor:

@@ -154,7 +154,7 @@ def make_step(
     precision = "bf16" if autocast(device, config.precision)._enabled else "fp32"
     arranged = arrange(model, config.arrangement, config.compile)
     loss_module: nn.Module = TrainingLoss(arranged, config.reconstruction_weight, precision)
-    if config.compile:
+    if config.compile and arranged is model:  # the fast arrangement compiles its own parts
         loss_module.compile()
     if fabric is not None and fabric.world_size > 1:
         loss_module = fabric.setup_module(loss_module)

@@ -104,7 +104,7 @@ def test_both_convolutions_of_a_network(bias: bool) -> None:
 
     def fast(images: Tensor) -> Tensor:
         grid = PhaseGrid.of(10, 13, 5, 2)
-        features = relu_conv2d(images, first, grid)
+        features = relu_conv2d(images, first.weight, first.bias, grid)
         assert features.shape == (grid.rows, grid.columns, 3, 2, 2, 5)
         return correlate(features, second.weight, second.bias, grid)
 
