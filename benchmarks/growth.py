@@ -1,7 +1,6 @@
 """How the routed layer's cost grows with batch, children, parents and iterations."""
 
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -10,8 +9,8 @@ from typing import Any
 
 import torch
 
-from benchmarks.contestants import COMPILED_PEER, HEADLINE, OURS, possible, routed_layer
-from benchmarks.memory import tensor_peak
+from benchmarks.contestants import DEVICE, HEADLINE, OURS, finished, possible, routed_layer
+from benchmarks.memory import process_peak, tensor_peak
 
 # From the paper's size, one number at a time.
 AXES = {
@@ -53,7 +52,7 @@ def grow(name: str) -> list[dict[str, Any]]:
 
 
 def train_the_largest(name: str) -> dict[str, Any]:
-    """Two training steps with Adam of the largest layer, in a process of its own."""
+    """Training steps with Adam of the largest layer, in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.growth", name]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -64,22 +63,21 @@ def largest(name: str) -> dict[str, Any]:
     from capsnet import CapsuleLayer
     from capsnet.routing import routed_capsules
 
-    assert name != COMPILED_PEER and name in OURS
-    layer = CapsuleLayer(LARGEST["children"], 8, LARGEST["parents"], 16)
+    layer = CapsuleLayer(LARGEST["children"], 8, LARGEST["parents"], 16).to(DEVICE)
     optimizer = torch.optim.Adam(layer.parameters(), fused=True)
-    u = 0.3 * torch.randn(LARGEST["batch_size"], LARGEST["children"], 8)
+    u = 0.3 * torch.randn(LARGEST["batch_size"], LARGEST["children"], 8, device=DEVICE)
     if OURS[name].precision == "bf16":
         u = u.bfloat16()
     times = []
-    for _ in range(3):
+    for _ in range(1 + REPEATS):
         start = time.perf_counter()
         optimizer.zero_grad()
         v = routed_capsules(u, layer.weight, compile=OURS[name].compile)
         v.square().sum().backward()
-        optimizer.step()
+        finished(optimizer.step)()
         times.append(time.perf_counter() - start)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {**LARGEST, "name": name, "seconds": min(times), "process": peak}
+    seconds = statistics.median(times[1:])  # the first compiles
+    return {**LARGEST, "name": name, "seconds": seconds, "process": process_peak()}
 
 
 if __name__ == "__main__":

@@ -4,9 +4,10 @@
 """
 
 import json
-import resource
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -52,12 +53,11 @@ def in_own_process(group: str, name: str) -> dict[str, Any]:
 
 
 def measure(group: str, name: str) -> dict[str, Any]:
-
-    at_rest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    at_rest = process_peak()
     call = GROUPS[group](name)
     for _ in range(3):
         call()
-    process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    process = process_peak()
     transient = tensor_peak(call)
     # Parameters, their gradients, and the optimiser's two averages, which outlive the call.
     kept = 16 * parameters(name) if group == "training step" else 0
@@ -66,6 +66,19 @@ def measure(group: str, name: str) -> dict[str, Any]:
         "process": process,
         "process_at_rest": at_rest,
     }
+
+
+def process_peak() -> int:
+    """Bytes of memory that this process has had at most; 0 where /proc does not tell.
+
+    The system's ru_maxrss would count the parent's, if that was larger when it started us.
+    """
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return 0
+    (kilobytes,) = re.findall(r"VmHWM:\s+(\d+) kB", status)
+    return 1024 * int(kilobytes)
 
 
 def parameters(name: str) -> int:

@@ -224,10 +224,6 @@ def train(args: argparse.Namespace) -> int:
         seed=args.seed,
     )
     fabric = make_fabric(args.device)
-    works: list[bool] = []  # looked into while the images are read: it takes seconds
-    probe = threading.Thread(target=lambda: works.append(can_compile(fabric.device)), daemon=True)
-    if args.compile is not False:
-        probe.start()
     data_name = Path(args.dataset.removeprefix("folder:")).expanduser().resolve().name
     out = args.out or Path("runs") / data_name
     network = {
@@ -245,18 +241,24 @@ def train(args: argparse.Namespace) -> int:
     else:
         with torch.device("meta"):  # a wrong option is told before the pictures are read
             CapsNet(shape, **network)
-    images = load(args, args.dataset, "train", shape)
+    works: list[bool] = []  # looked into while the images are read: it takes seconds
+    probe = threading.Thread(target=lambda: works.append(can_compile(fabric.device)))
+    if args.compile is not False:
+        probe.start()
+    try:
+        images = load(args, args.dataset, "train", shape)
+        # Read before hours of training, so that a missing test set is noticed now.
+        test = load(args, args.dataset, "test", shape) if args.test else None
+    finally:
+        if args.compile is not False:
+            probe.join()  # before any random number: torch.compile puts the generator's state back
     training, validation = (images, None) if args.all else data.hold_out(images)
-    # Read before hours of training, so that a missing test set is noticed now.
-    test = load(args, args.dataset, "test", shape) if args.test else None
     if args.init:
         check_classes(class_names(metadata, model, args.init), images)
     else:
         torch.manual_seed(args.seed)
         model = CapsNet(shape, len(images.classes), **network)
     check_writable(out / WEIGHTS)
-    if probe.ident is not None:
-        probe.join()
     if args.compile and not any(works):
         raise ValueError("--compile: torch.compile does not work here; is there a C++ compiler?")
     config = dataclasses.replace(config, compile=any(works))

@@ -101,7 +101,8 @@ def evaluate(
         compile: use torch.compile for the inner loops of the fast arrangement.
 
     Raises:
-        ValueError: the images or the classes do not fit the network, or ``batch_size`` is below 1.
+        ValueError: the images or the classes do not fit the network, or ``batch_size`` is below 1;
+            another precision or arrangement.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")

@@ -10,11 +10,12 @@ from torch import Tensor, nn
 
 from capsnet.fourier import PhaseGrid, correlate, relu_conv2d
 from capsnet.functional import squash
-from capsnet.layers import channels_to_capsules
+from capsnet.layers import CapsuleLayer, PrimaryCapsules, channels_to_capsules
 from capsnet.model import CapsNet, CapsNetOutput
 from capsnet.routing import compiled, routed_capsules
 
 ARRANGEMENTS = ("auto", "plain", "fast")
+LARGEST_SIDE = 64  # pixels; the transforms, matrix products themselves, grow with its fourth power
 
 
 def arrange(model: CapsNet, arrangement: str = "auto", compile: bool = False) -> nn.Module:
@@ -22,8 +23,9 @@ def arrange(model: CapsNet, arrangement: str = "auto", compile: bool = False) ->
 
     Args:
         model: the network; its parameters are shared.
-        arrangement: "plain", the model itself; "fast", a :class:`FastCapsNet`; "auto", fast on a
-            processor and plain on any other device.
+        arrangement: "plain", the model itself; "fast", a :class:`FastCapsNet`; "auto", fast where
+            that pays and computes the same: on a processor, for images of up to 64 pixels a
+            side, and for a network whose layers nobody has replaced or hooked into.
         compile: torch.compile for the inner loops of the fast one; the plain one is left to the
             caller.
 
@@ -32,10 +34,21 @@ def arrange(model: CapsNet, arrangement: str = "auto", compile: bool = False) ->
     """
     if arrangement not in ARRANGEMENTS:
         raise ValueError(f"arrangement must be one of {', '.join(ARRANGEMENTS)}, got {arrangement}")
-    on_cpu = next(model.parameters()).device.type == "cpu"
-    if arrangement == "fast" or (arrangement == "auto" and on_cpu):
+    if arrangement == "fast" or (arrangement == "auto" and pays(model)):
         return FastCapsNet(model, compile)
     return model
+
+
+def pays(model: CapsNet) -> bool:
+    """Whether "auto" means fast."""
+    parts = [model, model.conv, model.primary, model.primary.conv, model.digits]
+    stock = [CapsNet, nn.Conv2d, PrimaryCapsules, nn.Conv2d, CapsuleLayer]
+    return (
+        next(model.parameters()).device.type == "cpu"
+        and max(model.config["image_shape"][1:]) <= LARGEST_SIDE
+        and [type(part) for part in parts] == stock
+        and not any(part._forward_hooks or part._forward_pre_hooks for part in parts)
+    )
 
 
 class FastCapsNet(nn.Module):
@@ -62,7 +75,8 @@ class FastCapsNet(nn.Module):
         model, primary, digits = self.model, self.model.primary, self.model.digits
         model.check_images(images)
         kind = images.device.type
-        if torch.is_autocast_enabled(kind):
+        autocast = torch.is_autocast_enabled(kind)
+        if autocast:
             images = images.to(torch.get_autocast_dtype(kind))
         children = self.children_of(
             images,
@@ -74,8 +88,14 @@ class FastCapsNet(nn.Module):
             primary.capsule_dim,
         )
         capsules = routed_capsules(
-            children, digits.weight, digits.routing_iterations, digits.prior, compile=self.compiled
+            children.to(images.dtype),
+            digits.weight,
+            digits.routing_iterations,
+            digits.prior,
+            compile=self.compiled,
         )
+        if not autocast:
+            capsules = capsules.to(images.dtype)
         return model.read_out(capsules, labels)
 
 

@@ -19,6 +19,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from capsnet.functional import require_floating
+
 
 class PhaseGrid(NamedTuple):
     """Where the phases of an image lie, and what a convolution makes of them."""
@@ -73,8 +75,16 @@ def fourier_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: int =
         [n, out_channels, (height − k) // S + 1, (width − k) // S + 1], in the dtype of ``x``.
 
     Raises:
-        ValueError: the images are smaller than the kernel.
+        ValueError: the images are smaller than the kernel, or not floating point; the kernel is
+            not square, or has other channels.
     """
+    require_floating("x", x)
+    if x.dim() != 4 or x.shape[1] != weight.shape[1]:
+        raise ValueError(
+            f"x must be [batch, {weight.shape[1]}, height, width], got shape {list(x.shape)}"
+        )
+    if weight.shape[2] != weight.shape[3]:
+        raise ValueError(f"the kernel must be square, got shape {list(weight.shape)}")
     height, width = x.shape[2:]
     grid = PhaseGrid.of(height, width, weight.shape[2], stride)
     return correlate(grid.split(grid.fit(x)), weight, bias, grid)
@@ -119,22 +129,23 @@ def correlate(x: Tensor, weight: Tensor, bias: Tensor | None, grid: PhaseGrid) -
     out_channels, channels, k, _ = weight.shape
     taps = phase_taps(k, stride)
     inner = stride * stride * channels  # what each product sums over
-    basis = fourier_basis(rows, columns, x.device)  # [frequencies, 2, rows, columns]
+    waves = rows * columns // 2
+    basis = fourier_basis(rows, columns, x.device)  # [waves, 2, rows, columns]
 
-    # To Fourier space: a pair of real numbers a frequency, the real part and the imaginary part.
+    # To Fourier space: a pair of real numbers a wave, the real part and the imaginary part.
     fill = stride * taps - k
     weight = F.pad(weight, (0, fill, 0, fill)).to(dtype)
     weight = weight.unflatten(2, (taps, stride)).unflatten(4, (taps, stride))
     weight = weight.permute(2, 4, 0, 3, 5, 1).reshape(taps * taps, out_channels * inner)
     weight_hat = basis[:, :, :taps, :taps].flatten(2).flatten(0, 1).to(dtype) @ weight
-    weight_hat = weight_hat.view(-1, 2 * out_channels, inner)
+    weight_hat = weight_hat.view(waves, 2 * out_channels, inner)
     x_hat = basis.flatten(2).flatten(0, 1).to(dtype) @ x.reshape(rows * columns, n * inner)
-    x_hat = x_hat.view(-1, 2 * n, inner)
+    x_hat = x_hat.view(waves, 2 * n, inner)
 
-    # All four products of real and imaginary parts, for every frequency.
-    products = weight_hat @ x_hat.transpose(1, 2)  # [frequencies, 2 · out_channels, 2 · n]
-    products = products.view(-1, 2, out_channels, 2, n).permute(0, 1, 3, 2, 4)
-    products = products.reshape(-1, out_channels * n)  # [frequencies · 2 · 2, …]
+    # All four products of real and imaginary parts, for every wave.
+    products = weight_hat @ x_hat.transpose(1, 2)  # [waves, 2 · out_channels, 2 · n]
+    products = products.view(waves, 2, out_channels, 2, n).permute(0, 1, 3, 2, 4)
+    products = products.reshape(4 * waves, out_channels * n)
 
     # And back: y = conj(w) x, so Re y = Re w Re x + Im w Im x, Im y = Re w Im x − Im w Re x.
     # Only the results that did not wrap around the grid's edge are computed.
@@ -157,7 +168,7 @@ def fourier_basis(rows: int, columns: int, device: torch.device) -> Tensor:
         device: where.
 
     Returns:
-        [rows · columns / 2, 2, rows, columns], float64.
+        [waves, 2, rows, columns], float64, where waves = rows · columns / 2.
     """
     arange = functools.partial(torch.arange, dtype=torch.float64, device=device)
     down = torch.outer((arange(rows // 2) + 0.5) / rows, arange(rows))
@@ -183,4 +194,4 @@ class Relu(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (y,) = ctx.saved_tensors
-        return grad * y.sign()
+        return grad * y.sign()  # a comparison would be kept as that mask

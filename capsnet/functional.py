@@ -37,7 +37,7 @@ def squash(s: Tensor, dim: int = -1) -> Tensor:
     Raises:
         ValueError: ``s`` is not floating point.
     """
-    _require_floating("s", s)
+    require_floating("s", s)
     # `peak` cancels, so no gradient is owed through it. It keeps ‖s‖² in
     # range; where no component exceeds 1, it is 1.
     peak = s.detach().abs().amax(dim, keepdim=True).clamp(min=1)
@@ -70,7 +70,7 @@ def dynamic_routing(
         ValueError: ``u_hat`` is not a 4-D floating-point tensor, ``iterations`` is below 1, or
             ``prior`` has another shape than [in_capsules, out_capsules].
     """
-    _require_floating("u_hat", u_hat)
+    require_floating("u_hat", u_hat)
     if u_hat.dim() != 4:
         raise ValueError(
             "u_hat must be [batch, in_capsules, out_capsules, out_dim], got shape "
@@ -123,7 +123,7 @@ def margin_loss(
     Raises:
         ValueError: shapes do not fit, or a class index is out of range.
     """
-    _require_floating("lengths", lengths)
+    require_floating("lengths", lengths)
     if lengths.dim() != 2:
         raise ValueError(f"lengths must be [batch, classes], got shape {list(lengths.shape)}")
     present = class_mask(targets, *lengths.shape).to(lengths.dtype)  # T_k
@@ -149,8 +149,8 @@ def reconstruction_loss(reconstruction: Tensor, images: Tensor) -> Tensor:
     Raises:
         ValueError: the shapes differ, or one of the two is not floating point.
     """
-    _require_floating("reconstruction", reconstruction)
-    _require_floating("images", images)
+    require_floating("reconstruction", reconstruction)
+    require_floating("images", images)
     if reconstruction.shape != images.shape:
         raise ValueError(
             f"reconstruction and images must have one shape, got {list(reconstruction.shape)} and "
@@ -198,6 +198,11 @@ def _values_can_be_read(tensor: Tensor) -> bool:
     return not (torch.compiler.is_compiling() or is_functorch_wrapped_tensor(tensor))
 
 
-def _require_floating(name: str, tensor: Tensor) -> None:
+def require_floating(name: str, tensor: Tensor) -> None:
+    """See that a tensor is floating point.
+
+    Raises:
+        ValueError: it is not.
+    """
     if not tensor.is_floating_point():
         raise ValueError(f"{name} must be floating point, got {tensor.dtype}")

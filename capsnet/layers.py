@@ -11,7 +11,7 @@ from capsnet.functional import RoutingStep, class_mask, dynamic_routing, squash
 
 
 def channels_to_capsules(maps: Tensor, capsule_dim: int) -> Tensor:
-    """Neighbouring channels as vectors, [batch, types · dim, h, w] → [batch, types · h · w, dim]."""
+    """Neighbouring channels as vectors, [n, types · dim, h, w] → [n, types · h · w, dim]."""
     maps = maps.unflatten(1, (-1, capsule_dim))  # [batch, types, dim, h, w]
     return maps.permute(0, 1, 3, 4, 2).flatten(1, 3)
 

@@ -123,6 +123,11 @@ class CapsNet(nn.Module):
         return self.digits(primary, trace)  # [batch, 10, 16]
 
     def check_images(self, images: Tensor) -> None:
+        """See that images are such as the network takes.
+
+        Raises:
+            ValueError: another shape, or not floating point.
+        """
         expected = self.config["image_shape"]
         if images.dim() != 4 or list(images.shape[1:]) != expected:
             raise ValueError(

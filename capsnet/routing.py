@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from capsnet.functional import squash
+from capsnet.functional import require_floating, squash
 
 LANES = 16  # float32 numbers that one instruction works on (AVX-512)
 CACHE = 6 * 2**20  # bytes of û to work on at a time
@@ -47,8 +47,9 @@ def routed_capsules(
         v_j, [n, out_capsules, out_dim], float32 or wider.
 
     Raises:
-        ValueError: ``iterations`` is below 1, or a shape does not fit.
+        ValueError: ``iterations`` is below 1, a shape does not fit, or ``u`` is not floating point.
     """
+    require_floating("u", u)
     in_capsules, out_capsules, in_dim, _ = weight.shape
     if iterations < 1:
         raise ValueError(f"iterations must be at least 1, got {iterations}")
@@ -61,7 +62,12 @@ def routed_capsules(
             f"prior must be [in_capsules, out_capsules] = {[in_capsules, out_capsules]}, got shape "
             f"{list(prior.shape)}"
         )
-    v: Tensor = RoutedCapsules.apply(u, weight, prior, iterations, compile)
+    learn = torch.is_grad_enabled() and any(
+        tensor is not None and tensor.requires_grad for tensor in (u, weight, prior)
+    )
+    # What is computed in which dtype is said here, for the backward pass too.
+    with torch.autocast(u.device.type, enabled=False):
+        v: Tensor = RoutedCapsules.apply(u, weight, prior, iterations, compile, learn)
     return v
 
 
@@ -76,11 +82,12 @@ class RoutedCapsules(torch.autograd.Function):
         prior: Tensor | None,
         iterations: int,
         compile: bool,
+        learn: bool,
     ) -> Tensor:
         loops = Loops(compile)
         rows = weight.transpose(2, 3).flatten(1, 2).to(u.dtype).contiguous()  # [i, j · d, k]
         chunk = chunk_size(len(u), weight, u.dtype)
-        chunks, sums = [], []
+        chunks, sums, outputs = [], [], []
         for part in u.split(chunk):
             # The last chunk is filled up with zeros: one shape, which is compiled once.
             part = F.pad(part.permute(1, 2, 0), (0, chunk - len(part))).contiguous()
@@ -91,25 +98,30 @@ class RoutedCapsules(torch.autograd.Function):
                 s = loops.attend(u_hat, v_sum, prior)
                 v = squash(s, 1)
                 v_sum = v if v_sum is None else v_sum + v
-                s_of.append(s)
-            chunks.append(part)
-            sums.append(torch.stack(s_of))  # [iterations, j, d, n]
-        ctx.save_for_backward(weight, rows, prior, *chunks, *sums)
-        ctx.loops = loops
-        v = torch.cat([squash(s[-1], 1) for s in sums], dim=2)
-        return v[..., : len(u)].permute(2, 0, 1)
+                if learn:
+                    s_of.append(s)
+            outputs.append(v)
+            if learn:
+                chunks.append(part)
+                sums.append(torch.stack(s_of))  # [iterations, j, d, n]
+        if learn:
+            ctx.save_for_backward(weight, rows, prior, *chunks, *sums)
+            ctx.loops = loops
+        return torch.cat(outputs, dim=2)[..., : len(u)].permute(2, 0, 1)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         weight, rows, prior, *saved = ctx.saved_tensors
         chunks, sums = saved[: len(saved) // 2], saved[len(saved) // 2 :]
-        chunk = chunks[0].shape[2]
-        grad_rows = torch.zeros(
-            [rows.shape[i] for i in (0, 2, 1)], dtype=sums[0].dtype, device=rows.device
-        )
-        grad_prior = None if prior is None else torch.zeros_like(prior)
-        grad_u = []
+        need_u, need_weight, need_prior = ctx.needs_input_grad[:3]
+        chunk, wide = chunks[0].shape[2], sums[0].dtype
+        grad_u: list[Tensor] = []
+        grad_rows = grad_prior = None
+        if need_weight:
+            grad_rows = torch.zeros_like(rows.transpose(1, 2), dtype=wide)
+        if need_prior:
+            grad_prior = torch.zeros_like(prior, dtype=wide)
         for part, s_of, grad_v in zip(chunks, sums, grad.split(chunk), strict=True):
             grad_v = F.pad(grad_v.permute(1, 2, 0), (0, chunk - len(grad_v))).to(s_of.dtype)
             u_hat = predict(rows, part, weight)
@@ -117,11 +129,19 @@ class RoutedCapsules(torch.autograd.Function):
             if grad_prior is not None:
                 grad_prior += grad_b.sum(dim=2)
             grad_u_hat = grad_u_hat.flatten(1, 2)
-            grad_u.append(torch.bmm(rows.transpose(1, 2), grad_u_hat))
-            grad_rows += torch.bmm(part, grad_u_hat.transpose(1, 2))
-        of_u = torch.cat(grad_u, dim=2)[..., : len(grad)].permute(2, 0, 1)
-        of_weight = grad_rows.unflatten(2, weight.shape[1::2]).transpose(1, 2)
-        return of_u, of_weight.to(weight.dtype), grad_prior, None, None
+            if need_u:
+                grad_u.append(torch.bmm(rows.transpose(1, 2), grad_u_hat))
+            if grad_rows is not None:
+                grad_rows += torch.bmm(part, grad_u_hat.transpose(1, 2))
+        of_u = of_weight = of_prior = None
+        if need_u:
+            of_u = torch.cat(grad_u, dim=2)[..., : len(grad)].permute(2, 0, 1)
+        if grad_rows is not None:
+            of_weight = grad_rows.unflatten(2, weight.shape[1::2]).transpose(1, 2)
+            of_weight = of_weight.to(weight.dtype)
+        if grad_prior is not None:
+            of_prior = grad_prior.to(prior.dtype)
+        return of_u, of_weight, of_prior, None, None, None
 
 
 def chunk_backward(
@@ -171,7 +191,10 @@ class Loops:
 
 @functools.cache
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function through torch.compile, anew for every shape: its loops are best when fixed."""
+    """The function through torch.compile, anew for every shape: its loops are best when fixed.
+
+    After torch's limit of shapes (eight) the others run uncompiled.
+    """
     return torch.compile(function, dynamic=False)
 
 

@@ -92,6 +92,41 @@ def test_arrangements(refuses: Refuses) -> None:
         arrange(model, "quick")
 
 
+def test_auto_leaves_alone_what_was_changed_and_what_is_large() -> None:
+    class Mine(CapsNet):
+        pass
+
+    assert type(arrange(Mine(**SMALL))) is Mine
+    replaced = CapsNet(**SMALL)
+    replaced.digits = torch.nn.Sequential(replaced.digits)  # type: ignore[assignment]
+    assert arrange(replaced) is replaced
+    hooked = CapsNet(**SMALL)
+    handle = hooked.primary.conv.register_forward_hook(lambda *_: None)
+    assert arrange(hooked) is hooked
+    handle.remove()
+    assert arrange(hooked) is not hooked
+    large = CapsNet((1, 65, 28), **SMALL)
+    assert arrange(large) is large
+
+
+@pytest.mark.parametrize("batch", [0, 1])
+def test_no_images_and_one(batch: int) -> None:
+    model = CapsNet(**SMALL)
+    images = torch.rand(batch, 1, 28, 28)
+    for plain, fast in zip(model(images), FastCapsNet(model)(images), strict=True):
+        assert_close(fast, plain)
+    FastCapsNet(model)(images).capsules.sum().backward()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_network_of_another_dtype(dtype: torch.dtype) -> None:
+    model = CapsNet(**SMALL).to(dtype)
+    images = torch.rand(2, 1, 28, 28).to(dtype)
+    for plain, fast in zip(model(images), FastCapsNet(model)(images), strict=True):
+        assert fast.dtype == plain.dtype
+        assert_close(fast, plain, rtol=0.05, atol=0.02)
+
+
 def test_evaluation_counts_the_same() -> None:
     digits = load("mnist", train=False).subset(slice(40))
     model = CapsNet(**SMALL)

@@ -305,3 +305,29 @@ def test_source_from_a_line_on_is_dedented():
 def test_source_of_a_line_that_is_gone_is_an_error():
     with pytest.raises(ValueError, match="no line of sample holds 'z = '"):
         figures.source(sample, start="z = ")
+
+
+def test_durations_are_bars_in_the_order_given():
+    figure = figures.durations({"slow": 390.4, "fast": 42.6})
+    (axes,) = figure.axes
+    assert [bar.get_width() for bar in axes.patches] == [390.4, 42.6]
+    assert [text.get_text() for text in axes.texts] == ["390", "43"]
+    assert axes.yaxis_inverted()
+    with pytest.raises(ValueError, match="at least one"):
+        figures.durations({})
+
+
+def test_growth_draws_time_and_memory_of_both_for_each_axis():
+    rows = [
+        {"name": name, "axis": axis, "value": value, "train_ms": ms * value, "train_bytes": 1e6}
+        for name, ms in (("theirs", 2), ("ours", 1))
+        for axis in ("batch_size", "parents")
+        for value in (10, 20)
+    ]
+    figure = figures.growth(rows, {"theirs": "published", "ours": "here"})
+    assert len(figure.axes) == 4
+    time, memory = figure.axes[:2]
+    assert [list(line.get_ydata()) for line in time.lines] == [[20, 40], [10, 20]]
+    assert [list(line.get_ydata()) for line in memory.lines] == [[1, 1], [1, 1]]
+    assert [text.get_text() for text in time.get_legend().get_texts()] == ["published", "here"]
+    assert time.get_xlabel() == "batch size" and figure.axes[3].get_ylabel() == "megabytes"

@@ -24,13 +24,20 @@ CPU = torch.device("cpu")
     kernel_size=st.integers(1, 9),
     stride=st.integers(1, 4),
     channels=st.integers(1, 3),
+    batch=st.integers(0, 3),
     with_bias=st.booleans(),
 )
 def test_it_is_conv2d(
-    height: int, width: int, kernel_size: int, stride: int, channels: int, with_bias: bool
+    height: int,
+    width: int,
+    kernel_size: int,
+    stride: int,
+    channels: int,
+    batch: int,
+    with_bias: bool,
 ) -> None:
     assume(min(height, width) >= kernel_size)
-    x = torch.randn(2, channels, height, width, dtype=F64, requires_grad=True)
+    x = torch.randn(batch, channels, height, width, dtype=F64, requires_grad=True)
     weight = torch.randn(4, channels, kernel_size, kernel_size, dtype=F64, requires_grad=True)
     bias = torch.randn(4, dtype=F64, requires_grad=True) if with_bias else None
     expected = F.conv2d(x, weight, bias, stride)
@@ -94,6 +101,16 @@ def test_the_grid(
 def test_an_image_smaller_than_the_kernel_is_refused(refuses: Refuses) -> None:
     with refuses("at least 3 × 3", "got 5 × 2"):
         fourier_conv2d(torch.rand(1, 1, 5, 2), torch.rand(1, 1, 3, 3), None)
+
+
+def test_what_does_not_fit_is_refused(refuses: Refuses) -> None:
+    kernel = torch.rand(1, 2, 3, 3)
+    with refuses("floating point", "torch.int64"):
+        fourier_conv2d(torch.ones(1, 2, 5, 5, dtype=torch.int64), kernel, None)
+    with refuses("[batch, 2, height, width]", "[1, 3, 5, 5]"):
+        fourier_conv2d(torch.rand(1, 3, 5, 5), kernel, None)
+    with refuses("square", "[1, 2, 3, 2]"):
+        fourier_conv2d(torch.rand(1, 2, 5, 5), kernel[..., :2], None)
 
 
 @pytest.mark.parametrize("bias", [True, False])

@@ -9,9 +9,9 @@ PACKAGE = Path(__file__).parent.parent / "capsnet"
 
 # Each file may import those before it, and nothing else of the package.
 ORDER = [
-    "functional", "layers", "model", "__init__", "memory", "fourier", "routing", "fast", "pictures",
-    "data", "figures", "checkpoint",
-    "evaluation", "run", "training", "export", "bench", "cli", "__main__",
+    "functional", "layers", "model", "__init__", "memory", "ledger", "fourier", "routing", "fast",
+    "pictures", "data", "figures", "checkpoint", "evaluation", "run", "training", "export",
+    "bench", "cli", "__main__",
 ]  # fmt: skip
 
 

@@ -128,10 +128,16 @@ def read_chapter(chapter: Path, root: Path = ROOT) -> NotebookNode:
 
 
 def key(notebook: NotebookNode, root: Path = ROOT) -> str:
-    """Hash of everything the outputs depend on: code cells, capsnet/ and the lock."""
+    """Hash of everything the outputs depend on: code cells, capsnet/, the lock, and the ledger.
+
+    The ledger counts for chapters that read it.
+    """
     cells = [(cell.source, cell.metadata) for cell in code_cells(notebook)]
     digest = hashlib.sha256(json.dumps(cells, sort_keys=True).encode())
-    for path in [*sorted((root / "capsnet").rglob("*.py")), root / "requirements.txt"]:
+    paths = [*sorted((root / "capsnet").rglob("*.py")), root / "requirements.txt"]
+    if any("ledger" in source for source, _ in cells):
+        paths += sorted((root / "results").rglob("*.json"))
+    for path in paths:
         content = path.read_bytes()
         digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
     return digest.hexdigest()[:16]

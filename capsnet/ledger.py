@@ -1,0 +1,21 @@
+"""The ledger of measured results: ``results/`` in a clone, and in the installed package."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+PLACES = (HERE / "results", HERE.parent / "results")  # installed, then in a clone
+
+
+def read(name: str) -> Any:
+    """A JSON document of the ledger, such as ``read("bench/speed-cpu.json")``.
+
+    Raises:
+        FileNotFoundError: there is none of that name.
+    """
+    for place in PLACES:
+        if (place / name).is_file():
+            return json.loads((place / name).read_text(encoding="utf-8"))
+    looked = " and ".join(map(str, PLACES))
+    raise FileNotFoundError(f"the ledger has no {name}: looked in {looked}")

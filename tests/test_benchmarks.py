@@ -1,0 +1,95 @@
+"""The benchmarks measure what they say: the peers' arithmetic, memory, and the tables."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.testing import assert_close
+
+from benchmarks import contestants, memory, peers, tables
+from capsnet import ledger
+from capsnet.functional import dynamic_routing
+
+SIZES = (5, 3, 2, 4)  # children, parents, in_dim, out_dim
+
+
+def test_labml_routes_with_a_softmax_over_the_children() -> None:
+    router = peers.LabmlRouter(*SIZES, iterations=2)
+    u = torch.randn(2, 5, 2)
+    u_hat = torch.einsum("nik,ijkd->nijd", u, router.weight)
+    s = u_hat.mean(dim=1)  # the softmax of zeros over 5 children
+    agreement = (u_hat * squash(s).unsqueeze(1)).sum(-1)
+    s = (F.softmax(agreement, dim=1).unsqueeze(-1) * u_hat).sum(1)
+    assert_close(router(u), squash(s), rtol=1e-4, atol=1e-6)
+
+
+def test_xifengguo_routes_as_the_paper_but_stops_the_gradient() -> None:
+    router = peers.XifengGuoRouter(*SIZES)
+    u = torch.randn(2, 5, 2)
+    u_hat = torch.einsum("nik,jidk->nijd", u, router.weight)
+    v = router(u)
+    assert_close(v, dynamic_routing(u_hat), rtol=1e-3, atol=1e-5)
+    stopped = torch.autograd.grad(v.sum(), router.weight)[0]
+    trace: list = []
+    dynamic_routing(u_hat, trace=trace)
+    coupling = trace[-1].coupling.detach().unsqueeze(-1)
+    expected = torch.autograd.grad(squash((coupling * u_hat).sum(1)).sum(), router.weight)[0]
+    assert_close(stopped, expected, rtol=1e-3, atol=1e-5)
+
+
+def test_adambielski_routes_once_more_with_a_learned_prior() -> None:
+    router = peers.AdambielskiRouter(*SIZES, iterations=3)
+    torch.nn.init.normal_(router.prior)
+    u = torch.randn(2, 5, 2)
+    u_hat = torch.einsum("nik,ikm->nim", u, router.weight).unflatten(2, (3, 4))
+    assert_close(router(u), dynamic_routing(u_hat, 4, router.prior), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", peers.PEERS)
+def test_a_peer_is_the_papers_network_but_for_its_routing(name: str) -> None:
+    network = peers.PEERS[name]()
+    prior = 1152 * 10 if name == "adambielski" else 0
+    assert sum(p.numel() for p in network.parameters()) == 8_215_568 + prior
+    loss = network(torch.rand(2, 1, 28, 28), torch.tensor([3, 4]))
+    loss.backward()
+    assert all(p.grad is not None for p in network.parameters())
+
+
+def test_half_way_routes_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    from capsnet import CapsNet, fast
+
+    monkeypatch.setattr(fast, "routed_capsules", None)  # a call of it would fail
+    model = CapsNet()
+    images, labels = torch.rand(2, 1, 28, 28), torch.tensor([1, 2])
+    with torch.autocast("cpu", torch.bfloat16):
+        out = contestants.HalfWay(model)(images, labels)
+    assert_close(out.lengths.float(), model(images).lengths, rtol=0.05, atol=0.02)
+
+
+def test_the_peak_is_that_of_what_is_held_at_once() -> None:
+    def call() -> None:
+        torch.ones(1_000_000)  # 4 MB, freed
+        both = [torch.ones(1_000_000), torch.ones(500_000)]
+        del both
+
+    assert memory.tensor_peak(call) == 6_000_000
+    assert memory.process_peak() > 100e6
+
+
+def test_every_table_can_be_made_of_the_ledger() -> None:
+    for part, table in tables.TABLES.items():
+        document = ledger.read(f"bench/{part}-cpu.json")
+        text = table(document)
+        assert "nan" not in text
+        if part == "speed":
+            assert all(name in text for name in contestants.NAMES)
+            assert tables.share_of_the_rate(document, "capsnet plain, bf16, compiled") < 1
+
+
+def test_columns_line_up() -> None:
+    assert tables.aligned([["a", "1"], ["bcd", "23"]]) == "a     1\nbcd  23"
+
+
+def squash(s: Tensor) -> Tensor:
+    norm = s.norm(dim=-1, keepdim=True)
+    return norm / (1 + norm**2) * s
