@@ -17,11 +17,15 @@ from typing import Any
 from capsnet.checkpoint import write_atomically
 
 RUNS = Path("results") / "time-to-accuracy"
-# What each recipe is to reach on the test set, in percent, and its options.
+# What each recipe was to reach on the test set, in percent, and its options.
 RECIPES: dict[str, tuple[float, list[str]]] = {
     "99.0": (99.0, ["--epochs", "2", "--learning-rate", "3e-3"]),
     "99.5": (99.5, ["--epochs", "8", "--learning-rate", "3e-3"]),
-    "99.6": (99.6, ["--epochs", "20", "--learning-rate", "3e-3"]),
+    "longer": (99.6, ["--epochs", "20", "--learning-rate", "3e-3"]),
+    "99.6": (
+        99.6,
+        ["--epochs", "16", "--learning-rate", "1.5e-3", "--average", "0.998", "--all"],
+    ),
 }
 
 
@@ -36,7 +40,7 @@ def one(name: str, goal: float, options: list[str]) -> dict[str, Any]:
     if summary.exists():
         document: dict[str, Any] = json.loads(summary.read_text())
         if document["command"] == " ".join(train):
-            return {"name": name, **document}
+            return {"name": name, "goal": goal, **document}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
         start = time.perf_counter()
@@ -49,7 +53,6 @@ def one(name: str, goal: float, options: list[str]) -> dict[str, Any]:
         )
         counted = json.loads(evaluation.read_text())
         document = {
-            "goal": goal,
             "command": " ".join(train),
             "seconds": seconds,
             "correct": counted["correct"],
@@ -60,7 +63,7 @@ def one(name: str, goal: float, options: list[str]) -> dict[str, Any]:
         summary.parent.mkdir(parents=True, exist_ok=True)
         (summary.parent / "metrics.jsonl").write_text((out / "metrics.jsonl").read_text())
     write_atomically(summary, (json.dumps(document, indent=1) + "\n").encode())
-    return {"name": name, **document}
+    return {"name": name, "goal": goal, **document}
 
 
 def start_up() -> dict[str, float]:

@@ -161,9 +161,9 @@ class PeerNetwork(nn.Module):
         if self.group == "types":
             u = maps.unflatten(1, (-1, IN_DIM)).permute(0, 1, 3, 4, 2).reshape(len(maps), -1, 8)
         elif self.group == "dims":
-            u = maps.view(len(maps), IN_DIM, -1).transpose(1, 2)
+            u = maps.reshape(len(maps), IN_DIM, -1).transpose(1, 2)
         else:
-            u = maps.view(len(maps), -1, IN_DIM)
+            u = maps.reshape(len(maps), -1, IN_DIM)
         v = self.router(shrink(u, self.epsilon))
         lengths = v.norm(dim=-1)
         chosen = lengths.argmax(dim=1) if labels is None else labels

@@ -87,11 +87,12 @@ class RoutedCapsules(torch.autograd.Function):
         loops = Loops(compile)
         rows = weight.transpose(2, 3).flatten(1, 2).to(u.dtype).contiguous()  # [i, j · d, k]
         chunk = chunk_size(len(u), weight, u.dtype)
+        u_hat = predictions_of(rows, weight, chunk)
         chunks, sums, outputs = [], [], []
         for part in u.split(chunk):
             # The last chunk is filled up with zeros: one shape, which is compiled once.
             part = F.pad(part.permute(1, 2, 0), (0, chunk - len(part))).contiguous()
-            u_hat = predict(rows, part, weight)
+            torch.bmm(rows, part, out=u_hat.flatten(1, 2))  # û_{j|i} = W_ij u_i (eq. 2)
             v_sum = None  # of all iterations so far, [j, d, n]
             s_of = []
             for _ in range(iterations):
@@ -119,12 +120,14 @@ class RoutedCapsules(torch.autograd.Function):
         grad_u: list[Tensor] = []
         grad_rows = grad_prior = None
         if need_weight:
-            grad_rows = torch.zeros_like(rows.transpose(1, 2), dtype=wide)
+            # Laid out as the products that are added to it, or the sum is a slow one.
+            grad_rows = rows.new_zeros(rows.transpose(1, 2).shape, dtype=wide)
         if need_prior:
             grad_prior = torch.zeros_like(prior, dtype=wide)
+        u_hat = predictions_of(rows, weight, chunk)
         for part, s_of, grad_v in zip(chunks, sums, grad.split(chunk), strict=True):
             grad_v = F.pad(grad_v.permute(1, 2, 0), (0, chunk - len(grad_v))).to(s_of.dtype)
-            u_hat = predict(rows, part, weight)
+            torch.bmm(rows, part, out=u_hat.flatten(1, 2))
             grad_u_hat, grad_b = chunk_backward(ctx.loops, u_hat, s_of, prior, grad_v)
             if grad_prior is not None:
                 grad_prior += grad_b.sum(dim=2)
@@ -148,6 +151,8 @@ def chunk_backward(
     loops: "Loops", u_hat: Tensor, s_of: Tensor, prior: Tensor | None, grad_v: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The gradients of û and, summed over iterations, of the logits, from that of the last v.
+
+    û's takes the place of û.
 
     û's is a sum of outer products of coefficients [i, j] and vectors [j, d]: of c_ij and the
     gradient of s_j, and of the gradient of b_ij and the sum of v, for every iteration.
@@ -198,9 +203,10 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return torch.compile(function, dynamic=False)
 
 
-def predict(rows: Tensor, u: Tensor, weight: Tensor) -> Tensor:
-    """û_{j|i} = W_ij u_i (eq. 2): [i, j · d, k] and [i, k, n] → [i, j, d, n]."""
-    return torch.bmm(rows, u).unflatten(1, weight.shape[1::2])
+def predictions_of(rows: Tensor, weight: Tensor, chunk: int) -> Tensor:
+    """Room for û, [i, j, d, n]: all chunks use the same, which is then still in the cache."""
+    i, j, _, d = weight.shape
+    return rows.new_empty(i, j, d, chunk)
 
 
 def attend(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None) -> Tensor:
@@ -242,11 +248,11 @@ def weighted_sum(c: Tensor, u_hat: Tensor) -> Tensor:
 
 
 def outer(coefficients: list[Tensor | None], vectors: list[Tensor], u_hat: Tensor) -> Tensor:
-    """The sum of outer products of [i, j, n] (1 where None) and [j, d, n], like û."""
+    """The sum of outer products of [i, j, n] (1 where None) and [j, d, n], written over û."""
     total = torch.zeros((), dtype=vectors[0].dtype, device=u_hat.device)
     for c, v in zip(coefficients, vectors, strict=True):
         total = total + (v if c is None else c.unsqueeze(2) * v)
-    return total.to(u_hat.dtype).expand_as(u_hat)
+    return u_hat.copy_(total)
 
 
 def squash_backward(s: Tensor, grad_v: Tensor) -> Tensor:

@@ -6,10 +6,11 @@ import shlex
 from pathlib import Path
 
 from capsnet.cli import make_parser
+from capsnet.training import TrainingConfig
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-RUN = ROOT / "results" / "mnist-2-epochs"
+RUN = ROOT / "results" / "time-to-accuracy" / "99.0"
 
 
 def blocks(language: str) -> list[str]:
@@ -37,7 +38,11 @@ def test_the_code_runs() -> None:
 
 
 def test_the_numbers_are_those_of_the_run() -> None:
-    evaluation = json.loads((RUN / "evaluation.json").read_text())
+    evaluation = json.loads((RUN / "summary.json").read_text())
+    # The command above it: its learning rate is the default.
+    assert evaluation["command"] == (
+        f"capsnet train --dataset mnist --epochs 2 --learning-rate {TrainingConfig.learning_rate:g}"
+    ).replace("0.003", "3e-3")
     records = [json.loads(line) for line in (RUN / "metrics.jsonl").read_text().splitlines()]
     accuracy = f"{100 * evaluation['correct'] / evaluation['total']:.2f} %"
     assert f"{accuracy} on the test set" in README
@@ -46,6 +51,17 @@ def test_the_numbers_are_those_of_the_run() -> None:
     assert f"in {minutes:.0f} minutes" in README
     assert len(records) == 2
     assert evaluation["correct"] == evaluation["total"] - len(evaluation["errors"])
+
+
+def test_the_speed_is_the_ledgers() -> None:
+    bench = json.loads((ROOT / "results" / "bench" / "speed-cpu.json").read_text())
+    steps, fast = bench["times"]["training step"], "capsnet fast, bf16, compiled"
+    tensors = bench["memory"]["training step"]
+    said = " ".join(README.split())
+    assert f"{1e3 * steps[fast]['median']:.0f} ms on {bench['machine']['threads']} threads" in said
+    for name in ("labml", "XifengGuo", "adambielski"):
+        assert f"{name} {steps[name]['median'] / steps[fast]['median']:.1f} ×" in said
+    assert f"{tensors[fast]['tensors'] / tensors['labml']['tensors']:.2f} of labml's memory" in said
 
 
 def test_links_lead_to_files() -> None:

@@ -180,7 +180,8 @@ def test_a_prior_of_half_precision_learns_as_in_full(monkeypatch: pytest.MonkeyP
 def test_a_second_derivative_is_refused() -> None:
     u, weight, _ = random(1, 2, 2, 2, 2, False)
     with_gradients(u)
-    (grad,) = torch.autograd.grad(routed_capsules(u, weight).sum(), u, create_graph=True)
+    loss = routed_capsules(u, weight).square().sum()
+    (grad,) = torch.autograd.grad(loss, u, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         grad.sum().backward()
 
