@@ -1,6 +1,7 @@
 """What is timed: for each contestant, a function to call, ready and warm."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import torch
@@ -19,6 +20,7 @@ from capsnet.training import TrainingConfig, TrainingLoss, can_compile, make_opt
 BATCH = 128
 DEVICE = pick_device()
 Call = Callable[[], object]
+compiles = functools.cache(can_compile)  # a real compilation each time, otherwise
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Ours:
     @property
     def possible(self) -> bool:
         fast_enough = self.precision == "fp32" or bfloat16_is_fast(DEVICE)
-        return fast_enough and (not self.compile or can_compile(DEVICE))
+        return fast_enough and (not self.compile or compiles(DEVICE))
 
 
 PUBLISHED = list(peers.PEERS)
@@ -62,7 +64,7 @@ HALF_WAY = "capsnet Fourier with plain routing, bf16, compiled"
 
 def possible(name: str) -> bool:
     if name in (COMPILED_PEER, HALF_WAY):
-        return bfloat16_is_fast(DEVICE) and can_compile(DEVICE)
+        return bfloat16_is_fast(DEVICE) and compiles(DEVICE)
     return name not in OURS or OURS[name].possible
 
 
@@ -94,8 +96,10 @@ def training_step(name: str) -> Call:
         step = make_step(CapsNet().to(DEVICE), config=config)
         return finished(lambda: step(images, labels))
     if name == HALF_WAY:
-        step = half_way()
-        return finished(lambda: step(images, labels))
+        model = CapsNet().to(DEVICE)
+        loss_module = TrainingLoss(HalfWay(model), RECONSTRUCTION_WEIGHT, "bf16")
+        loss_module.compile()
+        return step_of(lambda: loss_module(images, labels), make_optimizer(model, TrainingConfig()))
 
     network: nn.Module = peers.PEERS[name.split(",")[0]]().to(DEVICE)
     precision = "bf16" if name == COMPILED_PEER else "fp32"
@@ -104,14 +108,23 @@ def training_step(name: str) -> Call:
         network.compile()
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=name == COMPILED_PEER)
 
-    def peer_step() -> None:
-        optimizer.zero_grad()
+    def loss() -> Tensor:
         with autocast(DEVICE, precision):
-            loss = network(images, labels)
-        loss.backward()
+            total: Tensor = network(images, labels)
+        return total
+
+    return step_of(loss, optimizer)
+
+
+def step_of(loss: Callable[[], Tensor], optimizer: torch.optim.Optimizer) -> Call:
+    """The usual step: forward, backward, optimiser."""
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss().backward()
         optimizer.step()
 
-    return finished(peer_step)
+    return finished(step)
 
 
 class HalfWay(nn.Module):
@@ -135,21 +148,6 @@ class HalfWay(nn.Module):
         return self.model.read_out(self.model.digits(children), labels)
 
 
-def half_way() -> Callable[[Tensor, Tensor], Tensor]:
-    loss_module = TrainingLoss(HalfWay(CapsNet().to(DEVICE)), RECONSTRUCTION_WEIGHT, "bf16")
-    loss_module.compile()
-    optimizer = make_optimizer(loss_module, TrainingConfig())
-
-    def step(images: Tensor, labels: Tensor) -> Tensor:
-        optimizer.zero_grad()
-        loss = loss_module(images, labels)
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
-
-    return step
-
-
 def convolution(name: str, dtype: torch.dtype) -> Call:
     """The second convolution alone, "direct" or "Fourier", with both of its gradients."""
     torch.manual_seed(0)
@@ -164,7 +162,7 @@ def convolution(name: str, dtype: torch.dtype) -> Call:
             return F.conv2d(x, weight.to(dtype), stride=2)
         return fourier_conv2d(x, weight, None, stride=2)
 
-    if can_compile(DEVICE):
+    if compiles(DEVICE):
         convolve = torch.compile(convolve)
     x.requires_grad_()
     weight.requires_grad_()
@@ -214,15 +212,15 @@ def routed_layer(
 ) -> Call:
     """Predictions and routing alone, 8 to 16 numbers; with gradients of children and weights."""
     torch.manual_seed(0)
-    sizes = (children, parents, 8, 16)
-    u = 0.3 * torch.randn(batch_size, children, 8, device=DEVICE)
-    grad = torch.randn(batch_size, parents, 16, device=DEVICE)
+    sizes = peers.Sizes(children, parents)
+    u = 0.3 * torch.randn(batch_size, children, sizes.in_dim, device=DEVICE)
+    grad = torch.randn(batch_size, parents, sizes.out_dim, device=DEVICE)
     run: Callable[[Tensor], Tensor]
     precision = "bf16" if name == COMPILED_PEER else "fp32"
     if name in OURS:
         ours = OURS[name]
         precision = ours.precision
-        layer = CapsuleLayer(children, 8, parents, 16, iterations).to(DEVICE)
+        layer = CapsuleLayer(children, sizes.in_dim, parents, sizes.out_dim, iterations).to(DEVICE)
         weight = layer.weight
         if ours.arrangement == "fast":
             dtype = torch.bfloat16 if precision == "bf16" else torch.float32
@@ -232,11 +230,7 @@ def routed_layer(
         else:
             run = torch.compile(layer) if ours.compile else layer
     else:
-        router = {
-            "labml": peers.LabmlRouter,
-            "XifengGuo": peers.XifengGuoRouter,
-            "adambielski": peers.AdambielskiRouter,
-        }[name.split(",")[0]](*sizes, iterations).to(DEVICE)
+        router = peers.ROUTERS[name.split(",")[0]](sizes, iterations).to(DEVICE)
         weight = router.get_parameter("weight")
         run = torch.compile(router) if name == COMPILED_PEER else router
 

@@ -2,7 +2,6 @@
 
 import json
 import statistics
-import subprocess
 import sys
 import time
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import torch
 
 from benchmarks.contestants import DEVICE, HEADLINE, OURS, finished, possible, routed_layer
-from benchmarks.memory import process_peak, tensor_peak
+from benchmarks.memory import process_peak, run_alone, tensor_peak
+from capsnet.bench import measure
 
 # From the paper's size, one number at a time.
 AXES = {
@@ -38,14 +38,7 @@ def grow(name: str) -> list[dict[str, Any]]:
             for use in ("train", "infer"):
                 torch.compiler.reset()
                 call = routed_layer(name, **{axis: value}, train=use == "train")
-                call()
-                call()
-                times = []
-                for _ in range(REPEATS):
-                    start = time.perf_counter()
-                    call()
-                    times.append(1e3 * (time.perf_counter() - start))
-                row[f"{use}_ms"] = statistics.median(times)
+                row[f"{use}_ms"] = measure(call, DEVICE, REPEATS)["median"]
                 row[f"{use}_bytes"] = tensor_peak(call)
             rows.append(row)
     return rows
@@ -53,10 +46,7 @@ def grow(name: str) -> list[dict[str, Any]]:
 
 def train_the_largest(name: str) -> dict[str, Any]:
     """Training steps with Adam of the largest layer, in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.growth", name]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
+    return run_alone("benchmarks.growth", name)
 
 
 def largest(name: str) -> dict[str, Any]:

@@ -44,7 +44,16 @@ def tensor_peak(call: Call) -> int:
 
 def in_own_process(group: str, name: str) -> dict[str, Any]:
     """The figures of one contestant, measured in a fresh interpreter."""
-    command = [sys.executable, "-m", "benchmarks.memory", group, name]
+    return run_alone("benchmarks.memory", group, name)
+
+
+def run_alone(*words: str) -> dict[str, Any]:
+    """The JSON that a module prints last, run in a fresh interpreter.
+
+    Raises:
+        RuntimeError: it failed; the message holds what it said.
+    """
+    command = [sys.executable, "-m", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")

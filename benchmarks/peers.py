@@ -11,12 +11,23 @@ process on one machine. No line of the originals is here, and nothing in ``capsn
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-IN_CAPSULES, IN_DIM, OUT_CAPSULES, OUT_DIM = 1152, 8, 10, 16
+
+class Sizes(NamedTuple):
+    """Of a routed layer."""
+
+    in_capsules: int = 1152
+    out_capsules: int = 10
+    in_dim: int = 8
+    out_dim: int = 16
+
+
+PAPER = Sizes()
 
 
 def shrink(s: Tensor, epsilon: float) -> Tensor:
@@ -28,16 +39,10 @@ def shrink(s: Tensor, epsilon: float) -> Tensor:
 class LabmlRouter(nn.Module):
     """Routing as labml's: softmax over the *children*; einsum throughout; W a unit normal."""
 
-    def __init__(
-        self,
-        in_capsules: int = IN_CAPSULES,
-        out_capsules: int = OUT_CAPSULES,
-        in_dim: int = IN_DIM,
-        out_dim: int = OUT_DIM,
-        iterations: int = 3,
-    ) -> None:
+    def __init__(self, sizes: Sizes = PAPER, iterations: int = 3) -> None:
         super().__init__()
         self.iterations = iterations
+        in_capsules, out_capsules, in_dim, out_dim = sizes
         self.weight = nn.Parameter(torch.randn(in_capsules, out_capsules, in_dim, out_dim))
 
     def forward(self, u: Tensor) -> Tensor:
@@ -55,16 +60,10 @@ class XifengGuoRouter(nn.Module):
     updates of the logits.
     """
 
-    def __init__(
-        self,
-        in_capsules: int = IN_CAPSULES,
-        out_capsules: int = OUT_CAPSULES,
-        in_dim: int = IN_DIM,
-        out_dim: int = OUT_DIM,
-        iterations: int = 3,
-    ) -> None:
+    def __init__(self, sizes: Sizes = PAPER, iterations: int = 3) -> None:
         super().__init__()
         self.iterations = iterations
+        in_capsules, out_capsules, in_dim, out_dim = sizes
         self.weight = nn.Parameter(0.01 * torch.randn(out_capsules, in_capsules, out_dim, in_dim))
 
     def forward(self, u: Tensor) -> Tensor:
@@ -85,16 +84,10 @@ class AdambielskiRouter(nn.Module):
     and no ε: a vector of zeros gives NaN.
     """
 
-    def __init__(
-        self,
-        in_capsules: int = IN_CAPSULES,
-        out_capsules: int = OUT_CAPSULES,
-        in_dim: int = IN_DIM,
-        out_dim: int = OUT_DIM,
-        iterations: int = 3,
-    ) -> None:
+    def __init__(self, sizes: Sizes = PAPER, iterations: int = 3) -> None:
         super().__init__()
         self.iterations = iterations
+        in_capsules, out_capsules, in_dim, out_dim = sizes
         self.out_capsules = out_capsules
         bound = 1 / math.sqrt(in_capsules)
         weight = torch.empty(in_capsules, in_dim, out_capsules * out_dim).uniform_(-bound, bound)
@@ -140,7 +133,7 @@ class PeerNetwork(nn.Module):
         self.primary = nn.Conv2d(256, 256, 9, stride=2)
         self.router = router
         self.decoder = nn.Sequential(
-            nn.Linear(OUT_CAPSULES * OUT_DIM, 512),
+            nn.Linear(PAPER.out_capsules * PAPER.out_dim, 512),
             nn.ReLU(),
             nn.Linear(512, 1024),
             nn.ReLU(),
@@ -152,22 +145,26 @@ class PeerNetwork(nn.Module):
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
         """Images [n, 1, 28, 28], labels [n] → the loss, a scalar."""
         lengths, reconstruction = self.infer(images, labels if self.by_label else None)
-        target = F.one_hot(labels, OUT_CAPSULES).to(images.dtype)
+        target = F.one_hot(labels, PAPER.out_capsules).to(images.dtype)
         return self.loss(lengths, target, reconstruction, images.flatten(1))
 
     def infer(self, images: Tensor, labels: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Images [n, 1, 28, 28] → lengths [n, 10] and reconstructions [n, 784]."""
         maps = self.primary(F.relu(self.conv(images)))  # [n, 256, 6, 6]
         if self.group == "types":
-            u = maps.unflatten(1, (-1, IN_DIM)).permute(0, 1, 3, 4, 2).reshape(len(maps), -1, 8)
+            u = (
+                maps.unflatten(1, (-1, PAPER.in_dim))
+                .permute(0, 1, 3, 4, 2)
+                .reshape(len(maps), -1, 8)
+            )
         elif self.group == "dims":
-            u = maps.reshape(len(maps), IN_DIM, -1).transpose(1, 2)
+            u = maps.reshape(len(maps), PAPER.in_dim, -1).transpose(1, 2)
         else:
-            u = maps.reshape(len(maps), -1, IN_DIM)
+            u = maps.reshape(len(maps), -1, PAPER.in_dim)
         v = self.router(shrink(u, self.epsilon))
         lengths = v.norm(dim=-1)
         chosen = lengths.argmax(dim=1) if labels is None else labels
-        mask = F.one_hot(chosen, OUT_CAPSULES).to(v.dtype)
+        mask = F.one_hot(chosen, PAPER.out_capsules).to(v.dtype)
         return lengths, self.decoder((v * mask.unsqueeze(-1)).flatten(1))
 
 
@@ -208,3 +205,8 @@ def adambielski() -> PeerNetwork:
 
 
 PEERS = {"labml": labml, "XifengGuo": xifengguo, "adambielski": adambielski}
+ROUTERS: dict[str, type[nn.Module]] = {
+    "labml": LabmlRouter,
+    "XifengGuo": XifengGuoRouter,
+    "adambielski": AdambielskiRouter,
+}

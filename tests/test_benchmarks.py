@@ -10,11 +10,11 @@ from benchmarks import contestants, memory, peers, tables
 from capsnet import ledger
 from capsnet.functional import dynamic_routing
 
-SIZES = (5, 3, 2, 4)  # children, parents, in_dim, out_dim
+SIZES = peers.Sizes(in_capsules=5, out_capsules=3, in_dim=2, out_dim=4)
 
 
 def test_labml_routes_with_a_softmax_over_the_children() -> None:
-    router = peers.LabmlRouter(*SIZES, iterations=2)
+    router = peers.LabmlRouter(SIZES, iterations=2)
     u = torch.randn(2, 5, 2)
     u_hat = torch.einsum("nik,ijkd->nijd", u, router.weight)
     s = u_hat.mean(dim=1)  # the softmax of zeros over 5 children
@@ -24,7 +24,7 @@ def test_labml_routes_with_a_softmax_over_the_children() -> None:
 
 
 def test_xifengguo_routes_as_the_paper_but_stops_the_gradient() -> None:
-    router = peers.XifengGuoRouter(*SIZES)
+    router = peers.XifengGuoRouter(SIZES)
     u = torch.randn(2, 5, 2)
     u_hat = torch.einsum("nik,jidk->nijd", u, router.weight)
     v = router(u)
@@ -38,7 +38,7 @@ def test_xifengguo_routes_as_the_paper_but_stops_the_gradient() -> None:
 
 
 def test_adambielski_routes_once_more_with_a_learned_prior() -> None:
-    router = peers.AdambielskiRouter(*SIZES, iterations=3)
+    router = peers.AdambielskiRouter(SIZES, iterations=3)
     torch.nn.init.normal_(router.prior)
     u = torch.randn(2, 5, 2)
     u_hat = torch.einsum("nik,ikm->nim", u, router.weight).unflatten(2, (3, 4))

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
+from benchmarks.memory import tensor_peak
 from capsnet import CapsuleLayer, routing
 from capsnet.functional import dynamic_routing
 from capsnet.routing import LANES, chunk_size, routed_capsules
@@ -191,14 +192,8 @@ def test_inference_keeps_nothing_of_an_iteration() -> None:
     u, weight, _ = random(LANES, 64, 10, 8, 16, False, torch.float32)
 
     def peak(iterations: int) -> int:
-        with torch.no_grad(), torch.profiler.profile(profile_memory=True) as profile:
-            routed_capsules(u, weight, iterations)
-        now = highest = 0
-        for event in profile.profiler.kineto_results.events():  # type: ignore[union-attr]
-            if event.name() == "[memory]":
-                now += event.nbytes()
-                highest = max(highest, now)
-        return highest
+        with torch.no_grad():
+            return tensor_peak(lambda: routed_capsules(u, weight, iterations))
 
     u_hat = LANES * 64 * 10 * 16 * 4
     assert peak(3) > u_hat
