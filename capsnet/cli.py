@@ -11,7 +11,6 @@ import logging
 import os
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -241,17 +240,11 @@ def train(args: argparse.Namespace) -> int:
     else:
         with torch.device("meta"):  # a wrong option is told before the pictures are read
             CapsNet(shape, **network)
-    works: list[bool] = []  # looked into while the images are read: it takes seconds
-    probe = threading.Thread(target=lambda: works.append(can_compile(fabric.device)))
-    if args.compile is not False:
-        probe.start()
-    try:
-        images = load(args, args.dataset, "train", shape)
-        # Read before hours of training, so that a missing test set is noticed now.
-        test = load(args, args.dataset, "test", shape) if args.test else None
-    finally:
-        if args.compile is not False:
-            probe.join()  # before any random number: torch.compile puts the generator's state back
+    images = load(args, args.dataset, "train", shape)
+    # Read before hours of training, so that a missing test set is noticed now.
+    test = load(args, args.dataset, "test", shape) if args.test else None
+    # After what may be refused: torch.compile takes seconds, and says things of its own on stderr.
+    works = args.compile is not False and can_compile(fabric.device)
     training, validation = (images, None) if args.all else data.hold_out(images)
     if args.init:
         check_classes(class_names(metadata, model, args.init), images)
@@ -259,9 +252,9 @@ def train(args: argparse.Namespace) -> int:
         torch.manual_seed(args.seed)
         model = CapsNet(shape, len(images.classes), **network)
     check_writable(out / WEIGHTS)
-    if args.compile and not any(works):
+    if args.compile and not works:
         raise ValueError("--compile: torch.compile does not work here; is there a C++ compiler?")
-    config = dataclasses.replace(config, compile=any(works))
+    config = dataclasses.replace(config, compile=works)
 
     if fabric.is_global_zero:
         parameters = sum(p.numel() for p in model.parameters())
