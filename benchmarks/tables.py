@@ -4,19 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.contestants import HEADLINE
+from capsnet.figures import columns
 
 Document = dict[str, Any]
-
-
-def aligned(rows: list[list[str]]) -> str:
-    """Columns of equal width; the first to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *rest in rows:
-        cells = [first.ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
 
 
 def rate(times: Document, dtype: str) -> float:
@@ -69,7 +59,7 @@ def speed_group(document: Document, group: str, which: str) -> str:
             f"{memory[name]['process'] / 1e9:.2f} GB",
             f"{(memory[name]['process'] - memory[name]['process_at_rest']) / 1e9:.2f} GB",
         ])  # fmt: skip
-    return f"{group}\n{aligned(rows)}"
+    return f"{group}\n{columns(rows)}"
 
 
 def speed(document: Document) -> str:
@@ -91,11 +81,11 @@ def speed(document: Document) -> str:
         parts.append(
             "plain network's arithmetic over time, against the matrix product's rate (over 100 % "
             "where fewer multiplications do)\n"
-            + aligned([[n, f"{share_of_the_rate(document, n, which):.0%}"] for n in names])
+            + columns([[n, f"{share_of_the_rate(document, n, which):.0%}"] for n in names])
         )
         parts.append(
             "second convolution alone, with both gradients\n"
-            + aligned(
+            + columns(
                 [
                     [name, f"{1e3 * stats['median']:.0f} ms"]
                     for name, stats in document[which]["convolution"].items()
@@ -125,7 +115,7 @@ def growth(document: Document) -> str:
         rows.append([f"{axis.replace('_', ' ')} {value}", *cells])
     big = document["largest"]
     return (
-        f"{describe_machine(document)}\n{aligned(rows)}\n\n"
+        f"{describe_machine(document)}\n{columns(rows)}\n\n"
         f"{big['children']} children, {big['parents']} parents, batch {big['batch_size']}: "
         f"{big['seconds']:.1f} s a step, the process takes {big['process'] / 1e9:.1f} GB"
     )
@@ -142,7 +132,7 @@ def accuracy(document: Document) -> str:
         ]
         for run in document["runs"]
     ]
-    return aligned(rows)
+    return columns(rows)
 
 
 TABLES: dict[str, Callable[[Document], str]] = {

@@ -86,10 +86,6 @@ def test_every_table_can_be_made_of_the_ledger() -> None:
             assert tables.share_of_the_rate(document, "capsnet plain, bf16, compiled") < 1
 
 
-def test_columns_line_up() -> None:
-    assert tables.aligned([["a", "1"], ["bcd", "23"]]) == "a     1\nbcd  23"
-
-
 def squash(s: Tensor) -> Tensor:
     norm = s.norm(dim=-1, keepdim=True)
     return norm / (1 + norm**2) * s

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from capsnet import figures
+from capsnet.figures import style
 
 DIGITS = [str(digit) for digit in range(10)]
 
@@ -99,7 +100,7 @@ def test_reconstructions_stand_under_their_originals(count, channels):
     }
     assert len(drawn) == 2 * count
     for i in range(count):
-        row, column = 2 * (i // figures.PER_ROW), i % figures.PER_ROW
+        row, column = 2 * (i // style.PER_ROW), i % style.PER_ROW
         for axes, expected in (
             (drawn[row, column], images[i]),
             (drawn[row + 1, column], decoded[i]),
@@ -146,7 +147,7 @@ def test_a_prediction_shows_the_image_and_every_length(decoded):
     assert [bar.get_width() for bar in bars] == pytest.approx([0.1, 0.95, 0.3])
     colours = [mpl.colors.to_hex(bar.get_facecolor()).upper() for bar in bars]
     assert colours[1] == figures.QUANTITIES["v"].colour
-    assert colours[0] == colours[2] == figures.FAINT
+    assert colours[0] == colours[2] == style.FAINT
     assert figure.axes[-1].get_title() == "predicted: b"
 
 
@@ -196,7 +197,7 @@ def test_a_confusion_matrix_is_square(draw):
 def test_figures_are_opaque_show_themselves_and_leave_no_trace():
     before = dict(mpl.rcParams)
     figure = figures.per_class_accuracy([(1, 2)], ["a"])
-    assert mpl.colors.to_hex(figure.get_facecolor()).upper() == figures.PAPER
+    assert mpl.colors.to_hex(figure.get_facecolor()).upper() == style.PAPER
     png = figure._repr_png_()
     assert png.startswith(b"\x89PNG")
     assert png == figures.per_class_accuracy([(1, 2)], ["a"])._repr_png_()
@@ -270,9 +271,9 @@ def test_a_quantity_stands_out_from_the_page(name, page):
     assert contrast(figures.QUANTITIES[name].colour, page) >= 3
 
 
-@pytest.mark.parametrize("colour", [figures.INK, figures.MISTAKE])
+@pytest.mark.parametrize("colour", [style.INK, style.MISTAKE])
 def test_text_is_legible_on_a_figure(colour):
-    assert contrast(colour, figures.PAPER) >= 4.5
+    assert contrast(colour, style.PAPER) >= 4.5
 
 
 def test_macros_wear_their_quantity_s_colour():
@@ -331,3 +332,7 @@ def test_growth_draws_time_and_memory_of_both_for_each_axis():
     assert [list(line.get_ydata()) for line in memory.lines] == [[1, 1], [1, 1]]
     assert [text.get_text() for text in time.get_legend().get_texts()] == ["published", "here"]
     assert time.get_xlabel() == "batch size" and figure.axes[3].get_ylabel() == "megabytes"
+
+
+def test_columns_line_up() -> None:
+    assert figures.columns([["a", "1"], ["bcd", "23"]]) == "a     1\nbcd  23"

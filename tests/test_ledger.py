@@ -17,6 +17,11 @@ def test_a_document_of_the_ledger() -> None:
     assert evaluation["total"] == 10_000
 
 
+def test_the_records_of_a_run() -> None:
+    records = ledger.read("mnist-2-epochs/metrics.jsonl")
+    assert [record["epoch"] for record in records] == [1, 2]
+
+
 def test_a_document_that_is_not_there() -> None:
     with pytest.raises(FileNotFoundError, match=r"the ledger has no nothing\.json: looked in"):
         ledger.read("nothing.json")
@@ -34,5 +39,7 @@ def test_an_installed_package_brings_the_ledger_along(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         packed = set(archive.namelist())
-    for path in (ROOT / "results").rglob("*.json"):
-        assert f"capsnet/{path.relative_to(ROOT).as_posix()}" in packed
+    kinds = {".json", ".jsonl", ".safetensors"}
+    for path in (ROOT / "results").rglob("*.*"):
+        if path.suffix in kinds:
+            assert f"capsnet/{path.relative_to(ROOT).as_posix()}" in packed

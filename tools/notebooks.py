@@ -9,6 +9,7 @@ The book's HTML shows the outputs of these very notebooks: they are staged in th
 Jupyter Book reads, so its build executes nothing.
 
     python tools/notebooks.py           # make what is missing or stale, then stage
+    python tools/notebooks.py squash    # these chapters only, and stage nothing
     python tools/notebooks.py --check   # say what is missing or stale; exit code 1 if anything is
 """
 
@@ -247,6 +248,7 @@ def stage(root: Path = ROOT) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("chapters", nargs="*", help="names, such as squash; all if none is given")
     parser.add_argument("--check", action="store_true", help="only say what is stale")
     options = parser.parse_args(arguments)
     if options.check:
@@ -254,15 +256,19 @@ def main(arguments: list[str] | None = None) -> int:
         faults += [f"{path.relative_to(ROOT)} has no chapter" for path in orphans()]
         print("\n".join(faults), end="\n" if faults else "", file=sys.stderr)
         return 1 if faults else 0
-    for path in orphans():
+    wanted = [page for page in chapters() if not options.chapters or page.stem in options.chapters]
+    if unknown := set(options.chapters) - {page.stem for page in wanted}:
+        raise ChapterError(f"there is no chapter {', '.join(sorted(unknown))}")
+    for path in [] if options.chapters else orphans():
         path.unlink()
         print(f"{path.relative_to(ROOT)}: removed, it has no chapter")
-    for chapter in chapters():
+    for chapter in wanted:
         start = time.perf_counter()
         path, executed = make(chapter)
         done = f"executed in {time.perf_counter() - start:.0f} s" if executed else "up to date"
         print(f"{path.relative_to(ROOT)}: {done}", flush=True)
-    stage()
+    if not options.chapters:
+        stage()
     return 0
 
 

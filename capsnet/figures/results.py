@@ -1,97 +1,28 @@
-"""Every plot that the book and the command line draw, and the tables that say the same in text.
+"""Pictures of a training and of what a network gets right, and the tables that say the same."""
 
-A function takes numbers and returns a :class:`Figure`; it neither computes results nor touches
-matplotlib's global state. Arrays may be NumPy's or torch's, on any device.
-"""
-
-import ast
-import inspect
-import io
-import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
-import matplotlib.figure
 import numpy as np
-import torch
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
-
-@dataclass(frozen=True)
-class Quantity:
-    """A quantity of the paper: how an equation writes it, and its one colour."""
-
-    latex: str
-    colour: str
-
-
-# The colours keep apart under protanopia, deuteranopia and tritanopia, and stand out (3 : 1) from
-# a white and from a dark page; tests/test_figures.py measures both.
-QUANTITIES = {
-    "u": Quantity(r"\mathbf{u}", "#0E50FC"),  # a child's output
-    "u_hat": Quantity(r"\hat{\mathbf{u}}", "#27A2BA"),  # its prediction of a parent
-    "b": Quantity("b", "#5F6C66"),  # routing logit
-    "c": Quantity("c", "#96552F"),  # coupling coefficient
-    "s": Quantity(r"\mathbf{s}", "#A465E0"),  # a parent's total input
-    "v": Quantity(r"\mathbf{v}", "#E77303"),  # a parent's output
-}
-# The macros of the book's equations, coloured: \qu, \quhat, \qb, \qc, \qs, \qv.
-MACROS = {
-    "q" + name.replace("_", ""): f"{{\\color{{{quantity.colour}}}{{{quantity.latex}}}}}"
-    for name, quantity in QUANTITIES.items()
-}
-INK = "#1F2328"
-FAINT = "#8C959F"
-MISTAKE = "#B3261E"
-PAPER = "#FFFFFF"
-
-PER_ROW = 5  # images side by side
-WIDTH = 5.6  # inches; the text of a figure stays legible when a phone shrinks it
-_STYLE: dict[Any, Any] = {
-    "font.size": 10,
-    "axes.titlesize": 10,
-    "axes.labelsize": 10,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
-    "legend.fontsize": 9,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": FAINT,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.facecolor": PAPER,
-    "figure.facecolor": PAPER,  # opaque: the same on a light and on a dark page
-    "savefig.facecolor": PAPER,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": False,
-    "legend.frameon": False,
-    "figure.dpi": 160,
-    "savefig.dpi": 160,
-    "figure.constrained_layout.use": True,
-}
+from capsnet.figures.style import (
+    FAINT,
+    INK,
+    MISTAKE,
+    PER_ROW,
+    QUANTITIES,
+    STYLE,
+    WIDTH,
+    Figure,
+    array,
+    show,
+)  # fmt: skip
 
 
-class Figure(mpl.figure.Figure):
-    """A matplotlib figure that a notebook shows without pyplot."""
-
-    def __init__(self, height: float, width: float = WIDTH) -> None:
-        super().__init__(figsize=(width, height))
-        FigureCanvasAgg(self)
-
-    def _repr_png_(self) -> bytes:
-        buffer = io.BytesIO()
-        # No software version in the file: the picture depends on what is drawn alone.
-        self.savefig(buffer, format="png", metadata={"Software": None})
-        return buffer.getvalue()
-
-
-@mpl.rc_context(_STYLE)
+@mpl.rc_context(STYLE)
 def loss_curves(records: Sequence[Mapping[str, Any]]) -> Figure:
     """Loss against training step, on a logarithmic axis.
 
@@ -129,7 +60,7 @@ def loss_curves(records: Sequence[Mapping[str, Any]]) -> Figure:
     return figure
 
 
-@mpl.rc_context(_STYLE)
+@mpl.rc_context(STYLE)
 def per_class_accuracy(per_class: Sequence[tuple[int, int]], classes: Sequence[str]) -> Figure:
     """Accuracy of each class as a dot on a zoomed axis, its count beside it.
 
@@ -162,7 +93,7 @@ def per_class_accuracy(per_class: Sequence[tuple[int, int]], classes: Sequence[s
     return figure
 
 
-@mpl.rc_context(_STYLE)
+@mpl.rc_context(STYLE)
 def confusion_matrix(confusion: ArrayLike, classes: Sequence[str]) -> Figure:
     """Counts of label against prediction; only mistakes are coloured.
 
@@ -197,7 +128,7 @@ def confusion_matrix(confusion: ArrayLike, classes: Sequence[str]) -> Figure:
     return figure
 
 
-@mpl.rc_context(_STYLE)
+@mpl.rc_context(STYLE)
 def reconstructions(
     images: ArrayLike,
     reconstructed: ArrayLike,
@@ -214,13 +145,13 @@ def reconstructions(
         predictions: predicted class indices, [n].
         classes: class names.
     """
-    originals, drawn = _array(images), _array(reconstructed)
+    originals, drawn = array(images), array(reconstructed)
     if originals.shape != drawn.shape or originals.ndim != 4 or len(originals) == 0:
         raise ValueError(
             "images and reconstructed must both be [n, channels, height, width] with n at least 1, "
             f"got {list(originals.shape)} and {list(drawn.shape)}"
         )
-    true, predicted = _array(labels), _array(predictions)
+    true, predicted = array(labels), array(predictions)
     count = len(originals)
     if len(true) != count or len(predicted) != count:
         raise ValueError(
@@ -236,8 +167,8 @@ def reconstructions(
         axes.set_axis_off()
     for i in range(count):
         above, below = grid[2 * (i // columns) : 2 * (i // columns) + 2, i % columns]
-        _show(above, originals[i])
-        _show(below, drawn[i])
+        show(above, originals[i])
+        show(below, drawn[i])
         label, prediction = classes[true[i]], classes[predicted[i]]
         right = label == prediction
         above.set_title(
@@ -249,7 +180,7 @@ def reconstructions(
     return figure
 
 
-@mpl.rc_context(_STYLE)
+@mpl.rc_context(STYLE)
 def prediction(
     image: ArrayLike,
     reconstruction: ArrayLike | None,
@@ -264,17 +195,17 @@ def prediction(
         lengths: ‖v_k‖, [classes].
         classes: class names.
     """
-    values = _array(lengths).astype(float)
+    values = array(lengths).astype(float)
     _same_length(values, classes)
-    pictures = [("input", _array(image))]
+    pictures = [("input", array(image))]
     if reconstruction is not None:
-        pictures.append(("decoded", _array(reconstruction)))
+        pictures.append(("decoded", array(reconstruction)))
     longest = int(np.argmax(values))
     figure = Figure(max(2.2, 0.8 + 0.2 * len(classes)))
     ratios = [1.0] * len(pictures) + [1.7]
     *frames, axes = figure.subplots(1, len(ratios), width_ratios=ratios)
     for frame, (name, picture) in zip(frames, pictures, strict=True):
-        _show(frame, picture)
+        show(frame, picture)
         frame.set_title(name)
     rows = np.arange(len(classes))
     colours = [QUANTITIES["v"].colour if row == longest else FAINT for row in rows]
@@ -287,61 +218,6 @@ def prediction(
     return figure
 
 
-@mpl.rc_context(_STYLE)
-def durations(milliseconds: Mapping[str, float]) -> Figure:
-    """One bar a way of doing the same thing, its milliseconds beside it.
-
-    Args:
-        milliseconds: of each, from top to bottom.
-    """
-    if not milliseconds:
-        raise ValueError("milliseconds must hold at least one duration, got none")
-    figure = Figure(0.8 + 0.34 * len(milliseconds))
-    axes = figure.subplots()
-    bars = axes.barh(list(milliseconds), list(milliseconds.values()), color=INK, height=0.55)
-    axes.bar_label(bars, fmt="{:.0f}", padding=4, fontsize=9)
-    axes.invert_yaxis()
-    axes.margins(x=0.12)
-    axes.set_xlabel("milliseconds")
-    return figure
-
-
-@mpl.rc_context(_STYLE)
-def growth(rows: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Figure:
-    """Time and memory against size, both axes logarithmic: a row of panels for each size.
-
-    Args:
-        rows: of the ledger's ``bench/growth``: "name", "axis", "value", "train_ms", "train_bytes".
-        names: what to call whose lines: the first is drawn faint, the last in ink.
-    """
-    axis_names = list(dict.fromkeys(row["axis"] for row in rows))
-    lines = dict(zip(names, [(FAINT, "--", "s"), (INK, "-", "o")], strict=True))
-    figure = Figure(1.75 * len(axis_names))
-    panels = figure.subplots(len(axis_names), 2, squeeze=False)
-    for axis, pair in zip(axis_names, panels, strict=True):
-        kinds = (("train_ms", 1.0, "milliseconds"), ("train_bytes", 1e-6, "megabytes"))
-        for axes, (key, scale, unit) in zip(pair, kinds, strict=True):
-            for name, (colour, line, marker) in lines.items():
-                mine = [row for row in rows if (row["name"], row["axis"]) == (name, axis)]
-                axes.plot(
-                    [row["value"] for row in mine],
-                    [scale * row[key] for row in mine],
-                    line, color=colour, marker=marker, markersize=4, linewidth=1.3,
-                    label=names[name],
-                )  # fmt: skip
-            values = sorted({row["value"] for row in rows if row["axis"] == axis})
-            axes.set_xscale("log")
-            axes.set_yscale("log")
-            axes.set_xticks(values, [f"{value}" for value in values])
-            axes.xaxis.set_minor_formatter(NullFormatter())
-            axes.yaxis.set_major_formatter("{x:g}")
-            axes.yaxis.set_minor_formatter(NullFormatter())
-            axes.set_xlabel(axis.replace("_", " "))
-            axes.set_ylabel(unit)
-    panels[0][0].legend()
-    return figure
-
-
 def per_class_table(per_class: Sequence[tuple[int, int]], classes: Sequence[str]) -> str:
     """Counts as ``977/980`` and percentages of each class, and of all together, as text."""
     _same_length(per_class, classes)
@@ -351,7 +227,7 @@ def per_class_table(per_class: Sequence[tuple[int, int]], classes: Sequence[str]
     for name, (right, count) in zip([*classes, "all"], [*per_class, (correct, total)], strict=True):
         share = f"{_percent(right, count):.2f} %" if count else "–"
         rows.append((name, f"{right}/{count}", share))
-    return _columns(rows)
+    return columns(rows)
 
 
 def confusion_text(confusion: ArrayLike, classes: Sequence[str]) -> str:
@@ -362,60 +238,14 @@ def confusion_text(confusion: ArrayLike, classes: Sequence[str]) -> str:
         (name, *(str(count) if count else "·" for count in row))
         for name, row in zip(classes, counts, strict=True)
     ]
-    return _columns(rows)
-
-
-def source(thing: Any, start: str = "") -> Any:
-    """The live source of a function, method or class, without its docstring, for a notebook.
-
-    A page that shows code this way cannot differ from what runs: a changed line is a changed
-    output, and the check of the notebooks fails until the page is made again.
-
-    Args:
-        thing: what to show.
-        start: show only what follows from the first line that holds this text.
-
-    Raises:
-        ValueError: no line holds ``start``.
-    """
-    from IPython.display import Markdown
-
-    text = textwrap.dedent(inspect.getsource(thing))
-    definition = ast.parse(text).body[0]
-    lines = text.splitlines()
-    if (
-        isinstance(definition, ast.FunctionDef | ast.ClassDef)
-        and ast.get_docstring(definition) is not None
-    ):
-        docstring = definition.body[0]
-        del lines[docstring.lineno - 1 : docstring.end_lineno]
-    while not any(start in line for line in lines[:1]):
-        if not lines:
-            raise ValueError(f"no line of {thing.__qualname__} holds {start!r}")
-        del lines[0]
-    shown = textwrap.dedent("\n".join(lines)).strip()
-    return Markdown(f"```python\n{shown}\n```")
-
-
-def glue(name: str, value: str) -> None:
-    """Name a computed value, so that the book's prose can say it: {glue:text}`name`.
-
-    It is stored in the notebook as ``myst_nb.glue`` would, which Colab does not have.
-    """
-    from IPython.display import display
-
-    display(
-        {"application/papermill.record/text/plain": repr(value)},
-        metadata={"scrapbook": {"name": name, "mime_prefix": "application/papermill.record/"}},
-        raw=True,
-    )
+    return columns(rows)
 
 
 def _percent(correct: int, total: int) -> float:
     return 100 * correct / total if total else float("nan")
 
 
-def _columns(rows: Sequence[Sequence[str]]) -> str:
+def columns(rows: Sequence[Sequence[str]]) -> str:
     """Align: first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
@@ -425,30 +255,8 @@ def _columns(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def _array(values: ArrayLike) -> NDArray[Any]:
-    if isinstance(values, torch.Tensor):
-        values = values.detach().cpu()
-        if values.dtype in (torch.bfloat16, torch.float16):
-            values = values.float()
-        return values.numpy()
-    return np.asarray(values)
-
-
-def _show(axes: Axes, image: NDArray[Any]) -> None:
-    """Draw [channels, height, width]: one channel as grey, three as red, green and blue."""
-    if image.ndim != 3 or image.shape[0] not in (1, 3):
-        raise ValueError(f"an image must be [1 or 3, height, width], got {list(image.shape)}")
-    if image.dtype == np.uint8:
-        image = image / 255
-    picture = image[0] if image.shape[0] == 1 else image.transpose(1, 2, 0)
-    axes.set_axis_on()
-    axes.imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-    axes.set_xticks([])
-    axes.set_yticks([])
-
-
 def _square(confusion: ArrayLike, classes: Sequence[str]) -> NDArray[Any]:
-    counts = _array(confusion)
+    counts = array(confusion)
     if counts.shape != (len(classes), len(classes)):
         raise ValueError(
             f"confusion must be [{len(classes)}, {len(classes)}], got {list(counts.shape)}"

@@ -1,0 +1,52 @@
+"""What a chapter shows beside pictures: live source, and values for its prose."""
+
+import ast
+import inspect
+import textwrap
+from typing import Any
+
+
+def source(thing: Any, start: str = "") -> Any:
+    """The live source of a function, method or class, without its docstring, for a notebook.
+
+    A page that shows code this way cannot differ from what runs: a changed line is a changed
+    output, and the check of the notebooks fails until the page is made again.
+
+    Args:
+        thing: what to show.
+        start: show only what follows from the first line that holds this text.
+
+    Raises:
+        ValueError: no line holds ``start``.
+    """
+    from IPython.display import Markdown
+
+    text = textwrap.dedent(inspect.getsource(thing))
+    definition = ast.parse(text).body[0]
+    lines = text.splitlines()
+    if (
+        isinstance(definition, ast.FunctionDef | ast.ClassDef)
+        and ast.get_docstring(definition) is not None
+    ):
+        docstring = definition.body[0]
+        del lines[docstring.lineno - 1 : docstring.end_lineno]
+    while not any(start in line for line in lines[:1]):
+        if not lines:
+            raise ValueError(f"no line of {thing.__qualname__} holds {start!r}")
+        del lines[0]
+    shown = textwrap.dedent("\n".join(lines)).strip()
+    return Markdown(f"```python\n{shown}\n```")
+
+
+def glue(name: str, value: str) -> None:
+    """Name a computed value, so that the book's prose can say it: {glue:text}`name`.
+
+    It is stored in the notebook as ``myst_nb.glue`` would, which Colab does not have.
+    """
+    from IPython.display import display
+
+    display(
+        {"application/papermill.record/text/plain": repr(value)},
+        metadata={"scrapbook": {"name": name, "mime_prefix": "application/papermill.record/"}},
+        raw=True,
+    )
