@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from benchmarks import peers
 from capsnet import CapsNet, CapsuleLayer
 from capsnet.evaluation import RECONSTRUCTION_WEIGHT, autocast, bfloat16_is_fast, pick_device
-from capsnet.fast import arrange, primary_capsules
+from capsnet.fast import FastCapsNet, arrange
 from capsnet.fourier import fourier_conv2d
 from capsnet.model import CapsNetOutput
 from capsnet.routing import routed_capsules
@@ -132,19 +132,10 @@ class HalfWay(nn.Module):
 
     def __init__(self, model: CapsNet) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.fast = model, FastCapsNet(model)
 
     def forward(self, images: Tensor, labels: Tensor) -> CapsNetOutput:
-        conv, primary = self.model.conv, self.model.primary
-        children = primary_capsules(
-            images.to(torch.bfloat16),
-            conv.weight,
-            conv.bias,
-            primary.conv.weight,
-            primary.conv.bias,
-            primary.conv.stride[0],
-            primary.capsule_dim,
-        )
+        children = self.fast.children_of(images.to(torch.bfloat16))
         return self.model.read_out(self.model.digits(children), labels)
 
 
@@ -182,8 +173,8 @@ def evaluation(name: str) -> Call:
         ours = OURS[name]
         precision = ours.precision
         model = CapsNet().to(DEVICE).eval()
-        run: nn.Module = arrange(model, ours.arrangement, ours.compile)
-        if ours.compile and run is model:
+        run: nn.Module = arrange(model, ours.arrangement)
+        if ours.compile:
             run.compile()
         infer: Callable[[Tensor], object] = run
     else:

@@ -48,8 +48,8 @@ def benchmark(device: torch.device, batch_size: int = 128, steps: int = 7) -> di
         times = measure(lambda: step(images, labels), device, steps)  # noqa: B023
         rows.append({"what": "train", **kind, **times})
 
-        arranged = arrange(model.eval(), arrangement, compiled)
-        if compiled and arranged is model:
+        arranged = arrange(model.eval(), arrangement)
+        if compiled:
             arranged.compile()
 
         @torch.no_grad()

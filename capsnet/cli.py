@@ -4,7 +4,6 @@ Bad input ends in one line on stderr and exit code 2.
 """
 
 import argparse
-import dataclasses
 import io
 import json
 import logging
@@ -220,6 +219,7 @@ def train(args: argparse.Namespace) -> int:
         shift=args.shift,
         precision=args.precision,
         arrangement=args.arrangement,
+        compile=args.compile,
         seed=args.seed,
     )
     fabric = make_fabric(args.device)
@@ -243,8 +243,6 @@ def train(args: argparse.Namespace) -> int:
     images = load(args, args.dataset, "train", shape)
     # Read before hours of training, so that a missing test set is noticed now.
     test = load(args, args.dataset, "test", shape) if args.test else None
-    # After what may be refused: torch.compile takes seconds, and says things of its own on stderr.
-    works = args.compile is not False and can_compile(fabric.device)
     training, validation = (images, None) if args.all else data.hold_out(images)
     if args.init:
         check_classes(class_names(metadata, model, args.init), images)
@@ -252,9 +250,9 @@ def train(args: argparse.Namespace) -> int:
         torch.manual_seed(args.seed)
         model = CapsNet(shape, len(images.classes), **network)
     check_writable(out / WEIGHTS)
-    if args.compile and not works:
+    # Last of what may be refused: torch.compile takes seconds, and has things to say on stderr.
+    if args.compile and not can_compile(fabric.device):
         raise ValueError("--compile: torch.compile does not work here; is there a C++ compiler?")
-    config = dataclasses.replace(config, compile=works)
 
     if fabric.is_global_zero:
         parameters = sum(p.numel() for p in model.parameters())

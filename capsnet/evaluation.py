@@ -109,7 +109,9 @@ def evaluate(
     check_fits(model, image_set)
     device = next(model.parameters()).device
     was_training = model.training
-    arranged = arrange(model, arrangement, compile)
+    arranged = arrange(model, arrangement)
+    if compile and arranged is not model:
+        arranged.compile()
     lengths: list[Tensor] = []
     squared_error = 0.0
     try:

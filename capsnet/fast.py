@@ -18,16 +18,14 @@ ARRANGEMENTS = ("auto", "plain", "fast")
 LARGEST_SIDE = 64  # pixels; the transforms, matrix products themselves, grow with its fourth power
 
 
-def arrange(model: CapsNet, arrangement: str = "auto", compile: bool = False) -> nn.Module:
-    """A network in an arrangement; it is called as :class:`CapsNet` is.
+def arrange(model: CapsNet, arrangement: str = "auto") -> nn.Module:
+    """A network in an arrangement; it is called, and compiled, as :class:`CapsNet` is.
 
     Args:
         model: the network; its parameters are shared.
         arrangement: "plain", the model itself; "fast", a :class:`FastCapsNet`; "auto", fast where
             that pays and computes the same: on a processor, for images of up to 64 pixels a
             side, and for a network whose layers nobody has replaced or hooked into.
-        compile: torch.compile for the inner loops of the fast one; the plain one is left to the
-            caller.
 
     Raises:
         ValueError: another arrangement.
@@ -35,7 +33,7 @@ def arrange(model: CapsNet, arrangement: str = "auto", compile: bool = False) ->
     if arrangement not in ARRANGEMENTS:
         raise ValueError(f"arrangement must be one of {', '.join(ARRANGEMENTS)}, got {arrangement}")
     if arrangement == "fast" or (arrangement == "auto" and pays(model)):
-        return FastCapsNet(model, compile)
+        return FastCapsNet(model)
     return model
 
 
@@ -59,36 +57,29 @@ class FastCapsNet(nn.Module):
 
     Args:
         model: the network; its parameters are shared.
-        compile: torch.compile for the convolutions and for the loops of the routing.
 
     Shape, Raises:
         as :class:`CapsNet`.
     """
 
-    def __init__(self, model: CapsNet, compile: bool = False) -> None:
+    def __init__(self, model: CapsNet) -> None:
         super().__init__()
         self.model = model
-        self.compiled = compile
-        self.children_of = compiled(primary_capsules) if compile else primary_capsules
+        self.compiled = False
+
+    def compile(self) -> None:
+        """torch.compile for the convolutions and for the loops of the routing, each by itself."""
+        self.compiled = True
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
-        model, primary, digits = self.model, self.model.primary, self.model.digits
+        model, digits = self.model, self.model.digits
         model.check_images(images)
         kind = images.device.type
         autocast = torch.is_autocast_enabled(kind)
         if autocast:
             images = images.to(torch.get_autocast_dtype(kind))
-        children = self.children_of(
-            images,
-            model.conv.weight,
-            model.conv.bias,
-            primary.conv.weight,
-            primary.conv.bias,
-            primary.conv.stride[0],
-            primary.capsule_dim,
-        )
         capsules = routed_capsules(
-            children.to(images.dtype),
+            self.children_of(images).to(images.dtype),
             digits.weight,
             digits.routing_iterations,
             digits.prior,
@@ -97,6 +88,21 @@ class FastCapsNet(nn.Module):
         if not autocast:
             capsules = capsules.to(images.dtype)
         return model.read_out(capsules, labels)
+
+    def children_of(self, images: Tensor) -> Tensor:
+        """Images to primary capsules, [n, channels, height, width] → [n, children, dim]."""
+        conv, primary = self.model.conv, self.model.primary
+        compute = compiled(primary_capsules) if self.compiled else primary_capsules
+        children: Tensor = compute(
+            images,
+            conv.weight,
+            conv.bias,
+            primary.conv.weight,
+            primary.conv.bias,
+            primary.conv.stride[0],
+            primary.capsule_dim,
+        )
+        return children
 
 
 def primary_capsules(

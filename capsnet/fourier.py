@@ -181,8 +181,8 @@ def fourier_basis(rows: int, columns: int, device: torch.device) -> Tensor:
 class Relu(torch.autograd.Function):
     """``F.relu``, whose gradient is computed from its result.
 
-    With F.relu's own gradient torch.compile keeps a mask of bytes, and its loops over those take
-    forty times as long on a processor.
+    With F.relu's own gradient torch.compile keeps a mask of bytes, and loops over those are slow
+    on a processor.
     """
 
     @staticmethod

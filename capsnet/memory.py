@@ -11,8 +11,7 @@ def keep_freed_memory() -> bool:
     """Tell malloc to keep what is freed for the next request, for the rest of the process.
 
     Otherwise glibc hands large blocks back to the system at once, and gets them anew, page by page
-    and zeroed, in the next step of the training: a fifth and more of a step's time. A process then
-    holds its peak memory until it ends.
+    and zeroed, in the next step of the training. A process then holds its peak memory to its end.
 
     Returns:
         whether it was done: the setting is glibc's, so not on macOS or Windows.

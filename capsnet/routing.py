@@ -211,6 +211,8 @@ def predictions_of(rows: Tensor, weight: Tensor, chunk: int) -> Tensor:
 
 def attend(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None) -> Tensor:
     """s_j = Σ_i c_ij û_{j|i} (eq. 2): [j, d, n]."""
+    if v_sum is None and prior is None:  # the first iteration: c is 1 / out_capsules
+        return weighted_sum(None, u_hat) / u_hat.shape[1]
     return weighted_sum(coupling(u_hat, v_sum, prior), u_hat)
 
 
@@ -237,9 +239,10 @@ def coupling(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None) -> Tenso
     return b.softmax(1)
 
 
-def weighted_sum(c: Tensor, u_hat: Tensor) -> Tensor:
-    """Σ_i c_ij û_{j|i}: [j, d, n]."""
-    terms = c.unsqueeze(2) * u_hat
+def weighted_sum(c: Tensor | None, u_hat: Tensor) -> Tensor:
+    """Σ_i c_ij û_{j|i}, or Σ_i û_{j|i}: [j, d, n], float32 or wider."""
+    wide = torch.promote_types(u_hat.dtype, torch.float32)
+    terms = u_hat.to(wide) if c is None else c.unsqueeze(2) * u_hat
     group = math.gcd(len(terms), 32)
     if group < 4:
         return terms.sum(0)

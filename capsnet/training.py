@@ -7,7 +7,6 @@ import platform
 import sys
 import time
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -62,7 +61,8 @@ class TrainingConfig:
         shift: largest random shift in pixels, in each direction.
         precision: "bf16", "fp32", or "auto": bf16 where the hardware multiplies in it.
         arrangement: of the arithmetic, "plain", "fast", or "auto" (:func:`capsnet.fast.arrange`).
-        compile: use torch.compile: for the whole network, or the parts of the fast arrangement.
+        compile: use torch.compile: for the whole network, or the parts of the fast arrangement;
+            None: where it works, which :func:`fit` finds out after a run's first batch.
         seed: of the order of the images and of the shifts.
     """
 
@@ -75,7 +75,7 @@ class TrainingConfig:
     shift: int = 2
     precision: str = "auto"
     arrangement: str = "auto"
-    compile: bool = False
+    compile: bool | None = False
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -126,12 +126,56 @@ class TrainingLoss(nn.Module):
         return loss + self.reconstruction_weight * reconstruction_loss(reconstruction, images)
 
 
+class Step:
+    """One training step; :func:`make_step` makes it and says what it takes and returns."""
+
+    def __init__(
+        self,
+        model: CapsNet,
+        optimizer: torch.optim.Optimizer,
+        config: TrainingConfig,
+        fabric: "Fabric | None",
+    ) -> None:
+        self.optimizer, self.fabric = optimizer, fabric
+        device = next(model.parameters()).device
+        precision = "bf16" if autocast(device, config.precision)._enabled else "fp32"
+        arranged = arrange(model, config.arrangement)
+        if arranged is model:
+            for module in model.modules():
+                if isinstance(
+                    module, nn.Conv2d
+                ):  # oneDNN and cuDNN are faster so, in bf16 above all
+                    module.to(memory_format=torch.channels_last)
+        loss_module = TrainingLoss(arranged, config.reconstruction_weight, precision)
+        # The fast arrangement compiles its own parts.
+        self.to_compile = loss_module if arranged is model else arranged
+        self.compiled = False
+        self.loss_module: nn.Module = loss_module
+        if fabric is not None and fabric.world_size > 1:
+            self.loss_module = fabric.setup_module(loss_module)
+
+    def compile(self) -> None:
+        """Use torch.compile from the next call on."""
+        self.to_compile.compile()
+        self.compiled = True
+
+    def __call__(self, images: Tensor, labels: Tensor) -> Tensor:
+        self.optimizer.zero_grad()
+        loss: Tensor = self.loss_module(images, labels)
+        if self.fabric is None:
+            loss.backward()
+        else:
+            self.fabric.backward(loss)
+        self.optimizer.step()
+        return loss.detach()
+
+
 def make_step(
     model: CapsNet,
     optimizer: torch.optim.Optimizer | None = None,
     config: TrainingConfig | None = None,
     fabric: "Fabric | None" = None,
-) -> Callable[[Tensor, Tensor], Tensor]:
+) -> Step:
     """The training step that ``fit`` runs: forward, backward, optimiser.
 
     Args:
@@ -145,35 +189,16 @@ def make_step(
     Returns:
         step(images, labels) → the loss before the step, a scalar without gradient: images
         [batch, channels, height, width], floating point in 0 … 1; labels, class indices [batch].
+        ``step.compile()`` compiles it from the next call on, where the configuration has not.
 
     Raises:
         ValueError: the configuration names another precision or arrangement.
     """
     config = config or TrainingConfig()
     optimizer = optimizer or make_optimizer(model, config)
-    device = next(model.parameters()).device
-    precision = "bf16" if autocast(device, config.precision)._enabled else "fp32"
-    arranged = arrange(model, config.arrangement, config.compile)
-    if arranged is model:
-        for module in model.modules():
-            if isinstance(module, nn.Conv2d):  # oneDNN and cuDNN are faster so, above all in bf16
-                module.to(memory_format=torch.channels_last)
-    loss_module: nn.Module = TrainingLoss(arranged, config.reconstruction_weight, precision)
-    if config.compile and arranged is model:  # the fast arrangement compiles its own parts
-        loss_module.compile()
-    if fabric is not None and fabric.world_size > 1:
-        loss_module = fabric.setup_module(loss_module)
-
-    def step(images: Tensor, labels: Tensor) -> Tensor:
-        optimizer.zero_grad()
-        loss = loss_module(images, labels)
-        if fabric is None:
-            loss.backward()
-        else:
-            fabric.backward(loss)
-        optimizer.step()
-        return loss.detach()
-
+    step = Step(model, optimizer, config, fabric)
+    if config.compile:
+        step.compile()
     return step
 
 
@@ -251,7 +276,7 @@ def fit(
     steps_per_epoch = len(training) // batch_size
     model.to(fabric.device).train()
     optimizer = make_optimizer(model, config)
-    step = make_step(model, optimizer, config, fabric)
+    step = make_step(model, optimizer, dataclasses.replace(config, compile=False), fabric)
     schedule = make_schedule(optimizer, config, config.epochs * steps_per_epoch)
     averaged = None
     if config.average:
@@ -288,7 +313,7 @@ def fit(
                     "classes": list(training.classes),
                     "dataset": training.name,
                     "images": len(training),
-                    "config": dataclasses.asdict(config),
+                    "config": dataclasses.asdict(config) | {"compile": step.compiled},
                     "machine": describe_machine(fabric.device, processes),
                 }
             )
@@ -305,7 +330,7 @@ def train_epochs(
     validation: ImageSet | None,
     config: TrainingConfig,
     fabric: "Fabric",
-    step: Callable[[Tensor, Tensor], Tensor],
+    step: Step,
     share: int,
     folder: RunFolder | None,
     progress: bool,
@@ -317,6 +342,12 @@ def train_epochs(
     if folder is not None:
         folder.start(run)
 
+    def compile_step() -> None:
+        if config.compile or (config.compile is None and can_compile(fabric.device)):
+            step.compile()
+
+    if run.records:
+        compile_step()
     batch_size = share * fabric.world_size
     steps_per_epoch = len(training) // batch_size
     training = training.to(fabric.device)
@@ -352,6 +383,8 @@ def train_epochs(
                     bar.set_postfix(loss=f"{losses[-1]:.4f}")
                     if show and i == 0 and epoch == len(run.records):
                         bar.write(f"first batch: loss {losses[0]:.4f}", file=sys.stderr)
+                    if run.step == 1:  # only now, so that a new run says at once that it works
+                        compile_step()
                     unread.clear()
         seconds = time.perf_counter() - start
         for name, parameter in run.model.named_parameters():
@@ -371,7 +404,7 @@ def train_epochs(
                 validation,
                 precision=config.precision,
                 arrangement=config.arrangement,
-                compile=config.compile,
+                compile=step.compiled,
             )
             weighted = config.reconstruction_weight * result.reconstruction
             record |= {
