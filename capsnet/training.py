@@ -7,6 +7,7 @@ import platform
 import sys
 import time
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["TrainingConfig", "TrainingError", "evaluate", "fit", "make_step"]
 
 MAX_SEED = 2**40
+Criterion = Callable[[Tensor, Tensor], Tensor]  # lengths, labels → a scalar
 READ_EVERY = 10  # steps between reads of the loss, each of which waits for the device
 
 
@@ -110,8 +112,15 @@ class TrainingLoss(nn.Module):
     The loss is eq. 4 plus ``reconstruction_weight`` times the summed squared error, a scalar.
     """
 
-    def __init__(self, model: nn.Module, reconstruction_weight: float, precision: str) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        reconstruction_weight: float,
+        precision: str,
+        criterion: Criterion = margin_loss,
+    ) -> None:
         super().__init__()
+        self.criterion = criterion
         self.model = model
         self.reconstruction_weight = reconstruction_weight
         self.precision = precision
@@ -119,7 +128,7 @@ class TrainingLoss(nn.Module):
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
         with autocast(images.device, self.precision):
             out = self.model(images, labels)
-        loss = margin_loss(out.lengths, labels)
+        loss = self.criterion(out.lengths, labels)
         if out.reconstruction is None:
             return loss
         reconstruction = out.reconstruction.to(images.dtype)
@@ -135,6 +144,7 @@ class Step:
         optimizer: torch.optim.Optimizer,
         config: TrainingConfig,
         fabric: "Fabric | None",
+        criterion: Criterion,
     ) -> None:
         self.optimizer, self.fabric = optimizer, fabric
         device = next(model.parameters()).device
@@ -142,11 +152,10 @@ class Step:
         arranged = arrange(model, config.arrangement)
         if arranged is model:
             for module in model.modules():
-                if isinstance(
-                    module, nn.Conv2d
-                ):  # oneDNN and cuDNN are faster so, in bf16 above all
+                # oneDNN and cuDNN are faster so, in bf16 above all.
+                if isinstance(module, nn.Conv2d):
                     module.to(memory_format=torch.channels_last)
-        loss_module = TrainingLoss(arranged, config.reconstruction_weight, precision)
+        loss_module = TrainingLoss(arranged, config.reconstruction_weight, precision, criterion)
         # The fast arrangement compiles its own parts.
         self.to_compile = loss_module if arranged is model else arranged
         self.compiled = False
@@ -175,6 +184,7 @@ def make_step(
     optimizer: torch.optim.Optimizer | None = None,
     config: TrainingConfig | None = None,
     fabric: "Fabric | None" = None,
+    criterion: Criterion = margin_loss,
 ) -> Step:
     """The training step that ``fit`` runs: forward, backward, optimiser.
 
@@ -185,6 +195,8 @@ def make_step(
         config: ``reconstruction_weight``, ``precision``, ``arrangement``, ``compile`` and
             ``learning_rate`` count.
         fabric: averages gradients over its processes.
+        criterion: lengths [batch, classes] and labels [batch] → the loss beside the
+            reconstruction's.
 
     Returns:
         step(images, labels) → the loss before the step, a scalar without gradient: images
@@ -196,7 +208,7 @@ def make_step(
     """
     config = config or TrainingConfig()
     optimizer = optimizer or make_optimizer(model, config)
-    step = Step(model, optimizer, config, fabric)
+    step = Step(model, optimizer, config, fabric, criterion)
     if config.compile:
         step.compile()
     return step
@@ -228,6 +240,7 @@ def fit(
     *,
     out: str | Path | None = None,
     fabric: "Fabric | None" = None,
+    criterion: Criterion = margin_loss,
     progress: bool = True,
 ) -> list[dict[str, Any]]:
     """Train a model; where ``out`` holds a checkpoint of this very run, go on from it.
@@ -242,6 +255,7 @@ def fit(
         out: a folder for ``checkpoint.safetensors`` (each epoch), ``metrics.jsonl``, TensorBoard
             events and, at the end, ``weights.safetensors``; nothing is written if None.
         fabric: where to train, from :func:`make_fabric`; CUDA where there is one if None.
+        criterion: as :func:`make_step`.
         progress: show a bar with rate and time left, and a line an epoch, on stderr.
 
     Returns:
@@ -276,7 +290,8 @@ def fit(
     steps_per_epoch = len(training) // batch_size
     model.to(fabric.device).train()
     optimizer = make_optimizer(model, config)
-    step = make_step(model, optimizer, dataclasses.replace(config, compile=False), fabric)
+    uncompiled = dataclasses.replace(config, compile=False)
+    step = make_step(model, optimizer, uncompiled, fabric, criterion)
     schedule = make_schedule(optimizer, config, config.epochs * steps_per_epoch)
     averaged = None
     if config.average:
