@@ -9,7 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test lint notebooks train bench serve lock clean
+.PHONY: help book test lint notebooks train bench results serve lock clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ train: $(READY)  ## train on MNIST; options in ARGS="--epochs 2 …"
 bench: $(READY)  ## measure this machine beside others' networks: results/bench (a quarter of an hour)
 	$(BIN)/python -m benchmarks $(ARGS)
 
+results: $(READY)  ## run what the ledger lacks (a night); ARGS="--list" says what that is
+	$(BIN)/python -m experiments $(ARGS)
+
 serve: book  ## build the book and show it at http://localhost:8000 (PORT=…)
 	$(BIN)/python -m http.server --bind localhost --directory _build/html $(PORT)
 
@@ -47,7 +50,7 @@ lock: $(READY)  ## write requirements.txt anew from pyproject.toml
 
 clean:  ## remove the built book and caches; .venv stays
 	rm -rf _build build .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
-	find capsnet tests tools benchmarks -name __pycache__ -type d -exec rm -rf {} +
+	find capsnet tests tools benchmarks experiments -name __pycache__ -type d -exec rm -rf {} +
 
 # An environment is made once, and again when the lock changes or another Python is asked for by name.
 ifneq ($(origin PYTHON),file)

@@ -241,6 +241,7 @@ def fit(
     out: str | Path | None = None,
     fabric: "Fabric | None" = None,
     criterion: Criterion = margin_loss,
+    stop_after: int | None = None,
     progress: bool = True,
 ) -> list[dict[str, Any]]:
     """Train a model; where ``out`` holds a checkpoint of this very run, go on from it.
@@ -256,6 +257,8 @@ def fit(
             events and, at the end, ``weights.safetensors``; nothing is written if None.
         fabric: where to train, from :func:`make_fabric`; CUDA where there is one if None.
         criterion: as :func:`make_step`.
+        stop_after: leave off once so many epochs are done, although the schedule is made for all of
+            ``config.epochs``; the next call goes on from there.
         progress: show a bar with rate and time left, and a line an epoch, on stderr.
 
     Returns:
@@ -319,10 +322,11 @@ def fit(
         saved = fabric.broadcast(folder.read() if folder is not None else None)
         if saved is not None:
             run.restore(*saved, path=Path(out or "") / CHECKPOINT)
-        train_epochs(run, training, validation, config, fabric, step, share, folder, progress)
+        last = config.epochs if stop_after is None else min(stop_after, config.epochs)
+        train_epochs(run, training, validation, config, fabric, step, share, last, folder, progress)
         model.load_state_dict(run.best_model().state_dict())
         model.eval()
-        if folder is not None:
+        if folder is not None and last == config.epochs:
             folder.finish(
                 {
                     "classes": list(training.classes),
@@ -347,10 +351,11 @@ def train_epochs(
     fabric: "Fabric",
     step: Step,
     share: int,
+    last: int,
     folder: RunFolder | None,
     progress: bool,
 ) -> None:
-    """The epochs that a run has still to do, with ``share`` images a step on each process."""
+    """The epochs that are left up to ``last``, with ``share`` images a step on each process."""
     show = progress and fabric.is_global_zero
     if show and run.records:
         print_line(f"continuing after epoch {len(run.records)} of {config.epochs}")
@@ -368,7 +373,7 @@ def train_epochs(
     training = training.to(fabric.device)
     if validation is not None:
         validation = validation.to(fabric.device)
-    for epoch in range(len(run.records), config.epochs):
+    for epoch in range(len(run.records), last):
         start = time.perf_counter()
         # All randomness of an epoch comes from its own seed, so a resumed run repeats it exactly.
         generator = torch.Generator().manual_seed(config.seed * 1_000_003 + epoch)

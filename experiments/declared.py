@@ -1,0 +1,129 @@
+"""Every run of the ledger: what is trained, on what, with which seeds, for how long.
+
+Two budgets are declared for each experiment. "gpu" is what the paper did, as far as it says; "cpu"
+is what two processor cores do in a night for all experiments together. A table never mixes them.
+Hyper-parameters were chosen on the validation split; these runs are counted on the test set.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much of it.
+
+    Attributes:
+        seeds: how many trainings, of seeds 0, 1, …; each seeds the weights, the order of the images
+            and the shifts.
+        config: options of :class:`capsnet.training.TrainingConfig`.
+        images: how many training images are used, from the first on; all if None.
+    """
+
+    seeds: int
+    config: dict[str, Any]
+    images: int | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One network of an experiment: one row of its table.
+
+    Attributes:
+        network: options of the network.
+        kind: a key of :data:`experiments.running.KINDS`.
+        config: options of the training that differ from the budget's.
+        per_class: train on this many images of each class, drawn by the seed; all if None.
+        paper: the paper's error on the test set in percent, where it gives one.
+    """
+
+    network: dict[str, Any] = field(default_factory=dict)
+    kind: str = "capsnet"
+    config: dict[str, Any] = field(default_factory=dict)
+    per_class: int | None = None
+    paper: float | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A question, and the runs that answer it."""
+
+    question: str
+    rows: dict[str, Row]
+    budgets: dict[str, Budget]
+    dataset: str = "mnist"
+    keep_weights: bool = False  # of seed 0, in float16, in the ledger
+
+
+def released(**network: Any) -> Row:
+    return Row(network, kind="variant")
+
+
+LONG = {"learning_rate": 1.5e-3, "average": 0.999}
+SHORT = {"epochs": 3, "average": 0.99}
+THOROUGH = {"epochs": 100, "learning_rate": 1e-3, "average": 0.999}
+
+EXPERIMENTS = {
+    "headline": Experiment(
+        "How few mistakes does the paper's network make on MNIST?",
+        {"3 iterations, reconstruction": Row(paper=0.25)},
+        {"cpu": Budget(1, LONG | {"epochs": 32}), "gpu": Budget(5, THOROUGH)},
+        keep_weights=True,
+    ),
+    "table-1": Experiment(
+        "What do routing and reconstruction contribute (the paper's Table 1)?",
+        {
+            "baseline CNN": Row(kind="cnn", config={"learning_rate": 1e-3}, paper=0.39),
+            "1 iteration": Row({"routing_iterations": 1, "reconstruct": False}, paper=0.34),
+            "1 iteration, reconstruction": Row({"routing_iterations": 1}, paper=0.29),
+            "3 iterations": Row({"reconstruct": False}, paper=0.35),
+            "3 iterations, reconstruction": Row(paper=0.25),
+        },
+        {"cpu": Budget(3, SHORT, images=20_000), "gpu": Budget(3, THOROUGH)},
+    ),
+    "released": Experiment(
+        "Do the differences between the paper and its authors' released code matter?",
+        {
+            "as the paper says": Row(),
+            "reconstruction × 20": Row(config={"reconstruction_weight": 20 * 0.0005}),
+            "primary ÷ 32": released(primary_divisor=32.0),
+            "bias of 0.1": released(bias=True),
+            "smaller W": released(weight_std=0.01),
+            "all of the released code's": Row(
+                {"primary_divisor": 32.0, "bias": True},
+                kind="variant",
+                config={"reconstruction_weight": 20 * 0.0005},
+            ),
+        },
+        {"cpu": Budget(2, SHORT, images=20_000), "gpu": Budget(3, THOROUGH)},
+    ),
+    "routing": Experiment(
+        "How many iterations, and does the gradient have to flow through them?",
+        {
+            **{f"{r} iterations": Row({"routing_iterations": r}) for r in (1, 2, 3, 5, 10)},
+            "3 iterations, stop-gradient": released(detach=True),
+            "3 iterations, learned prior": Row({"learn_prior": True}),
+        },
+        {"cpu": Budget(1, SHORT, images=20_000), "gpu": Budget(3, THOROUGH)},
+    ),
+    "fashion": Experiment(
+        "The same network on pictures of clothes: Fashion-MNIST.",
+        {"3 iterations, reconstruction": Row()},
+        {"cpu": Budget(1, {"epochs": 10}), "gpu": Budget(3, THOROUGH)},
+        dataset="fashion-mnist",
+    ),
+    "few-labels": Experiment(
+        "How many examples of a digit does it take?",
+        {
+            f"{name}, {count} of each class": Row(
+                kind=kind, per_class=count, config={"epochs": epochs, **options}
+            )
+            for name, kind, options in (
+                ("capsules", "capsnet", {}),
+                ("CNN", "cnn-small", {"learning_rate": 1e-3}),
+            )
+            for count, epochs in ((1, 300), (10, 100), (100, 30), (1000, 6))
+        },
+        {"cpu": Budget(1, {"average": 0.9}), "gpu": Budget(5, {"average": 0.99})},
+    ),
+}

@@ -1,0 +1,122 @@
+"""The networks to compare ours with: the paper's CNN, and ours with the released code's ways."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from capsnet.functional import RoutingStep, squash
+from capsnet.layers import channels_to_capsules
+from capsnet.model import CapsNet, CapsNetOutput
+
+
+class BaselineCNN(nn.Module):
+    """The paper's baseline (section 5): three convolutions and two hidden layers.
+
+    Its convolutions keep the size of the image: only so has it the 35.4 million parameters that
+    the paper names. Where the paper says no more than "dropout", half of the last hidden layer is
+    dropped.
+
+    Args:
+        image_shape: [channels, height, width].
+        num_classes: classes.
+        channels: of the three convolutions, 5 × 5 each.
+        hidden: of the two hidden layers.
+
+    Shape:
+        images [batch, *image_shape] → logits as ``lengths``, [batch, num_classes]; there are no
+        capsules and no reconstruction.
+    """
+
+    def __init__(
+        self,
+        image_shape: tuple[int, int, int] = (1, 28, 28),
+        num_classes: int = 10,
+        channels: tuple[int, int, int] = (256, 256, 128),
+        hidden: tuple[int, int] = (328, 192),
+    ) -> None:
+        super().__init__()
+        self.config: dict[str, Any] = {
+            "image_shape": list(image_shape),
+            "num_classes": num_classes,
+            "channels": list(channels),
+            "hidden": list(hidden),
+        }
+        colours, height, width = image_shape
+        self.features = nn.Sequential()
+        for before, after in zip((colours, *channels), channels, strict=False):
+            self.features += nn.Sequential(nn.Conv2d(before, after, 5, padding=2), nn.ReLU())
+        self.classifier = nn.Sequential(
+            nn.Flatten(),
+            nn.Linear(channels[-1] * height * width, hidden[0]),
+            nn.ReLU(),
+            nn.Linear(hidden[0], hidden[1]),
+            nn.ReLU(),
+            nn.Dropout(0.5),
+            nn.Linear(hidden[1], num_classes),
+        )
+
+    def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
+        logits = self.classifier(self.features(images))
+        return CapsNetOutput(capsules=logits.unsqueeze(2), lengths=logits, reconstruction=None)
+
+
+class Variant(CapsNet):
+    """The network with one or more of what the authors' released code does and the paper does not.
+
+    Args:
+        primary_divisor: what the primary capsules are divided by before they are squashed; the
+            released code's first "routing", a softmax of equal logits over 32 types, divides by 32.
+        bias: a learned bias of the digit capsules' input, which starts at 0.1.
+        weight_std: the standard deviation of W at the start.
+        detach: no gradient through the routing logits.
+        others: those of :class:`CapsNet`.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        primary_divisor: float = 1.0,
+        bias: bool = False,
+        weight_std: float = 0.1,
+        detach: bool = False,
+        **others: Any,
+    ) -> None:
+        super().__init__(*args, **others)
+        self.primary_divisor, self.detach = primary_divisor, detach
+        nn.init.trunc_normal_(
+            self.digits.weight, std=weight_std, a=-2 * weight_std, b=2 * weight_std
+        )
+        shape = self.digits.weight.shape[1::2]
+        self.bias = nn.Parameter(torch.full(shape, 0.1)) if bias else None
+        self.config |= {
+            "primary_divisor": primary_divisor,
+            "bias": bias,
+            "weight_std": weight_std,
+            "detach": detach,
+        }
+
+    def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
+        self.check_images(images)
+        maps = self.primary.conv(F.relu(self.conv(images)))
+        u = squash(channels_to_capsules(maps, self.primary.capsule_dim) / self.primary_divisor)
+        u_hat = self.digits.predict(u)
+        to_agree = u_hat.detach() if self.detach else u_hat
+        prior = self.digits.prior
+        b = u_hat.new_zeros(u_hat.shape[1:3]) if prior is None else prior
+        b = b.expand(len(u_hat), -1, -1)
+        for iteration in range(1, self.digits.routing_iterations + 1):
+            last = iteration == self.digits.routing_iterations
+            votes = u_hat if last else to_agree
+            c = F.softmax(b, dim=2)
+            s = torch.einsum("nij,nijd->njd", c.to(votes.dtype), votes)
+            if self.bias is not None:
+                s = s + self.bias
+            v = squash(s)
+            if trace is not None:
+                trace.append(RoutingStep(b, c, s, v))
+            if not last:
+                seen = v.detach() if self.detach else v
+                b = b + torch.einsum("nijd,njd->nij", to_agree, seen)
+        return v

@@ -1,0 +1,190 @@
+"""One run of the ledger: train, go on, count on the test set, write the record."""
+
+import dataclasses
+import functools
+import json
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from capsnet import CapsNet
+from capsnet.checkpoint import save_weights, write_atomically
+from capsnet.data import ImageSet, load
+from capsnet.evaluation import evaluate
+from capsnet.functional import margin_loss
+from capsnet.training import TrainingConfig, describe_machine, fit, make_fabric
+from experiments.declared import Experiment, Row
+from experiments.networks import BaselineCNN, Variant
+
+ROOT = Path(__file__).parent.parent
+LEDGER = ROOT / "results" / "experiments"
+WORK = ROOT / "runs" / "experiments"  # checkpoints; not in git
+
+
+class Kind(NamedTuple):
+    """How a network is made and trained."""
+
+    make: Callable[..., nn.Module]
+    criterion: Callable[[Tensor, Tensor], Tensor] = margin_loss
+    arrangement: str = "auto"
+
+
+KINDS = {
+    "capsnet": Kind(CapsNet),
+    "variant": Kind(Variant, arrangement="plain"),
+    "cnn": Kind(BaselineCNN, F.cross_entropy, "plain"),
+    # As many parameters as the capsule network without its decoder.
+    "cnn-small": Kind(
+        functools.partial(BaselineCNN, channels=(64, 64, 32), hidden=(256, 128)),
+        F.cross_entropy,
+        "plain",
+    ),
+}
+
+
+class Planned(NamedTuple):
+    """One run that is declared."""
+
+    experiment: str
+    budget: str
+    row: str
+    seed: int
+
+    @property
+    def name(self) -> Path:
+        row = "".join(letter if letter.isalnum() else "-" for letter in self.row.lower())
+        return Path(self.experiment, self.budget, "-".join(filter(None, row.split("-"))))
+
+    def record(self, ledger: Path) -> Path:
+        return ledger / self.name / f"seed-{self.seed}.json"
+
+
+def plan(experiments: dict[str, Experiment], budget: str) -> list[Planned]:
+    """Every declared run, the first seed of every row before the second of any."""
+    return [
+        Planned(name, budget, row, seed)
+        for name, experiment in experiments.items()
+        for seed in range(experiment.budgets[budget].seeds)
+        for row in experiment.rows
+    ]
+
+
+def is_done(run: Planned, experiment: Experiment, ledger: Path = LEDGER) -> bool:
+    """Whether the ledger has the run, as it is declared now."""
+    path = run.record(ledger)
+    if not path.exists():
+        return False
+    found = json.loads(path.read_text())
+    expected = json.loads(json.dumps(declaration(experiment, run)))
+    return all(found[key] == value for key, value in expected.items())
+
+
+def declaration(experiment: Experiment, run: Planned) -> dict[str, Any]:
+    """What a run is made from: with it, it can be made again."""
+    row, budget = experiment.rows[run.row], experiment.budgets[run.budget]
+    config = configuration(row, budget.config, run.seed)
+    return {
+        "experiment": run.experiment,
+        "budget": run.budget,
+        "row": run.row,
+        "seed": run.seed,
+        "dataset": experiment.dataset,
+        "images": budget.images,
+        "per_class": row.per_class,
+        "kind": row.kind,
+        "network": row.network,
+        "config": {
+            name: value for name, value in dataclasses.asdict(config).items() if name != "compile"
+        },
+    }
+
+
+def configuration(row: Row, options: dict[str, Any], seed: int) -> TrainingConfig:
+    """The budget's options, where the row has no others."""
+    given = {"arrangement": KINDS[row.kind].arrangement, "compile": None, "seed": seed}
+    return TrainingConfig(**(given | options | row.config))
+
+
+def training_images(experiment: Experiment, run: Planned) -> ImageSet:
+    """The images a run learns from."""
+    images = load(experiment.dataset)
+    count = experiment.budgets[run.budget].images
+    if count is not None:
+        images = images.subset(slice(0, count))
+    per_class = experiment.rows[run.row].per_class
+    if per_class is None:
+        return images
+    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(run.seed))
+    of_class = [order[images.labels[order] == k][:per_class] for k in range(len(images.classes))]
+    return images.subset(torch.cat(of_class))
+
+
+def train(
+    experiment: Experiment, run: Planned, work: Path = WORK, stop_after: int | None = None
+) -> tuple[CapsNet, list[dict[str, Any]]]:
+    """Train, or go on with a training that was cut off; the network and a record an epoch."""
+    row, budget = experiment.rows[run.row], experiment.budgets[run.budget]
+    kind = KINDS[row.kind]
+    images = training_images(experiment, run)
+    torch.manual_seed(run.seed)
+    channels, height, width = images.images.shape[1:]
+    model = kind.make((channels, height, width), len(images.classes), **row.network)
+    records = fit(
+        cast(CapsNet, model),
+        images,
+        config=configuration(row, budget.config, run.seed),
+        out=work / run.name / f"seed-{run.seed}",
+        criterion=kind.criterion,
+        stop_after=stop_after,
+    )
+    return cast(CapsNet, model), records
+
+
+def perform(
+    experiment: Experiment, run: Planned, ledger: Path = LEDGER, work: Path = WORK
+) -> dict[str, Any]:
+    """Train, count on the test set, and write the record; the checkpoint is then removed."""
+    model, records = train(experiment, run, work)
+    start = time.perf_counter()
+    arrangement = KINDS[experiment.rows[run.row].kind].arrangement
+    result = evaluate(model, load(experiment.dataset, train=False), arrangement=arrangement)
+    device = next(model.parameters()).device
+    record = declaration(experiment, run) | {
+        "records": records,
+        "test": result.summary(),
+        "seconds": round(sum(record["seconds"] for record in records), 1),
+        "evaluation_seconds": round(time.perf_counter() - start, 1),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "machine": describe_machine(device),
+    }
+    path = run.record(ledger)
+    if experiment.keep_weights and run.seed == 0:
+        save_weights(
+            path.with_name("weights.safetensors"),
+            model,
+            {"classes": list(result.classes), "dataset": experiment.dataset},
+            torch.float16,
+        )
+    write_atomically(path, (json.dumps(record, indent=1) + "\n").encode())
+    shutil.rmtree(work / run.name / f"seed-{run.seed}")
+    return record
+
+
+def verify(experiment: Experiment, run: Planned, work: Path, ledger: Path = LEDGER) -> str | None:
+    """Run a recorded run's first epoch again; what differs from the record, or None.
+
+    The last digits differ between machines and versions, so a thousandth is forgiven where they do.
+    """
+    recorded = json.loads(run.record(ledger).read_text())
+    _, records = train(experiment, run, work, stop_after=1)
+    same_machine = recorded["machine"] == describe_machine(make_fabric().device)
+    before, now = recorded["records"][0]["loss"], records[0]["loss"]
+    if abs(now - before) > (0 if same_machine else 1e-3 * abs(before)):
+        return f"{run.record(ledger)}: the first epoch's loss was {before}, now it is {now}"
+    return None

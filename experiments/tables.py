@@ -1,0 +1,93 @@
+"""What the ledger's runs say together, as rows of a table: never typed, always counted."""
+
+import json
+import math
+import statistics
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from capsnet.figures import columns
+from experiments.declared import EXPERIMENTS, Experiment
+from experiments.running import LEDGER, Planned, plan
+
+# Student's t for a 95 % interval, by the number of runs less one.
+STUDENT = {
+    1: 12.706,
+    2: 4.303,
+    3: 3.182,
+    4: 2.776,
+    5: 2.571,
+    6: 2.447,
+    7: 2.365,
+    8: 2.306,
+    9: 2.262,
+}
+
+
+class Summary(NamedTuple):
+    """The runs of one row under one budget."""
+
+    row: str
+    n: int  # runs in the ledger
+    declared: int  # runs declared
+    mean: float  # test error, %
+    deviation: float | None  # sample standard deviation; None for one run
+    interval: float | None  # half-width of the 95 % interval of the mean; None for one run
+    minutes: float  # of training, mean
+    unfinished: str  # "" or how the runs fall short of what is declared
+    paper: float | None  # the paper's error, %
+
+
+def read(run: Planned, ledger: Path = LEDGER) -> dict[str, Any] | None:
+    """A run's record, or None."""
+    path = run.record(ledger)
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def summarise(
+    name: str, budget: str, experiment: Experiment | None = None, ledger: Path = LEDGER
+) -> list[Summary]:
+    """One summary for each row that has a run in the ledger."""
+    experiment = experiment or EXPERIMENTS[name]
+    found: dict[str, list[dict[str, Any]]] = {}
+    for run in plan({name: experiment}, budget):
+        record = read(run, ledger)
+        if record is not None:
+            found.setdefault(run.row, []).append(record)
+    return [summary(row, found[row], experiment, budget) for row in experiment.rows if row in found]
+
+
+def summary(
+    row: str, records: list[dict[str, Any]], experiment: Experiment, budget: str
+) -> Summary:
+    errors = [100 * (1 - r["test"]["correct"] / r["test"]["total"]) for r in records]
+    n = len(errors)
+    deviation = statistics.stdev(errors) if n > 1 else None
+    epochs = min(len(record["records"]) for record in records)
+    declared = max(record["config"]["epochs"] for record in records)
+    wanted = experiment.budgets[budget].config | experiment.rows[row].config
+    declared = max(declared, wanted.get("epochs", declared))
+    return Summary(
+        row,
+        n,
+        experiment.budgets[budget].seeds,
+        statistics.mean(errors),
+        deviation,
+        None if deviation is None else STUDENT[n - 1] * deviation / math.sqrt(n),
+        statistics.mean(record["seconds"] for record in records) / 60,
+        f"{epochs} of {declared} epochs" if epochs < declared else "",
+        experiment.rows[row].paper,
+    )
+
+
+def table(name: str, budget: str, ledger: Path = LEDGER) -> str:
+    """The experiment's table, as text."""
+    rows = [("", "error, %", "95 %", "n", "minutes", "paper, %")]
+    for s in summarise(name, budget, ledger=ledger):
+        error = f"{s.mean:.2f}" if s.deviation is None else f"{s.mean:.2f} ± {s.deviation:.2f}"
+        interval = "" if s.interval is None else f"± {s.interval:.2f}"
+        count = f"{s.n}/{s.declared}" if s.n < s.declared else f"{s.n}"
+        label = f"{s.row} ({s.unfinished})" if s.unfinished else s.row
+        paper = "" if s.paper is None else f"{s.paper:.2f}"
+        rows.append((label, error, interval, count, f"{s.minutes:.0f}", paper))
+    return columns(rows) if len(rows) > 1 else "no run yet"

@@ -1,0 +1,143 @@
+"""The ledger's runner, with real digits and small networks; and what the ledger holds."""
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from capsnet import CapsNet
+from capsnet.functional import margin_loss
+from experiments import running, tables
+from experiments.declared import EXPERIMENTS, Budget, Experiment, Row
+from experiments.networks import BaselineCNN, Variant
+from experiments.running import Planned, is_done, perform, plan, train, training_images, verify
+
+SMALL = {"conv_channels": 8, "capsule_types": 2, "hidden": [16, 16]}
+TINY = Experiment(
+    "Does it run?",
+    {"capsules": Row(SMALL), "few": Row(SMALL, per_class=3)},
+    {"cpu": Budget(2, {"epochs": 2, "batch_size": 100, "precision": "fp32"}, images=600)},
+    keep_weights=True,
+)
+RUN = Planned("tiny", "cpu", "capsules", 0)
+
+
+def test_the_baseline_has_the_parameters_that_the_paper_names() -> None:
+    assert round(sum(p.numel() for p in BaselineCNN().parameters()) / 1e6, 1) == 35.4
+
+
+def test_the_small_cnn_is_of_the_size_of_the_capsule_network() -> None:
+    small = running.KINDS["cnn-small"].make((1, 28, 28), 10)
+    size = sum(p.numel() for p in small.parameters())
+    assert abs(size - 6_804_224) < 0.05 * 6_804_224
+
+
+def test_a_variant_without_differences_is_the_network() -> None:
+    model, variant = CapsNet(**SMALL), Variant(**SMALL)
+    variant.load_state_dict(model.state_dict())
+    images, labels = torch.rand(3, 1, 28, 28), torch.arange(3)
+    torch.testing.assert_close(variant(images, labels), model(images, labels))
+
+
+@pytest.mark.parametrize("prior", [False, True])
+def test_without_a_gradient_through_the_logits_the_value_is_the_same(prior: bool) -> None:
+    model = CapsNet(**SMALL, learn_prior=prior)
+    variant = Variant(**SMALL, learn_prior=prior, detach=True)
+    variant.load_state_dict(model.state_dict())
+    images, labels = torch.rand(3, 1, 28, 28), torch.arange(3)
+    out, expected = variant(images, labels), model(images, labels)
+    torch.testing.assert_close(out, expected)
+    of_variant, of_model = (
+        torch.autograd.grad(margin_loss(o.lengths, labels), m.digits.weight)[0]
+        for o, m in ((out, variant), (expected, model))
+    )
+    assert not torch.allclose(of_variant, of_model)
+
+
+def test_the_released_codes_differences() -> None:
+    images = torch.rand(3, 1, 28, 28)
+    plain = Variant(**SMALL)
+    for option in ({"primary_divisor": 32.0}, {"bias": True}):
+        variant = Variant(**SMALL, **option)
+        variant.load_state_dict(plain.state_dict(), strict=False)
+        assert not torch.allclose(variant(images).lengths, plain(images).lengths)
+    assert Variant(**SMALL, weight_std=0.01).digits.weight.std() < 0.011
+    bias = Variant(**SMALL, bias=True).bias
+    assert bias is not None and bool((bias == 0.1).all())
+
+
+def test_every_declared_run_can_be_made() -> None:
+    for name, experiment in EXPERIMENTS.items():
+        for budget in ("cpu", "gpu"):
+            runs = plan({name: experiment}, budget)
+            assert len({run.record(Path()) for run in runs}) == len(runs)
+            for run in runs:
+                running.declaration(experiment, run)  # the configuration is checked
+    for row in [row for experiment in EXPERIMENTS.values() for row in experiment.rows.values()]:
+        with torch.device("meta"):
+            running.KINDS[row.kind].make((1, 28, 28), 10, **row.network)
+
+
+def test_few_labels_are_few_and_drawn_by_the_seed() -> None:
+    run = RUN._replace(row="few")
+    images = training_images(TINY, run)
+    assert images.labels.bincount().tolist() == [3] * 10
+    assert torch.equal(images.images, training_images(TINY, run).images)
+    assert not torch.equal(images.images, training_images(TINY, run._replace(seed=1)).images)
+
+
+def test_a_run_is_cut_off_goes_on_is_recorded_and_not_run_again(tmp_path: Path) -> None:
+    ledger, work = tmp_path / "ledger", tmp_path / "work"
+    assert not is_done(RUN, TINY, ledger)
+    train(TINY, RUN, work, stop_after=1)
+    record = perform(TINY, RUN, ledger, work)
+    assert not list(work.rglob("*.safetensors"))  # nothing is left of it
+    written = json.loads(RUN.record(ledger).read_text())
+    assert written == json.loads(json.dumps(record))
+    assert [epoch["epoch"] for epoch in written["records"]] == [1, 2]
+    test = written["test"]
+    assert test["total"] == 10_000 == test["correct"] + len(test["errors"])
+    assert written["machine"]["torch"] == torch.__version__
+    assert RUN.record(ledger).with_name("weights.safetensors").exists()
+    assert is_done(RUN, TINY, ledger)
+
+    whole = perform(TINY, RUN, tmp_path / "again", work)  # cut off or not: the same
+    assert whole["test"] == record["test"]
+    assert verify(TINY, RUN, tmp_path / "verify", ledger) is None
+    longer = dataclasses.replace(TINY.budgets["cpu"], config={"epochs": 3})
+    assert not is_done(RUN, dataclasses.replace(TINY, budgets={"cpu": longer}), ledger)
+
+    written["records"][0]["loss"] += 0.01
+    RUN.record(ledger).write_text(json.dumps(written))
+    assert "the first epoch's loss was" in (verify(TINY, RUN, tmp_path / "other", ledger) or "")
+
+
+def test_the_table_is_counted(tmp_path: Path) -> None:
+    for seed, correct in ((0, 9950), (1, 9970)):
+        record = running.declaration(TINY, RUN._replace(seed=seed))
+        record |= {
+            "records": [{"epoch": 1}],
+            "seconds": 120.0,
+            "test": {"correct": correct, "total": 10_000},
+        }
+        path = RUN._replace(seed=seed).record(tmp_path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(record))
+    (row,) = tables.summarise("tiny", "cpu", TINY, tmp_path)
+    assert (row.n, row.declared, row.minutes) == (2, 2, 2.0)
+    assert row.mean == pytest.approx(0.4)
+    assert row.deviation == pytest.approx(math.sqrt(2) * 0.1)
+    assert row.interval == pytest.approx(12.706 * 0.1)
+    assert row.unfinished == "1 of 2 epochs"
+
+
+@pytest.mark.parametrize("path", sorted(running.LEDGER.rglob("seed-*.json")), ids=str)
+def test_the_ledgers_runs_are_declared(path: Path) -> None:
+    record = json.loads(path.read_text())
+    run = Planned(*(record[key] for key in ("experiment", "budget", "row", "seed")))
+    assert run.record(running.LEDGER) == path
+    assert is_done(run, EXPERIMENTS[run.experiment])
+    assert record["test"]["correct"] + len(record["test"]["errors"]) == record["test"]["total"]
