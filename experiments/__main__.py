@@ -72,7 +72,9 @@ def progress(runs: list[Planned], missing: list[Planned]) -> str:
         left = [run for run in mine if run in missing]
         hours = [hours_of(run) for run in left]
         known = [value for value in hours if value is not None]
-        said = f"{sum(known):.1f}" + (" and unknown" if len(known) < len(hours) else "")
+        parts = [f"{sum(known):.1f}"] if known or not left else []
+        parts += [f"? for {len(hours) - len(known)}"] if len(known) < len(hours) else []
+        said = " + ".join(parts)
         rows.append((name, mine[0].budget, f"{len(mine) - len(left)}", f"{len(left)}", said))
     return columns(rows)
 
