@@ -5,6 +5,7 @@ matplotlib's global state. Arrays may be NumPy's or torch's, on any device.
 """
 
 from capsnet.figures.notebook import glue, source
+from capsnet.figures.palette import palette
 from capsnet.figures.results import (
     columns,
     confusion_matrix,
@@ -30,6 +31,7 @@ __all__ = [
     "glue",
     "growth",
     "loss_curves",
+    "palette",
     "per_class_accuracy",
     "per_class_table",
     "prediction",
