@@ -7,7 +7,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, MultipleLocator
 from numpy.typing import ArrayLike, NDArray
 
 from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, WIDTH, Figure, array
@@ -44,11 +44,18 @@ def routing_votes(
     for name, (values, shape) in expected.items():
         if values.shape != shape or 0 in shape:
             raise ValueError(f"{name} must be {list(shape)}, got {list(values.shape)}")
-    tips = np.concatenate([votes.reshape(-1, 2), inputs.reshape(-1, 2), [[-1, -1], [1, 1]]])
-    low, high = tips.min(0) - 0.15, tips.max(0) + 0.15
-    panel = (WIDTH - 0.5) / len(parents)  # inches
-    figure = Figure(0.4 + rows * (panel * (high - low)[1] / (high - low)[0] + 0.25))
-    grid = figure.subplots(rows, len(parents), squeeze=False, sharex=True, sharey=True)
+    square = np.array([-1.0, 1.0])  # the circle is always in view
+    spans = [
+        _span(votes[:, j, 0], inputs[:, j, 0], outputs[:, j, 0], square)
+        for j in range(len(parents))
+    ]
+    low, high = _span(votes[..., 1], inputs[..., 1], outputs[..., 1], square)
+    widths = [right - left for left, right in spans]
+    unit = (WIDTH - 0.35 - 0.25 * len(parents)) / sum(widths)  # inches
+    figure = Figure(0.75 + rows * (unit * (high - low) + 0.36))
+    grid = figure.subplots(
+        rows, len(parents), squeeze=False, sharex="col", sharey=True, width_ratios=widths
+    )
     for row in range(rows):
         for j, parent in enumerate(parents):
             axes = grid[row, j]
@@ -56,19 +63,19 @@ def routing_votes(
             for i in range(children):
                 _arrow(axes, votes[i, j], "u_hat", 0.4 + 3.6 * shares[row, i, j])
             _arrow(axes, inputs[row, j], "s", 1.6)
-            _arrow(axes, outputs[row, j], "v", 2.6)
+            _arrow(axes, outputs[row, j], "v", 3)
             axes.set_title(
                 f"{parent}, iteration {row + 1}: ‖v‖ = {np.linalg.norm(outputs[row, j]):.2f}"
             )
-            axes.set_xlim(low[0], high[0])
-            axes.set_ylim(low[1], high[1])
+            axes.set_xlim(*spans[j])
+            axes.set_ylim(low, high)
             axes.set_aspect("equal")
-            axes.set_xticks([0, 1, 2] if high[0] > 2 else [0, 1])
-            axes.set_yticks([0, 1])
+            axes.xaxis.set_major_locator(MultipleLocator(1))
+            axes.yaxis.set_major_locator(MultipleLocator(1))
     for axes in grid[-1]:
         axes.set_xlabel("first component")
     for axes in grid[:, 0]:
-        axes.set_ylabel("second")
+        axes.set_ylabel("second component")
     names = {"u_hat": "û, as thick as c", "s": "s", "v": "v"}
     handles = [
         Line2D([], [], color=QUANTITIES[key].colour, linewidth=2.2, label=name)
@@ -78,6 +85,11 @@ def routing_votes(
     return figure
 
 
+def _span(*values: NDArray[Any]) -> tuple[float, float]:
+    low, high = min(v.min() for v in values), max(v.max() for v in values)
+    return low - 0.12, high + 0.12
+
+
 def _arrow(axes: Axes, tip: NDArray[Any], quantity: str, width: float) -> None:
     axes.annotate(
         "",
@@ -85,7 +97,7 @@ def _arrow(axes: Axes, tip: NDArray[Any], quantity: str, width: float) -> None:
         xytext=(0, 0),
         arrowprops={
             "arrowstyle": "-|>",
-            "mutation_scale": 7 + width,
+            "mutation_scale": 6 + width,
             "linewidth": width,
             "color": QUANTITIES[quantity].colour,
             "shrinkA": 0,
