@@ -6,7 +6,7 @@ import matplotlib as mpl
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capsnet.figures.style import INK, QUANTITIES, STYLE, Figure, array
+from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, Figure, array
 
 # The two kinds of class that eq. 4 tells apart, the same in every figure here.
 PRESENT = QUANTITIES["v"].colour
@@ -50,7 +50,7 @@ def margin_curves(
 
 @mpl.rc_context(STYLE)
 def length_histogram(
-    true: ArrayLike, others: ArrayLike, margins: tuple[float, float], bins: int = 25
+    true: ArrayLike, others: ArrayLike, margins: tuple[float, float], bins: int = 40
 ) -> Figure:
     """Lengths of the true class's capsules above those of all others, and the two margins.
 
@@ -67,12 +67,10 @@ def length_histogram(
     figure = Figure(3.4)
     grid = figure.subplots(2, 1, sharex=True)
     edges = np.linspace(0, 1, bins + 1)
-    for axes, (name, lengths), colour in zip(grid, values.items(), (PRESENT, ABSENT), strict=True):
+    for axes, (name, lengths), colour in zip(grid, values.items(), (PRESENT, FAINT), strict=True):
         axes.hist(lengths, edges, color=colour, weights=np.full(len(lengths), 100 / len(lengths)))
         axes.set_ylabel("capsules, %")
-        axes.annotate(
-            name, (0.5, 0.97), xycoords="axes fraction", ha="center", va="top", color=colour
-        )
+        axes.annotate(name, (0.5, 0.97), xycoords="axes fraction", ha="center", va="top")
     _draw_margins(figure, margins)
     grid[-1].set_xlim(0, 1)
     grid[-1].set_xlabel("length ‖v‖ of the capsule")
@@ -84,13 +82,13 @@ def _draw_margins(figure: Figure, margins: tuple[float, float]) -> None:
     for axes in figure.axes:
         for margin in margins:
             axes.axvline(margin, color=INK, linewidth=0.8, linestyle=":")
-    for margin, name, side in zip(margins, ("m⁺", "m⁻"), ("right", "left"), strict=True):
+    for margin, name in zip(margins, ("m⁺", "m⁻"), strict=True):
         figure.axes[0].annotate(
-            f" {name} = {margin:g} ",
-            (margin, 0.5),
+            f"{name} = {margin:g}",
+            (margin, 1.01),
             xycoords=("data", "axes fraction"),
-            ha=side,
-            va="center",
+            ha="center",
+            va="bottom",
             fontsize=9,
         )
 
