@@ -4,6 +4,7 @@ A function takes numbers and returns a :class:`Figure`; it neither computes resu
 matplotlib's global state. Arrays may be NumPy's or torch's, on any device.
 """
 
+from capsnet.figures.margin import length_histogram, margin_curves, mean_lengths
 from capsnet.figures.notebook import glue, source
 from capsnet.figures.palette import palette
 from capsnet.figures.results import (
@@ -15,6 +16,12 @@ from capsnet.figures.results import (
     per_class_table,
     prediction,
     reconstructions,
+)
+from capsnet.figures.routing import (
+    routing_lengths,
+    routing_shares,
+    routing_votes,
+    share_histograms,
 )
 from capsnet.figures.speed import durations, growth
 from capsnet.figures.style import MACROS, QUANTITIES, Figure, Quantity
@@ -30,11 +37,18 @@ __all__ = [
     "durations",
     "glue",
     "growth",
+    "length_histogram",
     "loss_curves",
     "palette",
+    "margin_curves",
+    "mean_lengths",
     "per_class_accuracy",
     "per_class_table",
     "prediction",
     "reconstructions",
+    "routing_lengths",
+    "routing_shares",
+    "routing_votes",
+    "share_histograms",
     "source",
 ]
