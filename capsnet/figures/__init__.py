@@ -4,6 +4,12 @@ A function takes numbers and returns a :class:`Figure`; it neither computes resu
 matplotlib's global state. Arrays may be NumPy's or torch's, on any device.
 """
 
+from capsnet.figures.equivariance import (
+    length_and_direction,
+    orientation_field,
+    pictured_vectors,
+    pooled_features,
+)
 from capsnet.figures.notebook import glue, source
 from capsnet.figures.results import (
     columns,
@@ -16,6 +22,7 @@ from capsnet.figures.results import (
     reconstructions,
 )
 from capsnet.figures.speed import durations, growth
+from capsnet.figures.squash import relative_errors, squash_curves
 from capsnet.figures.style import MACROS, QUANTITIES, Figure, Quantity
 
 __all__ = [
@@ -29,10 +36,16 @@ __all__ = [
     "durations",
     "glue",
     "growth",
+    "length_and_direction",
     "loss_curves",
+    "orientation_field",
     "per_class_accuracy",
     "per_class_table",
+    "pictured_vectors",
+    "pooled_features",
     "prediction",
     "reconstructions",
+    "relative_errors",
     "source",
+    "squash_curves",
 ]
