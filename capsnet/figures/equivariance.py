@@ -102,11 +102,11 @@ def orientation_field(images: ArrayLike, fields: ArrayLike) -> Figure:
     angle = np.arctan2(vectors[:, 1], vectors[:, 0]) / 2
     panels = figure.subplots(1, len(vectors), squeeze=False)[0]
     for axes, picture, long, turned in zip(panels, pictures, length, angle, strict=True):
-        show(axes, 0.55 * (picture / 255 if picture.dtype == np.uint8 else picture))
+        show(axes, picture)
         axes.quiver(
             long * np.cos(turned), long * np.sin(turned),
-            angles="uv", pivot="mid", scale_units="xy", scale=0.62, width=0.008,
-            headwidth=0, headlength=0, headaxislength=0, color="#7FA2FF",
+            angles="uv", pivot="mid", scale_units="xy", scale=0.55, width=0.011, minlength=0,
+            headwidth=0, headlength=0, headaxislength=0, color=QUANTITIES["u"].colour,
         )  # fmt: skip
     return figure
 
@@ -133,10 +133,10 @@ def length_and_direction(
         above, below = grid[:, column]
         for axes, values in ((above, array(lengths)), (below, array(angles))):
             _band(axes, x, values.astype(float), colour)
-        above.set_ylim(0, 1)
-        below.set_ylim(bottom=0)
         below.set_xlabel(name)
         below.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+    grid[0, 0].set_ylim(0, 1)  # of the whole row
+    grid[1, 0].set_ylim(bottom=0)
     grid[0, 0].set_ylabel("length ‖v‖")
     grid[1, 0].set_ylabel("direction turned, °")
     return figure

@@ -46,25 +46,17 @@ def squash_curves(
     return figure
 
 
-# The first is the reference: it is drawn in ink.
-LINES: Sequence[tuple[str, str]] = (
-    (INK, "-"),
-    (QUANTITIES["u"].colour, "--"),
-    (MISTAKE, "-."),
-    (QUANTITIES["c"].colour, ":"),
-)
+# The first way to compute is the one to compare with: it is drawn in ink.
+LINES: Sequence[tuple[str, str]] = ((INK, "-"), (MISTAKE, "--"), (MISTAKE, "-."), (MISTAKE, ":"))
 
 
 @mpl.rc_context(STYLE)
-def relative_errors(
-    lengths: ArrayLike, errors: Mapping[str, ArrayLike], rounding: float | None = None
-) -> Figure:
+def relative_errors(lengths: ArrayLike, errors: Mapping[str, ArrayLike]) -> Figure:
     """Relative error against the length of the vector, both axes logarithmic.
 
     Args:
         lengths: ‖s‖, [n].
         errors: name of a way to compute → its relative error, [n]; four ways at most.
-        rounding: the unit of rounding of the type, drawn as a faint line.
     """
     x = array(lengths)
     if not 1 <= len(errors) <= len(LINES):
@@ -76,8 +68,6 @@ def relative_errors(
         "nothing right", (0.995, 1), xycoords=("axes fraction", "data"),
         xytext=(0, 3), textcoords="offset points", ha="right", fontsize=9,
     )  # fmt: skip
-    if rounding is not None:
-        axes.axhline(rounding, color=FAINT, linewidth=0.8, linestyle=":")
     for (colour, line), (name, error) in zip(LINES, errors.items(), strict=False):
         values = array(error)
         if values.shape != x.shape or x.ndim != 1:
@@ -91,7 +81,8 @@ def relative_errors(
     axes.minorticks_off()
     axes.set_xlim(x.min(), x.max())
     values = np.concatenate([array(error) for error in errors.values()])
-    axes.set_ylim(values[values > 0].min() / 4, 10 * values.max())
+    positive = np.append(values[values > 0], 1)
+    axes.set_ylim(positive.min() / 4, 10 * positive.max())
     axes.set_xlabel("input length ‖s‖")
     axes.set_ylabel("relative error of v")
     axes.legend(loc="upper right")
