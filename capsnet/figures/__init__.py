@@ -5,6 +5,12 @@ matplotlib's global state. Arrays may be NumPy's or torch's, on any device.
 """
 
 from capsnet.figures.margin import length_histogram, margin_curves, mean_lengths
+from capsnet.figures.equivariance import (
+    length_and_direction,
+    orientation_field,
+    pictured_vectors,
+    pooled_features,
+)
 from capsnet.figures.notebook import glue, source
 from capsnet.figures.palette import palette
 from capsnet.figures.results import (
@@ -24,6 +30,7 @@ from capsnet.figures.routing import (
     share_histograms,
 )
 from capsnet.figures.speed import durations, growth
+from capsnet.figures.squash import relative_errors, squash_curves
 from capsnet.figures.style import MACROS, QUANTITIES, Figure, Quantity
 
 __all__ = [
@@ -42,13 +49,20 @@ __all__ = [
     "margin_curves",
     "mean_lengths",
     "palette",
+    "length_and_direction",
+    "loss_curves",
+    "orientation_field",
     "per_class_accuracy",
     "per_class_table",
+    "pictured_vectors",
+    "pooled_features",
     "prediction",
     "reconstructions",
     "routing_lengths",
     "routing_shares",
     "routing_votes",
     "share_histograms",
+    "relative_errors",
     "source",
+    "squash_curves",
 ]
