@@ -4,13 +4,13 @@ A function takes numbers and returns a :class:`Figure`; it neither computes resu
 matplotlib's global state. Arrays may be NumPy's or torch's, on any device.
 """
 
-from capsnet.figures.margin import length_histogram, margin_curves, mean_lengths
 from capsnet.figures.equivariance import (
     length_and_direction,
     orientation_field,
     pictured_vectors,
     pooled_features,
 )
+from capsnet.figures.margin import length_histogram, margin_curves, mean_lengths
 from capsnet.figures.notebook import glue, source
 from capsnet.figures.palette import palette
 from capsnet.figures.results import (
@@ -44,25 +44,24 @@ __all__ = [
     "durations",
     "glue",
     "growth",
+    "length_and_direction",
     "length_histogram",
     "loss_curves",
     "margin_curves",
     "mean_lengths",
-    "palette",
-    "length_and_direction",
-    "loss_curves",
     "orientation_field",
+    "palette",
     "per_class_accuracy",
     "per_class_table",
     "pictured_vectors",
     "pooled_features",
     "prediction",
     "reconstructions",
+    "relative_errors",
     "routing_lengths",
     "routing_shares",
     "routing_votes",
     "share_histograms",
-    "relative_errors",
     "source",
     "squash_curves",
 ]
