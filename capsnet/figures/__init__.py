@@ -4,6 +4,14 @@ A function takes numbers and returns a :class:`Figure`; it neither computes resu
 matplotlib's global state. Arrays may be NumPy's or torch's, on any device.
 """
 
+from capsnet.figures.architecture import (
+    Stage,
+    architecture,
+    capsule_members,
+    channel_grouping,
+    receptive_fields,
+)
+from capsnet.figures.decoder import gallery, squared_errors
 from capsnet.figures.notebook import glue, source
 from capsnet.figures.results import (
     columns,
@@ -23,16 +31,23 @@ __all__ = [
     "QUANTITIES",
     "Figure",
     "Quantity",
+    "Stage",
+    "architecture",
+    "capsule_members",
+    "channel_grouping",
     "columns",
     "confusion_matrix",
     "confusion_text",
     "durations",
+    "gallery",
     "glue",
     "growth",
     "loss_curves",
     "per_class_accuracy",
     "per_class_table",
     "prediction",
+    "receptive_fields",
     "reconstructions",
     "source",
+    "squared_errors",
 ]
