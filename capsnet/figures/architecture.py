@@ -134,7 +134,8 @@ def channel_grouping(child: int, types: int, dim: int, grid: tuple[int, int]) ->
     kind, place = divmod(child, places)
     colour, first = QUANTITIES["u"].colour, kind * dim
     figure = Figure(4.1)
-    top, middle, bottom = figure.subfigures(3, 1, height_ratios=[1, 1.15, 1.25])
+    parts: Any = figure.subfigures(3, 1, height_ratios=[1, 1.15, 1.25])
+    top, middle, bottom = parts
 
     channels = top.subplots()
     _strip(channels, types, dim, types * dim)
