@@ -11,6 +11,14 @@ from capsnet.figures.equivariance import (
     pooled_features,
 )
 from capsnet.figures.margin import length_histogram, margin_curves, mean_lengths
+from capsnet.figures.architecture import (
+    Stage,
+    architecture,
+    capsule_members,
+    channel_grouping,
+    receptive_fields,
+)
+from capsnet.figures.decoder import gallery, squared_errors
 from capsnet.figures.notebook import glue, source
 from capsnet.figures.palette import palette
 from capsnet.figures.results import (
@@ -38,10 +46,15 @@ __all__ = [
     "QUANTITIES",
     "Figure",
     "Quantity",
+    "Stage",
+    "architecture",
+    "capsule_members",
+    "channel_grouping",
     "columns",
     "confusion_matrix",
     "confusion_text",
     "durations",
+    "gallery",
     "glue",
     "growth",
     "length_and_direction",
@@ -56,6 +69,7 @@ __all__ = [
     "pictured_vectors",
     "pooled_features",
     "prediction",
+    "receptive_fields",
     "reconstructions",
     "relative_errors",
     "routing_lengths",
@@ -64,4 +78,5 @@ __all__ = [
     "share_histograms",
     "source",
     "squash_curves",
+    "squared_errors",
 ]
