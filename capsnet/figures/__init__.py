@@ -4,13 +4,6 @@ A function takes numbers and returns a :class:`Figure`; it neither computes resu
 matplotlib's global state. Arrays may be NumPy's or torch's, on any device.
 """
 
-from capsnet.figures.equivariance import (
-    length_and_direction,
-    orientation_field,
-    pictured_vectors,
-    pooled_features,
-)
-from capsnet.figures.margin import length_histogram, margin_curves, mean_lengths
 from capsnet.figures.architecture import (
     Stage,
     architecture,
@@ -19,6 +12,13 @@ from capsnet.figures.architecture import (
     receptive_fields,
 )
 from capsnet.figures.decoder import gallery, squared_errors
+from capsnet.figures.equivariance import (
+    length_and_direction,
+    orientation_field,
+    pictured_vectors,
+    pooled_features,
+)
+from capsnet.figures.margin import length_histogram, margin_curves, mean_lengths
 from capsnet.figures.notebook import glue, source
 from capsnet.figures.palette import palette
 from capsnet.figures.results import (
@@ -77,6 +77,6 @@ __all__ = [
     "routing_votes",
     "share_histograms",
     "source",
-    "squash_curves",
     "squared_errors",
+    "squash_curves",
 ]
