@@ -40,7 +40,7 @@ def gallery(images: ArrayLike, titles: Sequence[str], per_row: int = PER_ROW) ->
         )
     lines = max(title.count("\n") for title in titles) + 1
     rows = -(-len(pictures) // per_row)
-    figure = Figure(rows * (WIDTH / per_row + 0.16 * lines))
+    figure = Figure(rows * (WIDTH / per_row + 0.17 * lines + 0.06))
     grid = figure.subplots(rows, per_row, squeeze=False)
     for axes in grid.flat:
         axes.set_axis_off()
@@ -73,9 +73,12 @@ def mistakes(
     drawn = [axes for axes in figure.axes if axes.images]
     for i, axes in enumerate(drawn):
         axes.title.set_color(MISTAKE)
-        pair = f"{values[i, true[i]]:.2f} → {values[i, predicted[i]]:.2f}"
-        axes.set_xlabel(pair, fontsize=8)
-    figure.set_figheight(figure.get_figheight() + 0.16 * -(-len(drawn) // MISTAKES_PER_ROW))
+        ends = (f"{values[i, k]:.2f}".lstrip("0") for k in (true[i], predicted[i]))
+        axes.set_xlabel(" → ".join(ends), fontsize=9)
+    rows = -(-len(drawn) // MISTAKES_PER_ROW)
+    figure.set_figheight(figure.get_figheight() + 0.22 * rows)
+    # keeps a row's lengths off the next row's titles
+    figure.set_layout_engine("constrained", h_pad=0.07)
     return figure
 
 
@@ -122,7 +125,7 @@ def reliability(said: ArrayLike, right: ArrayLike, bounds: ArrayLike) -> Figure:
     figure = Figure(3.6)
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], "--", color=FAINT, linewidth=1.3)
-    axes.text(0.98, 0.88, "if lengths were\nprobabilities", ha="right", va="top", fontsize=9)
+    axes.text(0.68, 0.6, "if lengths were\nprobabilities", va="top", fontsize=9)
     axes.vlines(x, limits[:, 0], limits[:, 1], color=QUANTITIES["v"].colour, linewidth=1.6)
     axes.plot(x, y, "o", color=QUANTITIES["v"].colour, markersize=6)
     axes.set_xlim(0, 1)
@@ -184,6 +187,7 @@ def rejection(answered: ArrayLike, accuracy: Mapping[str, ArrayLike]) -> Figure:
                 f"{list(y.shape)}"
             )
         axes.plot(100 * x, 100 * y, line, color=colour, linewidth=1.5, label=name)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.set_xlabel("images answered, %")
     axes.set_ylabel("answers that are right, %")
     axes.legend(title="the first to go unanswered:", loc="lower left")

@@ -35,7 +35,7 @@ def test_mistakes_say_both_classes_and_both_lengths():
     figure = figures.mistakes(torch.rand(2, 1, 4, 4), [0, 2], lengths, ["a", "b", "c"])
     first, second = drawn(figure)
     assert [axes.get_title() for axes in (first, second)] == ["a → b", "c → a"]
-    assert [axes.get_xlabel() for axes in (first, second)] == ["0.25 → 0.75", "0.38 → 0.50"]
+    assert [axes.get_xlabel() for axes in (first, second)] == [".25 → .75", ".38 → .50"]
     assert first.title.get_color() == style.MISTAKE
 
 
