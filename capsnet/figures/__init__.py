@@ -21,6 +21,14 @@ from capsnet.figures.equivariance import (
 from capsnet.figures.margin import length_histogram, margin_curves, mean_lengths
 from capsnet.figures.notebook import glue, source
 from capsnet.figures.palette import palette
+from capsnet.figures.reading import (
+    gallery,
+    intervals,
+    mistakes,
+    rejection,
+    reliability,
+    right_and_wrong,
+)
 from capsnet.figures.results import (
     columns,
     confusion_matrix,
@@ -40,6 +48,7 @@ from capsnet.figures.routing import (
 from capsnet.figures.speed import durations, growth
 from capsnet.figures.squash import relative_errors, squash_curves
 from capsnet.figures.style import MACROS, QUANTITIES, Figure, Quantity
+from capsnet.figures.training import course
 
 __all__ = [
     "MACROS",
@@ -53,6 +62,7 @@ __all__ = [
     "columns",
     "confusion_matrix",
     "confusion_text",
+    "course",
     "durations",
     "gallery",
     "glue",
@@ -64,6 +74,9 @@ __all__ = [
     "mean_lengths",
     "orientation_field",
     "palette",
+    "intervals",
+    "loss_curves",
+    "mistakes",
     "per_class_accuracy",
     "per_class_table",
     "pictured_vectors",
@@ -76,6 +89,9 @@ __all__ = [
     "routing_shares",
     "routing_votes",
     "share_histograms",
+    "rejection",
+    "reliability",
+    "right_and_wrong",
     "source",
     "squared_errors",
     "squash_curves",

@@ -27,15 +27,16 @@ def loss_curves(records: Sequence[Mapping[str, Any]]) -> Figure:
     """Loss against training step, on a logarithmic axis.
 
     Args:
-        records: one mapping a point with "step" and "loss"; "margin" and "validation_loss" are
-            drawn too where every record has them, what lies between margin and total being the
-            weighted reconstruction loss.
+        records: one mapping a point with "step" and "loss"; its parts "margin" and
+            "reconstruction" (weighted) and "validation_loss" are drawn too where every record
+            has them.
     """
     if not records:
         raise ValueError("records must hold at least one point, got none")
     curves = {
         "loss": ("total", INK, "-"),
         "margin": ("margin loss alone", QUANTITIES["v"].colour, "-"),
+        "reconstruction": ("0.0005 × reconstruction loss", INK, ":"),
         "validation_loss": ("total, validation images", QUANTITIES["u"].colour, "--"),
     }
     steps = [record["step"] for record in records]
