@@ -11,7 +11,7 @@ from capsnet.figures.architecture import (
     channel_grouping,
     receptive_fields,
 )
-from capsnet.figures.decoder import gallery, squared_errors
+from capsnet.figures.decoder import squared_errors
 from capsnet.figures.equivariance import (
     length_and_direction,
     orientation_field,
@@ -22,7 +22,6 @@ from capsnet.figures.margin import length_histogram, margin_curves, mean_lengths
 from capsnet.figures.notebook import glue, source
 from capsnet.figures.palette import palette
 from capsnet.figures.reading import (
-    gallery,
     intervals,
     mistakes,
     rejection,
@@ -33,6 +32,7 @@ from capsnet.figures.results import (
     columns,
     confusion_matrix,
     confusion_text,
+    gallery,
     loss_curves,
     per_class_accuracy,
     per_class_table,
@@ -67,16 +67,15 @@ __all__ = [
     "gallery",
     "glue",
     "growth",
+    "intervals",
     "length_and_direction",
     "length_histogram",
     "loss_curves",
     "margin_curves",
     "mean_lengths",
+    "mistakes",
     "orientation_field",
     "palette",
-    "intervals",
-    "loss_curves",
-    "mistakes",
     "per_class_accuracy",
     "per_class_table",
     "pictured_vectors",
@@ -84,14 +83,14 @@ __all__ = [
     "prediction",
     "receptive_fields",
     "reconstructions",
+    "rejection",
     "relative_errors",
+    "reliability",
+    "right_and_wrong",
     "routing_lengths",
     "routing_shares",
     "routing_votes",
     "share_histograms",
-    "rejection",
-    "reliability",
-    "right_and_wrong",
     "source",
     "squared_errors",
     "squash_curves",

@@ -7,47 +7,18 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 from numpy.typing import ArrayLike
 
+from capsnet.figures.results import gallery
 from capsnet.figures.style import (
     FAINT,
     INK,
     MISTAKE,
-    PER_ROW,
     QUANTITIES,
     STYLE,
-    WIDTH,
     Figure,
     array,
-    show,
 )  # fmt: skip
 
 MISTAKES_PER_ROW = 7
-
-
-@mpl.rc_context(STYLE)
-def gallery(images: ArrayLike, titles: Sequence[str], per_row: int = PER_ROW) -> Figure:
-    """Images side by side, each under its title.
-
-    Args:
-        images: [n, channels, height, width], uint8 or floating point in 0 … 1.
-        titles: of each, [n]; a line break makes two lines.
-        per_row: images side by side.
-    """
-    pictures = array(images)
-    if pictures.ndim != 4 or len(pictures) == 0 or len(pictures) != len(titles):
-        raise ValueError(
-            "images must be [n, channels, height, width] with a title each and n at least 1, got "
-            f"{list(pictures.shape)} and {len(titles)} titles"
-        )
-    lines = max(title.count("\n") for title in titles) + 1
-    rows = -(-len(pictures) // per_row)
-    figure = Figure(rows * (WIDTH / per_row + 0.17 * lines + 0.06))
-    grid = figure.subplots(rows, per_row, squeeze=False)
-    for axes in grid.flat:
-        axes.set_axis_off()
-    for axes, picture, title in zip(grid.flat, pictures, titles, strict=False):
-        show(axes, picture)
-        axes.set_title(title)
-    return figure
 
 
 @mpl.rc_context(STYLE)

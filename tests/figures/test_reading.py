@@ -24,7 +24,7 @@ def test_a_gallery_shows_each_image_under_its_title():
 
 @pytest.mark.parametrize(("shape", "titles"), [((2, 1, 4, 4), ["a"]), ((2, 4, 4), ["a", "b"])])
 def test_a_gallery_takes_a_title_for_each_image(shape, titles):
-    with pytest.raises(ValueError, match=r"with a title each .* got \[2, .*\] and . titles"):
+    with pytest.raises(ValueError, match=r"with n titles, .* got \[2, .*\] and . titles"):
         figures.gallery(torch.zeros(shape), titles)
     with pytest.raises(ValueError, match="at least 1"):
         figures.gallery(torch.zeros(0, 1, 4, 4), [])
