@@ -17,6 +17,7 @@ from capsnet.figures.results import (
 )
 from capsnet.figures.speed import durations, growth
 from capsnet.figures.style import MACROS, QUANTITIES, Figure, Quantity
+from capsnet.figures.sweeps import following, plane, property_map, sweeps, walk_lengths
 
 __all__ = [
     "MACROS",
@@ -27,12 +28,17 @@ __all__ = [
     "confusion_matrix",
     "confusion_text",
     "durations",
+    "following",
     "glue",
     "growth",
     "loss_curves",
     "per_class_accuracy",
     "per_class_table",
+    "plane",
     "prediction",
+    "property_map",
     "reconstructions",
     "source",
+    "sweeps",
+    "walk_lengths",
 ]
