@@ -135,7 +135,8 @@ def plane(points: ArrayLike, values: ArrayLike, name: str, axis_names: Sequence[
     figure = Figure(3.8)
     axes = figure.subplots()
     low, high = np.quantile(shades, [0.02, 0.98])  # one odd point shall not take all the colours
-    dots = axes.scatter(*places.T, c=shades, cmap="viridis", s=14, linewidths=0, vmin=low, vmax=high)
+    across, up = places.T
+    dots = axes.scatter(across, up, s=12, c=shades, cmap="viridis", vmin=low, vmax=high)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel(axis_names[0])
     axes.set_ylabel(axis_names[1])
