@@ -49,6 +49,7 @@ from capsnet.figures.speed import durations, growth
 from capsnet.figures.squash import relative_errors, squash_curves
 from capsnet.figures.style import MACROS, QUANTITIES, Figure, Quantity
 from capsnet.figures.training import course
+from capsnet.figures.sweeps import following, plane, property_map, sweeps, walk_lengths
 
 __all__ = [
     "MACROS",
@@ -65,6 +66,7 @@ __all__ = [
     "course",
     "durations",
     "gallery",
+    "following",
     "glue",
     "growth",
     "intervals",
@@ -82,6 +84,9 @@ __all__ = [
     "pooled_features",
     "prediction",
     "receptive_fields",
+    "plane",
+    "prediction",
+    "property_map",
     "reconstructions",
     "rejection",
     "relative_errors",
@@ -94,4 +99,6 @@ __all__ = [
     "source",
     "squared_errors",
     "squash_curves",
+    "sweeps",
+    "walk_lengths",
 ]
