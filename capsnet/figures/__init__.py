@@ -48,8 +48,8 @@ from capsnet.figures.routing import (
 from capsnet.figures.speed import durations, growth
 from capsnet.figures.squash import relative_errors, squash_curves
 from capsnet.figures.style import MACROS, QUANTITIES, Figure, Quantity
-from capsnet.figures.training import course
 from capsnet.figures.sweeps import following, plane, property_map, sweeps, walk_lengths
+from capsnet.figures.training import course
 
 __all__ = [
     "MACROS",
@@ -65,8 +65,8 @@ __all__ = [
     "confusion_text",
     "course",
     "durations",
-    "gallery",
     "following",
+    "gallery",
     "glue",
     "growth",
     "intervals",
@@ -81,12 +81,11 @@ __all__ = [
     "per_class_accuracy",
     "per_class_table",
     "pictured_vectors",
+    "plane",
     "pooled_features",
     "prediction",
-    "receptive_fields",
-    "plane",
-    "prediction",
     "property_map",
+    "receptive_fields",
     "reconstructions",
     "rejection",
     "relative_errors",
