@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from notes import Listing, NotesError, annotated, computed, tests_of
+
 
 class ChapterError(ValueError):
     """A chapter cannot become a notebook; the message says which and why."""
@@ -45,11 +47,15 @@ class Prose:
         self.chapter, self.notebooks, self.glued = chapter, notebooks, glued
         self.sources = references(bibliography)
         self.cited: list[str] = []
+        self.pieces: list[list[Listing]] | None = None  # of the directives `annotate`
+        self.shown = 0  # so many of them
         self.directives: dict[str, Callable[[str, dict[str, str], str], str]] = {
             "math": self.math,
             "figure": self.figure,
             "image": self.figure,
             "bibliography": self.bibliography,
+            "annotate": self.annotate,
+            "computed": self.computed,
         }
         self.roles: dict[str, Callable[[str], str]] = {
             "math": lambda text: f"${colour_quantities(text)}$",
@@ -113,6 +119,36 @@ class Prose:
 
     def bibliography(self, argument: str, options: dict[str, str], content: str) -> str:
         return "\n".join(f"- {self.sources[name][1]}" for name in sorted(self.cited))
+
+    def notes(self) -> list[list[Listing]]:
+        if self.pieces is None:
+            try:
+                self.pieces = annotated(self.chapter, self.chapter.parent.parent)
+            except NotesError as error:
+                raise self.error(str(error)) from None
+        return self.pieces
+
+    def annotate(self, argument: str, options: dict[str, str], content: str) -> str:
+        self.shown += 1
+        return "\n\n".join(
+            f'<a id="{listing.anchor}"></a><sub>{listing.lines}</sub>\n\n'
+            f"```python\n{listing.code}\n```\n\n{self.lower(listing.note or '')}".strip()
+            for listing in self.notes()[self.shown - 1]
+        )
+
+    def computed(self, argument: str, options: dict[str, str], content: str) -> str:
+        try:
+            lines = computed(self.notes(), argument)
+            tests = tests_of(self.chapter.parent.parent, argument)
+        except NotesError as error:
+            raise self.error(str(error)) from None
+        return "\n".join(
+            [
+                "- Computed by "
+                + "; ".join(f"`{x.within}`, [{x.lines}](#{x.anchor})" for x in lines),
+                *(f"- Tested by `{test}`" for test in tests),
+            ]
+        )
 
     def inline(self, text: str) -> str:
         text = re.sub(r"^%.*\n?", "", text, flags=re.MULTILINE)

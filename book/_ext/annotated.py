@@ -1,0 +1,103 @@
+"""Show source with a note beside each statement; ``tools/notes.py`` says how a page writes it."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
+from notes import Listing, NotesError, annotated, computed, tests_of  # noqa: E402
+
+
+class NotesDirective(SphinxDirective):
+    """What the two directives share: the page's notes, beside the live source."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def pieces(self) -> list[list[Listing]]:
+        """Every ``annotate`` directive of this page; an error of the build where one is false."""
+        read = self.env.temp_data
+        if "annotated" not in read:
+            try:
+                read["annotated"] = annotated(self.page(), self.root())
+            except NotesError as error:
+                read["annotated"] = error
+        if isinstance(read["annotated"], NotesError):
+            raise self.error(str(read["annotated"]))
+        return read["annotated"]
+
+    def root(self) -> Path:
+        return Path(self.env.srcdir).resolve()
+
+    def page(self) -> Path:
+        return Path(self.env.doc2path(self.env.docname)).resolve()
+
+
+class Annotate(NotesDirective):
+    """The statements of a file and their notes, side by side."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_dependency(str(self.root() / self.arguments[0]))
+        shown = self.env.temp_data.get("annotated shown", 0)
+        self.env.temp_data["annotated shown"] = shown + 1
+        return [
+            nodes.container(
+                "",
+                *(self.row(listing) for listing in self.pieces()[shown]),
+                classes=["annotated"],
+            )
+        ]
+
+    def row(self, listing: Listing) -> nodes.Node:
+        code = nodes.literal_block(
+            listing.code,
+            listing.code,
+            language="python",
+            linenos=True,
+            highlight_args={
+                "linenostart": listing.first,
+                "linespans": Path(listing.file).stem,  # each line has its id: functional-47
+                "anchorlinenos": True,
+            },
+        )
+        if listing.note is None:
+            summary = "<details><summary>docstring</summary>"
+            opening, closing = (nodes.raw("", html, format="html") for html in (summary, "</details>"))
+            return nodes.container("", opening, code, closing, classes=["annotated-docstring"])
+        note = nodes.container(classes=["annotated-note"])
+        text = StringList(listing.note.splitlines(), source=str(self.page()))
+        self.state.nested_parse(text, self.content_offset, note)
+        return nodes.container("", code, note, classes=["annotated-row"])
+
+
+class Computed(NotesDirective):
+    """Where an equation is computed, and which tests check that."""
+
+    def run(self) -> list[nodes.Node]:
+        equation = self.arguments[0]
+        try:
+            lines, tests = computed(self.pieces(), equation), tests_of(self.root(), equation)
+        except NotesError as error:
+            raise self.error(str(error)) from None
+        where = nodes.paragraph("", "Computed by ")
+        for listing in lines:
+            link = nodes.reference("", listing.lines, refid=listing.anchor, internal=True)
+            comma = nodes.Text("; " if listing is not lines[-1] else "")
+            where += [nodes.literal("", listing.within), nodes.Text(", "), link, comma]
+        items = [where, *(nodes.paragraph("", "Tested by ", nodes.literal("", t)) for t in tests)]
+        found = nodes.bullet_list("", *(nodes.list_item("", item) for item in items))
+        return [nodes.container("", found, classes=["computed"])]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("annotate", Annotate)
+    app.add_directive("computed", Computed)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
