@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from notes import Listing, NotesError, annotated, computed, tests_of
+from notes import Listing, NotesError, annotated, checked_by, computed
 
 
 class ChapterError(ValueError):
@@ -45,6 +45,7 @@ class Prose:
         glued: Mapping[str, str],
     ) -> None:
         self.chapter, self.notebooks, self.glued = chapter, notebooks, glued
+        self.root = bibliography.parent.parent
         self.sources = references(bibliography)
         self.cited: list[str] = []
         self.pieces: list[list[Listing]] | None = None  # of the directives `annotate`
@@ -123,7 +124,7 @@ class Prose:
     def notes(self) -> list[list[Listing]]:
         if self.pieces is None:
             try:
-                self.pieces = annotated(self.chapter, self.chapter.parent.parent)
+                self.pieces = annotated(self.chapter, self.root)
             except NotesError as error:
                 raise self.error(str(error)) from None
         return self.pieces
@@ -131,24 +132,24 @@ class Prose:
     def annotate(self, argument: str, options: dict[str, str], content: str) -> str:
         self.shown += 1
         return "\n\n".join(
-            f'<a id="{listing.anchor}"></a><sub>{listing.lines}</sub>\n\n'
+            f'<a id="{listing.anchor}"></a><sub>{Path(argument).name} {listing.lines}</sub>\n\n'
             f"```python\n{listing.code}\n```\n\n{self.lower(listing.note or '')}".strip()
             for listing in self.notes()[self.shown - 1]
         )
 
     def computed(self, argument: str, options: dict[str, str], content: str) -> str:
         try:
-            lines = computed(self.notes(), argument)
-            tests = tests_of(self.chapter.parent.parent, argument)
+            groups = computed(self.notes(), argument)
+            tests = checked_by(self.root, argument)
         except NotesError as error:
             raise self.error(str(error)) from None
-        return "\n".join(
-            [
-                "- Computed by "
-                + "; ".join(f"`{x.within}`, [{x.lines}](#{x.anchor})" for x in lines),
-                *(f"- Tested by `{test}`" for test in tests),
-            ]
-        )
+        where = [
+            f"`{group[0].within}`, {Path(group[0].file).name} "
+            + ", ".join(f"[{listing.lines}](#{listing.anchor})" for listing in group)
+            for group in groups
+        ]
+        parts = ["- Computed by", *where, "- Tested by", *(f"`{test}`" for test in tests)]
+        return "\n".join(part if part.startswith("- ") else f"  - {part}" for part in parts)
 
     def inline(self, text: str) -> str:
         text = re.sub(r"^%.*\n?", "", text, flags=re.MULTILINE)

@@ -11,10 +11,10 @@ A note that links to ``#equation-1`` says that its lines compute equation 1; a t
 
 import ast
 import re
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import groupby
 from pathlib import Path
 
 DIRECTIVE = re.compile(r"^(:{3,})\{annotate\}\s+(\S+)\s*$")
@@ -54,8 +54,12 @@ class Listing:
 
     @property
     def lines(self) -> str:
-        many = f"s {self.first}–{self.last}" if self.last > self.first else f" {self.first}"
-        return f"{Path(self.file).name}, line{many}"
+        return f"{self.first}–{self.last}" if self.last > self.first else f"{self.first}"
+
+    @property
+    def summary(self) -> str:
+        """A docstring's first line."""
+        return self.code.strip().splitlines()[0].strip('"')
 
 
 def quotes(page: str) -> list[tuple[str, list[Quote]]]:
@@ -102,16 +106,19 @@ def annotated(page: Path, root: Path) -> list[list[Listing]]:
     pieces: list[list[Listing]] = [[] for _ in directives]
     for file in dict.fromkeys(file for file, _ in directives):
         source = (root / file).read_text(encoding="utf-8")
-        wanted = [(n, quote) for n, (f, found) in enumerate(directives) if f == file for quote in found]
+        own = [
+            (piece, found)
+            for piece, (f, found) in zip(pieces, directives, strict=True)
+            if f == file
+        ]
+        every = [quote for _, found in own for quote in found]
         faults += [
             f"{name}:{quote.line}: there is no note under this listing"
-            for _, quote in wanted
+            for quote in every
             if not quote.note.strip()
         ]
-        found = list(compare(name, file, source, [quote for _, quote in wanted]))
-        faults += found
-        if not found:
-            faults += list(fill(name, file, source, wanted, pieces))
+        differences = list(compare(name, file, source, every))
+        faults += differences or list(fill(name, file, source, own))
     if faults:
         raise NotesError("\n\n".join(faults))
     return pieces
@@ -139,35 +146,26 @@ def compare(name: str, file: str, source: str, wanted: list[Quote]) -> Iterator[
 
 
 def fill(
-    name: str,
-    file: str,
-    source: str,
-    wanted: list[tuple[int, Quote]],
-    pieces: list[list[Listing]],
+    name: str, file: str, source: str, own: list[tuple[list[Listing], list[Quote]]]
 ) -> Iterator[str]:
-    """Give each directive its lines, and each docstring to the directive that follows it."""
+    """Give each directive of a file its lines, with the docstrings on the way."""
     text = source.splitlines()
     numbers = iter(code_lines(source))
     documents = docstrings(source)
-    begin = 0
-    spans = []
-    for n, quote in wanted:
-        own = [next(numbers)[0] for _ in quote.code]
-        first, last = own[0], own[-1]
-        for start, stop in documents:
-            if begin < start < first:
-                spans.append((n, start, stop, None))
-            elif first < start < last:
-                yield f"{name}:{quote.line}: end this listing before the docstring at {file}:{start}"
-        spans.append((n, first, last, quote.note.strip()))
-        begin = last
-    for n in dict.fromkeys(n for n, *_ in spans):
-        own_spans = [span for span in spans if span[0] == n]
-        code = [line for _, first, last, _ in own_spans for line in text[first - 1 : last]]
-        indent = min(len(line) - len(line.lstrip()) for line in code if line.strip())
-        for _, first, last, note in own_spans:
-            shown = "\n".join(line[indent:] for line in text[first - 1 : last])
-            pieces[n].append(Listing(file, first, last, scope(source, first), shown, note))
+    for piece, found in own:
+        spans: list[tuple[int, int, str | None]] = []
+        for quote in found:
+            lines = [next(numbers)[0] for _ in quote.code]
+            while documents and documents[0][0] < lines[0]:
+                spans.append((*documents.pop(0), None))
+            if documents and documents[0][0] < lines[-1]:
+                yield f"{name}:{quote.line}: end it before the docstring, {file}:{documents[0][0]}"
+            spans.append((lines[0], lines[-1], quote.note.strip()))
+        shown = [line for first, last, _ in spans for line in text[first - 1 : last] if line]
+        indent = min((len(line) - len(line.lstrip()) for line in shown), default=0)
+        for first, last, note in spans:
+            code = "\n".join(line[indent:] for line in text[first - 1 : last])
+            piece.append(Listing(file, first, last, scope(source, first), code, note))
 
 
 def code_lines(source: str) -> list[tuple[int, str]]:
@@ -184,7 +182,9 @@ def docstrings(source: str) -> list[tuple[int, int]]:
     """First and last line of every docstring, in order."""
     found = []
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node
+        ):
             found.append((node.body[0].lineno, node.body[0].end_lineno or node.body[0].lineno))
     return sorted(found)
 
@@ -200,8 +200,8 @@ def scope(source: str, line: int) -> str:
     return ".".join(name for _, name in sorted(names))
 
 
-def computed(pieces: list[list[Listing]], equation: str) -> list[Listing]:
-    """The listings whose notes link to an equation.
+def computed(pieces: list[list[Listing]], equation: str) -> list[list[Listing]]:
+    """The listings whose notes link to an equation, those of one function together.
 
     Raises:
         NotesError: there is none.
@@ -215,7 +215,7 @@ def computed(pieces: list[list[Listing]], equation: str) -> list[Listing]:
     ]
     if not found:
         raise NotesError(f"no note links to #equation-{anchor}")
-    return found
+    return [list(group) for _, group in groupby(found, lambda x: (x.file, x.within))]
 
 
 def contracts(root: Path) -> dict[str, list[str]]:
@@ -230,7 +230,7 @@ def contracts(root: Path) -> dict[str, list[str]]:
     return found
 
 
-def tests_of(root: Path, equation: str) -> list[str]:
+def checked_by(root: Path, equation: str) -> list[str]:
     """The tests of one equation.
 
     Raises:

@@ -1,6 +1,7 @@
 """Show source with a note beside each statement; ``tools/notes.py`` says how a page writes it."""
 
 import sys
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from sphinx.util.docutils import SphinxDirective
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from notes import Listing, NotesError, annotated, computed, tests_of  # noqa: E402
+from notes import Listing, NotesError, annotated, checked_by, computed
 
 
 class NotesDirective(SphinxDirective):
@@ -69,8 +70,10 @@ class Annotate(NotesDirective):
             },
         )
         if listing.note is None:
-            summary = "<details><summary>docstring</summary>"
-            opening, closing = (nodes.raw("", html, format="html") for html in (summary, "</details>"))
+            summary = f"<details><summary>{escape(listing.summary)}</summary>"
+            opening, closing = (
+                nodes.raw("", html, format="html") for html in (summary, "</details>")
+            )
             return nodes.container("", opening, code, closing, classes=["annotated-docstring"])
         note = nodes.container(classes=["annotated-note"])
         text = StringList(listing.note.splitlines(), source=str(self.page()))
@@ -84,16 +87,23 @@ class Computed(NotesDirective):
     def run(self) -> list[nodes.Node]:
         equation = self.arguments[0]
         try:
-            lines, tests = computed(self.pieces(), equation), tests_of(self.root(), equation)
+            groups, tests = computed(self.pieces(), equation), checked_by(self.root(), equation)
         except NotesError as error:
             raise self.error(str(error)) from None
-        where = nodes.paragraph("", "Computed by ")
-        for listing in lines:
-            link = nodes.reference("", listing.lines, refid=listing.anchor, internal=True)
-            comma = nodes.Text("; " if listing is not lines[-1] else "")
-            where += [nodes.literal("", listing.within), nodes.Text(", "), link, comma]
-        items = [where, *(nodes.paragraph("", "Tested by ", nodes.literal("", t)) for t in tests)]
-        found = nodes.bullet_list("", *(nodes.list_item("", item) for item in items))
+        where = []
+        for group in groups:
+            name = f", {Path(group[0].file).name} "
+            line = nodes.paragraph("", "", nodes.literal("", group[0].within), nodes.Text(name))
+            for listing in group:
+                line += nodes.Text(", ") if listing is not group[0] else nodes.Text("")
+                line += nodes.reference("", listing.lines, refid=listing.anchor, internal=True)
+            where.append(line)
+        checks = [nodes.paragraph("", "", nodes.literal("", test)) for test in tests]
+        parts = {"Computed by": where, "Tested by": checks}
+        found = nodes.definition_list()
+        for term, lines in parts.items():
+            definition = nodes.definition("", *lines)
+            found += nodes.definition_list_item("", nodes.term("", term), definition)
         return [nodes.container("", found, classes=["computed"])]
 
 

@@ -364,7 +364,7 @@ def site(tmp_path_factory):
     root = tmp_path_factory.mktemp("site")
     for name in ("_config.yml", "_toc.yml", "requirements.txt"):
         shutil.copy(ROOT / name, root)
-    for name in ("book", "notebooks", "capsnet"):
+    for name in ("book", "notebooks", "capsnet", "tools", "tests"):
         shutil.copytree(ROOT / name, root / name)
     notebooks.stage(root)
     build = subprocess.run(
