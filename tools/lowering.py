@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from notes import Listing, NotesError, annotated, checked_by, computed
+from notes import Listing, NotesError, annotated, checked_by, computed, place
 
 
 class ChapterError(ValueError):
@@ -24,7 +24,7 @@ ADMONITIONS = {
 FENCE = re.compile(r"^( *)(`{3,}|~{3,}|:{3,})(.*)$")
 DIRECTIVE = re.compile(r"^\{([\w:.-]+)\}\s*(.*)$")
 ROLE_OR_CODE = re.compile(r"\{([\w:.-]+)\}(`+)(.+?)(?<!`)\2(?!`)|(`+).+?(?<!`)\4(?!`)", re.DOTALL)
-LINK = re.compile(r"(!?)\[([^\]\n]*)\]\(([^)\s]+)\)")
+LINK = re.compile(r"(!?)\[((?:[^\]\n]|\n(?!\n))*)\]\(([^)\s]+)\)")
 
 
 class Prose:
@@ -144,7 +144,7 @@ class Prose:
         except NotesError as error:
             raise self.error(str(error)) from None
         where = [
-            f"`{group[0].within}`, {Path(group[0].file).name} "
+            f"`{group[0].within}`, {place(group)}"
             + ", ".join(f"[{listing.lines}](#{listing.anchor})" for listing in group)
             for group in groups
         ]

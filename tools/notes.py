@@ -58,8 +58,9 @@ class Listing:
 
     @property
     def summary(self) -> str:
-        """A docstring's first line."""
-        return self.code.strip().splitlines()[0].strip('"')
+        """A docstring's first line, as plain text."""
+        line = self.code.strip().splitlines()[0].strip('"')
+        return re.sub(r"(?::\w+:)?(`+)(.+?)\1", r"\2", line)
 
 
 def quotes(page: str) -> list[tuple[str, list[Quote]]]:
@@ -105,6 +106,8 @@ def annotated(page: Path, root: Path) -> list[list[Listing]]:
     faults: list[str] = []
     pieces: list[list[Listing]] = [[] for _ in directives]
     for file in dict.fromkeys(file for file, _ in directives):
+        if not (root / file).is_file():
+            raise NotesError(f"{name}: there is no {file}")
         source = (root / file).read_text(encoding="utf-8")
         own = [
             (piece, found)
@@ -218,12 +221,20 @@ def computed(pieces: list[list[Listing]], equation: str) -> list[list[Listing]]:
     return [list(group) for _, group in groupby(found, lambda x: (x.file, x.within))]
 
 
+def place(group: list[Listing]) -> str:
+    """The file of listings of one function, to say before their numbers."""
+    several = len(group) > 1 or group[0].last > group[0].first
+    return f"{Path(group[0].file).name}, line{'s' if several else ''} "
+
+
 def contracts(root: Path) -> dict[str, list[str]]:
     """The tests of every equation, as pytest names them, from their marks."""
     found: dict[str, list[str]] = {}
     for path in sorted((root / "tests").rglob("test_*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            for mark in node.decorator_list if isinstance(node, ast.FunctionDef) else []:
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            for mark in node.decorator_list:
                 if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.equation":
                     test = f"{path.relative_to(root).as_posix()}::{node.name}"
                     found.setdefault(str(ast.literal_eval(mark.args[0])), []).append(test)

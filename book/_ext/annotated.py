@@ -12,7 +12,7 @@ from sphinx.util.docutils import SphinxDirective
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from notes import Listing, NotesError, annotated, checked_by, computed
+from notes import Listing, NotesError, annotated, checked_by, computed, place
 
 
 class NotesDirective(SphinxDirective):
@@ -92,8 +92,8 @@ class Computed(NotesDirective):
             raise self.error(str(error)) from None
         where = []
         for group in groups:
-            name = f", {Path(group[0].file).name} "
-            line = nodes.paragraph("", "", nodes.literal("", group[0].within), nodes.Text(name))
+            name = nodes.literal("", group[0].within)
+            line = nodes.paragraph("", "", name, nodes.Text(f", {place(group)}"))
             for listing in group:
                 line += nodes.Text(", ") if listing is not group[0] else nodes.Text("")
                 line += nodes.reference("", listing.lines, refid=listing.anchor, internal=True)

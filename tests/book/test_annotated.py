@@ -23,7 +23,7 @@ import math
 
 
 class Square:
-    """Says what it does.
+    """Says :func:`what` it does.
 
     At length.
     """
@@ -128,7 +128,7 @@ def test_notes_stand_beside_the_live_lines_and_docstrings_are_filled_in(project)
     ]
     assert second[-1].code == "    # half of it twice\n\n    return side * side / 2 * 2"
     assert (second[-1].within, second[-1].anchor) == ("Square.area", "square-14")
-    assert second[0].summary == "Says what it does."
+    assert second[0].summary == "Says what it does."  # roles are for Sphinx
 
 
 def test_a_changed_statement_is_told_with_both_texts(project):
@@ -212,6 +212,11 @@ def test_a_page_that_cannot_be_read_is_told(project, old, new, message):
     assert message in faults(project)
 
 
+def test_a_file_that_is_gone_is_told(project):
+    (project / "capsnet" / "square.py").unlink()
+    assert faults(project) == "book/page.md: there is no capsnet/square.py"
+
+
 # --- Equations --------------------------------------------------------------------------------
 
 
@@ -270,14 +275,14 @@ def test_the_notebook_has_listings_and_notes_in_turn(project):
 
         <a id="equation-1"></a>
         - Computed by
-          - `Square.area`, square.py [14–16](#square-14)
+          - `Square.area`, square.py, lines [14–16](#square-14)
         - Tested by
           - `tests/test_square.py::test_area`
 
         <a id="square-7"></a><sub>square.py 7–10</sub>
 
         ```python
-        """Says what it does.
+        """Says :func:`what` it does.
 
         At length.
         """

@@ -98,6 +98,7 @@ ORANGE_V = r"{\color{#E77303}{\mathbf{v}}}"
         ("See [there](#a-place).", "See [there](#a-place)."),
         ("See [it](chapter.md#there).", "See [it](chapter.ipynb#there)."),
         ("See [it](page.md).", "See [it](../book/page.md)."),
+        ("See [it\nthere](page.md).", "See [it\nthere](../book/page.md)."),
         ("See {doc}`that page <page>`.", "See [that page](../book/page.md)."),
         ("A {term}`capsule`, {term}`two <capsule>`.", "A capsule, two."),
         ("{math}`\\qv`", f"${ORANGE_V}$"),
