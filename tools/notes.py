@@ -60,7 +60,7 @@ class Listing:
     def summary(self) -> str:
         """A docstring's first line, as plain text."""
         line = self.code.strip().splitlines()[0].strip('"')
-        return re.sub(r"(?::\w+:)?(`+)(.+?)\1", r"\2", line)
+        return re.sub(r"(?::\w+:)?(`+|\*)(.+?)\1", r"\2", line)
 
 
 def quotes(page: str) -> list[tuple[str, list[Quote]]]:
