@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from notes import Listing, NotesError, annotated, checked_by, computed, place
+
 
 class ChapterError(ValueError):
     """A chapter cannot become a notebook; the message says which and why."""
@@ -22,7 +24,7 @@ ADMONITIONS = {
 FENCE = re.compile(r"^( *)(`{3,}|~{3,}|:{3,})(.*)$")
 DIRECTIVE = re.compile(r"^\{([\w:.-]+)\}\s*(.*)$")
 ROLE_OR_CODE = re.compile(r"\{([\w:.-]+)\}(`+)(.+?)(?<!`)\2(?!`)|(`+).+?(?<!`)\4(?!`)", re.DOTALL)
-LINK = re.compile(r"(!?)\[([^\]\n]*)\]\(([^)\s]+)\)")
+LINK = re.compile(r"(!?)\[((?:[^\]\n]|\n(?!\n))*)\]\(([^)\s]+)\)")
 
 
 class Prose:
@@ -43,13 +45,18 @@ class Prose:
         glued: Mapping[str, str],
     ) -> None:
         self.chapter, self.notebooks, self.glued = chapter, notebooks, glued
+        self.root = bibliography.parent.parent
         self.sources = references(bibliography)
         self.cited: list[str] = []
+        self.pieces: list[list[Listing]] | None = None  # of the directives `annotate`
+        self.shown = 0  # so many of them
         self.directives: dict[str, Callable[[str, dict[str, str], str], str]] = {
             "math": self.math,
             "figure": self.figure,
             "image": self.figure,
             "bibliography": self.bibliography,
+            "annotate": self.annotate,
+            "computed": self.computed,
         }
         self.roles: dict[str, Callable[[str], str]] = {
             "math": lambda text: f"${colour_quantities(text)}$",
@@ -113,6 +120,36 @@ class Prose:
 
     def bibliography(self, argument: str, options: dict[str, str], content: str) -> str:
         return "\n".join(f"- {self.sources[name][1]}" for name in sorted(self.cited))
+
+    def notes(self) -> list[list[Listing]]:
+        if self.pieces is None:
+            try:
+                self.pieces = annotated(self.chapter, self.root)
+            except NotesError as error:
+                raise self.error(str(error)) from None
+        return self.pieces
+
+    def annotate(self, argument: str, options: dict[str, str], content: str) -> str:
+        self.shown += 1
+        return "\n\n".join(
+            f'<a id="{listing.anchor}"></a><sub>{Path(argument).name} {listing.lines}</sub>\n\n'
+            f"```python\n{listing.code}\n```\n\n{self.lower(listing.note or '')}".strip()
+            for listing in self.notes()[self.shown - 1]
+        )
+
+    def computed(self, argument: str, options: dict[str, str], content: str) -> str:
+        try:
+            groups = computed(self.notes(), argument)
+            tests = checked_by(self.root, argument)
+        except NotesError as error:
+            raise self.error(str(error)) from None
+        where = [
+            f"`{group[0].within}`, {place(group)}"
+            + ", ".join(f"[{listing.lines}](#{listing.anchor})" for listing in group)
+            for group in groups
+        ]
+        parts = ["- Computed by", *where, "- Tested by", *(f"`{test}`" for test in tests)]
+        return "\n".join(part if part.startswith("- ") else f"  - {part}" for part in parts)
 
     def inline(self, text: str) -> str:
         text = re.sub(r"^%.*\n?", "", text, flags=re.MULTILINE)

@@ -98,6 +98,7 @@ ORANGE_V = r"{\color{#E77303}{\mathbf{v}}}"
         ("See [there](#a-place).", "See [there](#a-place)."),
         ("See [it](chapter.md#there).", "See [it](chapter.ipynb#there)."),
         ("See [it](page.md).", "See [it](../book/page.md)."),
+        ("See [it\nthere](page.md).", "See [it\nthere](../book/page.md)."),
         ("See {doc}`that page <page>`.", "See [that page](../book/page.md)."),
         ("A {term}`capsule`, {term}`two <capsule>`.", "A capsule, two."),
         ("{math}`\\qv`", f"${ORANGE_V}$"),
@@ -364,7 +365,7 @@ def site(tmp_path_factory):
     root = tmp_path_factory.mktemp("site")
     for name in ("_config.yml", "_toc.yml", "requirements.txt"):
         shutil.copy(ROOT / name, root)
-    for name in ("book", "notebooks", "capsnet"):
+    for name in ("book", "notebooks", "capsnet", "tools", "tests"):
         shutil.copytree(ROOT / name, root / name)
     notebooks.stage(root)
     build = subprocess.run(

@@ -1,0 +1,382 @@
+"""Source with notes: what is a fault, what the page shows, and that the book's own notes fit."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+import notes
+from lowering import ChapterError, Prose
+from notes import NotesError, annotated, checked_by, computed, contracts
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGE = ROOT / "book" / "annotated.md"
+
+SOURCE = '''\
+"""A module."""
+
+import math
+
+
+class Square:
+    """Says :func:`what` it does.
+
+    At length.
+    """
+
+    def area(self, side):
+        """One line."""
+        # half of it twice
+
+        return side * side / 2 * 2
+'''
+NOTES = """\
+# A page
+
+:::{annotate} capsnet/square.py
+```python
+import math
+```
+
+Not *needed*.
+
+```python
+class Square:
+```
+
+No shape is simpler.
+:::
+
+Text between.
+
+(equation-1)=
+:::{computed} 1
+:::
+
+:::{annotate} capsnet/square.py
+```python
+    def area(self, side):
+```
+
+In square metres.
+
+```python
+        # half of it twice
+        return side * side / 2 * 2
+```
+
+Equation [(1)](#equation-1), $x^2$.
+:::
+"""
+TESTS = """\
+import pytest
+
+@pytest.mark.equation(1)
+@pytest.mark.equation("a rule")
+@pytest.mark.parametrize("x", [1])
+def test_area(x): pass
+
+def test_nothing(): pass
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    for folder in ("book", "capsnet", "tests"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "capsnet" / "square.py").write_text(SOURCE)
+    (tmp_path / "tests" / "test_square.py").write_text(TESTS)
+    (tmp_path / "book" / "page.md").write_text(NOTES)
+    (tmp_path / "book" / "references.bib").write_text("")
+    return tmp_path
+
+
+def read(project):
+    return annotated(project / "book" / "page.md", project)
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+
+
+def faults(project):
+    with pytest.raises(NotesError) as caught:
+        read(project)
+    return str(caught.value)
+
+
+# --- Pairing ----------------------------------------------------------------------------------
+
+
+def test_notes_stand_beside_the_live_lines_and_docstrings_are_filled_in(project):
+    first, second = read(project)
+    shown = [(listing.first, listing.last, listing.note) for listing in first + second]
+    assert shown == [
+        (1, 1, None),
+        (3, 3, "Not *needed*."),
+        (6, 6, "No shape is simpler."),
+        (7, 10, None),
+        (12, 12, "In square metres."),
+        (13, 13, None),
+        (14, 16, "Equation [(1)](#equation-1), $x^2$."),
+    ]
+    assert second[-1].code == "    # half of it twice\n\n    return side * side / 2 * 2"
+    assert (second[-1].within, second[-1].anchor) == ("Square.area", "square-14")
+    assert second[0].summary == "Says what it does."  # roles are for Sphinx
+
+
+def test_a_changed_statement_is_told_with_both_texts(project):
+    edit(project / "capsnet" / "square.py", "side * side / 2 * 2", "side**2")
+    assert faults(project) == dedent(
+        """\
+        book/page.md:32: a note's statement has changed at capsnet/square.py:16; the note is for \
+(-), there is now (+)
+          -         return side * side / 2 * 2
+          +         return side**2"""
+    )
+
+
+def test_a_changed_comment_or_indentation_is_a_change(project):
+    edit(project / "capsnet" / "square.py", "# half of it twice", "# twice its half")
+    assert "book/page.md:31" in faults(project)
+    edit(project / "capsnet" / "square.py", "# twice its half", "    # half of it twice")
+    assert "book/page.md:31" in faults(project)
+
+
+def test_a_changed_docstring_or_blank_line_is_not(project):
+    edit(project / "capsnet" / "square.py", "    At length.\n", "\n\n    In short.\n")
+    assert read(project)[1][-1].first == 16
+
+
+def test_a_statement_without_a_note_is_told(project):
+    edit(project / "capsnet" / "square.py", "import math\n", "import math\nimport sys\n")
+    expected = (
+        "capsnet/square.py:4: no note for this; it belongs at book/page.md:11\n  + import sys"
+    )
+    assert faults(project) == expected
+
+
+def test_a_last_statement_without_a_note_is_told(project):
+    (project / "capsnet" / "square.py").write_text(SOURCE + "\nprint()\n")
+    assert "capsnet/square.py:18: no note" in faults(project)
+
+
+def test_a_note_for_what_is_gone_is_told(project):
+    edit(project / "capsnet" / "square.py", "import math\n", "")
+    expected = "book/page.md:5: a note for what capsnet/square.py no longer has\n  - import math"
+    assert faults(project) == expected
+
+
+def test_statements_in_another_order_are_told(project):
+    edit(project / "book" / "page.md", "import math", "class Square:\n    pass")
+    assert "book/page.md:5" in faults(project)
+
+
+def test_every_fault_is_told_at_once(project):
+    edit(project / "capsnet" / "square.py", "import math", "import sys")
+    edit(project / "capsnet" / "square.py", "(self, side)", "(self)")
+    told = faults(project)
+    assert "book/page.md:5:" in told and "book/page.md:25:" in told
+
+
+def test_a_listing_without_a_note_is_told(project):
+    edit(project / "book" / "page.md", "Not *needed*.", "")
+    assert faults(project) == "book/page.md:5: there is no note under this listing"
+
+
+def test_a_listing_across_a_docstring_is_told(project):
+    edit(
+        project / "book" / "page.md",
+        "```\n\nIn square metres.\n\n```python\n        # half",
+        "        # half",
+    )
+    assert "book/page.md:25: end it before the docstring, capsnet/square.py:13" in faults(project)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("```python\nimport math\n```\n", "", "a note comes after its listing"),
+        ("import math\n", "\n", "an empty listing"),
+        ("$x^2$.\n:::", "$x^2$.", "not closed by :::"),
+    ],
+)
+def test_a_page_that_cannot_be_read_is_told(project, old, new, message):
+    edit(project / "book" / "page.md", old, new)
+    assert message in faults(project)
+
+
+def test_a_file_that_is_gone_is_told(project):
+    (project / "capsnet" / "square.py").unlink()
+    assert faults(project) == "book/page.md: there is no capsnet/square.py"
+
+
+# --- Equations --------------------------------------------------------------------------------
+
+
+def test_an_equation_leads_to_its_lines_and_its_tests(project):
+    [[listing]] = computed(read(project), "1")
+    assert (listing.lines, listing.within) == ("14–16", "Square.area")
+    test = "tests/test_square.py::test_area"
+    assert contracts(project) == {"1": [test], "a rule": [test]}
+    assert checked_by(project, "a rule") == [test]
+
+
+def test_an_equation_without_lines_or_tests_is_told(project):
+    with pytest.raises(NotesError, match="no note links to #equation-a-rule"):
+        computed(read(project), "a rule")
+    with pytest.raises(NotesError, match=re.escape("carries @pytest.mark.equation(2)")):
+        checked_by(project, "2")
+
+
+# --- The notebook -----------------------------------------------------------------------------
+
+
+def prose(project):
+    page = project / "book" / "page.md"
+    return Prose(page, page.with_name("references.bib"), {page: project / "page.ipynb"}, {})
+
+
+def test_the_notebook_has_listings_and_notes_in_turn(project):
+    lowered = prose(project).lower(NOTES)
+    assert lowered == dedent(
+        '''\
+        # A page
+
+        <a id="square-1"></a><sub>square.py 1</sub>
+
+        ```python
+        """A module."""
+        ```
+
+        <a id="square-3"></a><sub>square.py 3</sub>
+
+        ```python
+        import math
+        ```
+
+        Not *needed*.
+
+        <a id="square-6"></a><sub>square.py 6</sub>
+
+        ```python
+        class Square:
+        ```
+
+        No shape is simpler.
+
+        Text between.
+
+        <a id="equation-1"></a>
+        - Computed by
+          - `Square.area`, square.py, lines [14–16](#square-14)
+        - Tested by
+          - `tests/test_square.py::test_area`
+
+        <a id="square-7"></a><sub>square.py 7–10</sub>
+
+        ```python
+        """Says :func:`what` it does.
+
+        At length.
+        """
+        ```
+
+        <a id="square-12"></a><sub>square.py 12</sub>
+
+        ```python
+        def area(self, side):
+        ```
+
+        In square metres.
+
+        <a id="square-13"></a><sub>square.py 13</sub>
+
+        ```python
+            """One line."""
+        ```
+
+        <a id="square-14"></a><sub>square.py 14–16</sub>
+
+        ```python
+            # half of it twice
+
+            return side * side / 2 * 2
+        ```
+
+        Equation [(1)](#equation-1), $x^2$.'''
+    )
+
+
+def test_the_notebook_is_not_made_with_a_false_note(project):
+    edit(project / "capsnet" / "square.py", "import math", "import sys")
+    with pytest.raises(ChapterError, match=r"page.md: book/page.md:5: a note's statement"):
+        prose(project).lower(NOTES)
+
+
+# --- The page ---------------------------------------------------------------------------------
+
+
+def build(project):
+    (project / "conf.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(ROOT / 'book' / '_ext')!r})\n"
+        "extensions = ['myst_parser', 'annotated']\n"
+        "myst_enable_extensions = ['colon_fence', 'dollarmath']\n"
+        "root_doc = 'book/page'\ninclude_patterns = ['book/page.md']\n"
+    )
+    return subprocess.run(
+        [sys.executable, "-m", "sphinx", "-W", "-n", "-q", ".", "html"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+def test_the_page_shows_lines_with_anchors_beside_their_notes(project):
+    result = build(project)
+    assert result.returncode == 0, result.stderr
+    html = (project / "html" / "book" / "page.html").read_text()
+    for number in (3, 6, 12, 14, 15, 16):
+        assert html.count(f'id="square-{number}"') == 1
+    assert 'href="#square-14">14–16</a>' in html
+    assert "<summary>Says what it does.</summary>" in html
+    assert re.search(r'class="annotated-note[^>]*>\s*<p>Not <em>needed</em>', html)
+    assert re.search(r'<a [^>]*href="#equation-1"', html)
+    assert "tests/test_square.py::test_area" in html
+
+
+def test_the_build_fails_at_a_false_note(project):
+    edit(project / "capsnet" / "square.py", "import math", "import sys")
+    result = build(project)
+    assert result.returncode != 0
+    assert "book/page.md:5: a note's statement has changed at capsnet/square.py:3" in result.stderr
+    assert "- import math" in result.stderr and "+ import sys" in result.stderr
+
+
+# --- The book's own ---------------------------------------------------------------------------
+
+
+def test_every_statement_of_the_three_files_has_its_note():
+    pieces = annotated(PAGE, ROOT)
+    covered = {}
+    for listing in (listing for piece in pieces for listing in piece):
+        lines = range(listing.first, listing.last + 1)
+        covered.setdefault(listing.file, set()).update(lines)
+    assert sorted(covered) == [f"capsnet/{name}.py" for name in ("functional", "layers", "model")]
+    for file, lines in covered.items():
+        source = (ROOT / file).read_text()
+        assert {number for number, _ in notes.code_lines(source)} <= lines
+
+
+def test_every_marked_equation_is_on_the_page():
+    asked = re.findall(r"^:::\{computed\} (.*)$", PAGE.read_text(), re.MULTILINE)
+    assert sorted(asked) == sorted(contracts(ROOT))
+    pieces = annotated(PAGE, ROOT)
+    assert all(computed(pieces, equation) for equation in asked)
