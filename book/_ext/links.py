@@ -13,22 +13,19 @@ from sphinx.application import Sphinx
 def point_at_notebook(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    notebook = (
-        Path("notebooks") / Path(pagename).relative_to("book").with_suffix(".ipynb")
-        if pagename.startswith("book/")
-        else None
-    )
+    """Replace the theme's group of launch buttons by one, which opens the notebook in Colab."""
+    notebook = Path("notebooks", *Path(pagename).parts[1:]).with_suffix(".ipynb")
     buttons = context.get("header_buttons", [])
-    launch = [button for button in buttons if button.get("label") == "launch-buttons"]
-    for group in launch:
+    for group in [button for button in buttons if button.get("label") == "launch-buttons"]:
         place = buttons.index(group)
         buttons.remove(group)
-        if notebook is None or not (Path(app.srcdir) / notebook).exists():
+        if not (Path(app.srcdir) / notebook).exists():
             continue
         (colab,) = group["buttons"]
-        source = context["page_source_suffix"]
-        colab["url"] = colab["url"].replace(f"/{pagename}{source}", f"/{notebook.as_posix()}")
-        buttons.insert(place, {**colab, "tooltip": "Open in Colab", "label": "colab-button"})
+        source = f"/{pagename}{context['page_source_suffix']}"
+        colab["url"] = colab["url"].replace(source, f"/{notebook.as_posix()}")
+        colab |= {"tooltip": "Open in Colab", "label": "colab-button"}
+        buttons.insert(place, colab)
         download = Path(app.outdir) / "_sources" / context["ipynb_source"]
         shutil.copyfile(Path(app.srcdir) / notebook, download)
 

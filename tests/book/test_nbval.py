@@ -1,6 +1,7 @@
 """``pytest --nbval notebooks/``, as it stands: strict about text, indifferent to pixels."""
 
 import base64
+import re
 import shutil
 import subprocess
 import sys
@@ -69,12 +70,7 @@ def verdicts(tmp_path_factory):
     pytest_itself = Path(sys.executable).with_name("pytest")
     command = [pytest_itself, "--nbval", "notebooks/", "-v"]
     said = subprocess.run(command, cwd=root, capture_output=True, text=True).stdout
-    lines = said.split("short test summary")[0].splitlines()
-    return {
-        line.split("::")[1].split(" ")[1]: line.split()[-2]
-        for line in lines
-        if line.startswith("notebooks/") and line.split()[-2] in ("PASSED", "FAILED")
-    }
+    return dict(re.findall(r"::Cell (\d+) (PASSED|FAILED)", said))
 
 
 @pytest.mark.parametrize("name", CELLS)
