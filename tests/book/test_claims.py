@@ -1,11 +1,18 @@
-"""No number in the prose is typed that could have been computed."""
+"""No number in the prose is typed that could have been computed.
 
+A page may type what its own code types too, a setting or a bound that is asserted (0.95 in the code
+is 95 % as well); the constants of ``constants.py``; and those that its front matter declares. What
+an exercise asks is no claim.
+"""
+
+import ast
 import re
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import jupytext
 import pytest
 import yaml
 from constants import CONSTANTS
@@ -31,7 +38,7 @@ OTHER = [
     r"(?<=\])\([^)\s]+\)|<[^>\s]+>|https?://\S+",  # where a link leads
     r"^ *(?:\d+[.)]|[-*]) ",  # list items
     r"\((?:\d(?:,| and| to|–)? ?)+\)",  # (1), (2 and 3): equations
-    r"\b(?:[Ee]quations?|[Ff]igures?|[Tt]ables?|[Ss]ections?|[Pp]rocedures?|[Ss]teps?|[Ee]xercises?"
+    r"\b(?:[Ff]igs?\.|[Ee]qs?\.|[Ee]quations?|[Ff]igures?|[Tt]ables?|[Ss]ections?|[Pp]rocedures?|[Ss]teps?|[Ee]xercises?"
     r"|[Cc]hapters?|[Pp]ages?|[Vv]ersions?|Python|Py[Tt]orch|torch|NumPy|CUDA|TensorFlow|Keras)"
     r"[  ](?:[\d.]*\d(?:, | and | to | or |–))*[\d.]*\d",
     r"\b\d+\.\d+\.\d+\b|\b\d{4}-\d\d-\d\d\b",  # versions, dates
@@ -69,7 +76,8 @@ def prose(text: str) -> str:
             closing.pop()
             kept.append("")
         elif fence and not (closing and closing[-1][1] == "code"):
-            kind = "prose" if PROSE.match(fence[3].strip()) else "code"
+            claims = PROSE.match(fence[3].strip()) and "{admonition} Exercise" not in fence[3]
+            kind = "prose" if claims else "code"
             closing.append((fence[2], kind))
             title = "" if "{figure}" in fence[3] or "{image}" in fence[3] else fence[3]
             kept.append(PROSE.sub("", title).strip() if kind == "prose" else "")
@@ -89,6 +97,18 @@ def alternative_texts(text: str) -> Iterator[tuple[int, str]]:
         yield text[: cell.start()].count("\n"), image.get("alt", "")
 
 
+def settings(text: str) -> set[Decimal]:
+    """The numbers that the page's cells type, also as percent."""
+    found: set[Decimal] = set()
+    for cell in notebooks.code_cells(jupytext.reads(text, fmt="md:myst")):
+        code = re.sub(r"^ *[%!].*$", "pass", cell.source, flags=re.MULTILINE)
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+                value = Decimal(str(node.value))
+                found |= {value, 100 * value, 100 - 100 * value}
+    return found
+
+
 def typed(text: str) -> list[tuple[int, str]]:
     """The numbers in a page's prose, each with its line."""
     words = re.sub(r"\{(?:doc|term)\}`([^`<]*)[^`]*`", r"\1", prose(text))
@@ -103,11 +123,12 @@ def unfounded(text: str) -> list[str]:
     """What is wrong with the numbers of a page."""
     own = declared(text)
     anywhere = {Decimal(number) for number in CONSTANTS}
+    allowed = anywhere | own.keys() | settings(text)
     found = {(line, number): Decimal(number.replace(",", "")) for line, number in typed(text)}
     faults = [
-        f"line {line}: {number} is typed: glue it, say it in words, or declare it as a constant"
+        f"line {line}: {number} is typed: glue it, assert it, say it in words, or declare it"
         for (line, number), value in found.items()
-        if value not in anywhere | own.keys()
+        if value not in allowed
     ]
     for value, reason in own.items():
         if value in anywhere:
@@ -134,9 +155,12 @@ def test_the_constants_of_the_module_are_those_of_the_list() -> None:
     assert {children, parents, small, large, parents * large} <= known
     count = sum(parameter.numel() for parameter in model.parameters())
     decoder = sum(parameter.numel() for parameter in model.decoder.parameters())
-    assert f"{count / 1e6:.1f}" in CONSTANTS
-    assert f"{(count - decoder) / 1e6:.1f}" in CONSTANTS
+    for number in (count, count - decoder, decoder):
+        assert f"{number}" in CONSTANTS
+        assert f"{number / 1e6:.1f}" in CONSTANTS
 
+
+FRONT_MATTER = "---\nkernelspec:\n  display_name: Python 3\n  name: python3\n---\n"
 
 # --- The test itself -------------------------------------------------------------------------
 
@@ -162,6 +186,8 @@ def test_the_constants_of_the_module_are_those_of_the_list() -> None:
             ["18"],
         ),
         ("---\ntitle: 17\n---\n18", ["18"]),
+        ("Fig. 17, figs. 4 and 5", []),
+        (":::{admonition} Exercise 1\n:class: exercise\n17?\n:::\n18", ["18"]),
         ("{doc}`17 words <page18>`, {term}`19 of them`", ["17", "19"]),
     ],
 )
@@ -193,6 +219,12 @@ def test_a_page_declares_constants_with_a_reason(
     text = f"---\ncapsnet:\n  constants:\n    {constants}\n---\n{said}\n"
     faults = unfounded(text)
     assert (faults == []) if fault is None else any(fault in found for found in faults)
+
+
+def test_what_the_code_of_a_page_types_its_prose_may_type_too() -> None:
+    cell = "```{code-cell} ipython3\nassert x > 0.95\nfor i in range(12): ...\n# 13\n'14'\n```\n"
+    text = FRONT_MATTER + cell + "Of 12 more than 95 %, less than 5 %; 13, 14."
+    assert [fault.split(":")[1] for fault in unfounded(text)] == [" 13 is typed", " 14 is typed"]
 
 
 def test_the_list_says_what_each_constant_is() -> None:
