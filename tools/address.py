@@ -22,7 +22,7 @@ def fill_in(config: str, url: str, branch: str) -> str:
     """
     url = url.removesuffix("/").removesuffix(".git")
     if not re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+", url):
-        raise ValueError(f"expected https://github.com/OWNER/REPOSITORY, got {url!r}")
+        raise ValueError(f"expected https://github.com/<owner>/<repository>, got {url!r}")
     if not re.fullmatch(r"[\w./-]+", branch):
         raise ValueError(f"expected the name of a branch, got {branch!r}")
     text, count = re.subn(LINES, rf"\g<1>{url}\g<3>{branch}", config)

@@ -26,7 +26,7 @@ FRONT = re.compile(r"\A---\n(.*?)^---\n", re.DOTALL | re.MULTILINE)
 FENCE = re.compile(r"^( *)(`{3,}|~{3,}|:{3,})(.*)$")
 PROSE = re.compile(
     r"\{(note|tip|hint|important|warning|caution|danger|attention|seealso|admonition|dropdown"
-    r"|figure|image|glossary)\}"
+    r"|figure|image|glossary|annotate)\}"
 )
 MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 # What is no number of a claim: each is blotted out before numbers are looked for.

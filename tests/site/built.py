@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -46,7 +47,8 @@ def build(root: Path) -> Site:
         stderr=subprocess.STDOUT,
         text=True,
     )
-    assert result.returncode == 0, result.stdout
+    told = re.findall(r".*(?:WARNING|ERROR|Error).*", result.stdout)
+    assert result.returncode == 0, "\n".join(told or [result.stdout])
     seconds = sum(os.times()[:4]) - sum(before[:4])
     return Site(root / "_build" / "html", result.stdout, seconds)
 
