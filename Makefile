@@ -9,7 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test lint notebooks train bench results serve lock clean
+.PHONY: help book test fresh lint notebooks train bench results serve lock clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ test: lint  ## lint, types, unit tests, then every cell of every notebook
 	$(BIN)/python -m pytest tests
 	$(BIN)/python -m pytest benchmarks --benchmark-disable -q
 	$(BIN)/python -m pytest --nbval notebooks/
+
+fresh: $(READY)  ## run every notebook as Colab would: fresh environment, capsnet from git
+	$(BIN)/python -m pytest -m fresh -rP --durations=0 tests/book/test_fresh.py
 
 lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check

@@ -5,6 +5,9 @@ of running them, and its prose in plain Markdown, which Colab and Jupyter show a
 outputs are valid for one key, a hash of the code cells, of the package and of the lock; with
 another key they are stale and the notebook is executed anew. A change of the prose alone is not.
 
+What a chapter does not have and a notebook needs is added, and left out again where the two are
+compared: a first cell, which installs capsnet in Colab, and the folding of solutions.
+
 The book's HTML shows the outputs of these very notebooks: they are staged in the cache that
 Jupyter Book reads, so its build executes nothing.
 
@@ -24,9 +27,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import jupytext
 import nbformat
+import yaml
 from nbformat import NotebookNode
 
 from lowering import ChapterError, Prose
@@ -34,6 +39,23 @@ from lowering import ChapterError, Prose
 ROOT = Path(__file__).resolve().parent.parent
 TIMEOUT = 900  # seconds a cell may run
 GLUE = "application/papermill.record/text/plain"  # how myst_nb.glue stores a value
+
+SETUP = "setup"  # the id of the cell that every notebook starts with
+# In Colab a form with the address; elsewhere it does nothing. Naming the version of torch that is
+# there keeps pip from changing it.
+INSTALL = """\
+# @title In Colab: install capsnet
+import importlib.util
+import sys
+from importlib.metadata import version
+
+repository = "{url}"  # @param {{type: "string"}}
+if "google.colab" in sys.modules and not importlib.util.find_spec("capsnet"):
+    %pip install -q torch=={{version("torch")}} git+{{repository}}@{branch}
+"""
+# The source and the output of a solution, as Jupyter and Colab fold a cell.
+FOLDED = {"jupyter": {"source_hidden": True, "outputs_hidden": True}, "cellView": "form"}
+LEDGER = (".json", ".jsonl", ".safetensors")
 
 # --- The whole way ---------------------------------------------------------------------------
 
@@ -133,11 +155,11 @@ def key(notebook: NotebookNode, root: Path = ROOT) -> str:
 
     The ledger counts for chapters that read it.
     """
-    cells = [(cell.source, cell.metadata) for cell in code_cells(notebook)]
+    cells = [(cell.source, unfolded(cell.metadata)) for cell in code_cells(notebook)]
     digest = hashlib.sha256(json.dumps(cells, sort_keys=True).encode())
     paths = [*sorted((root / "capsnet").rglob("*.py")), root / "requirements.txt"]
     if any("ledger" in source for source, _ in cells):
-        paths += sorted((root / "results").rglob("*.json"))
+        paths += sorted(p for p in (root / "results").rglob("*") if p.suffix in LEDGER)
     for path in paths:
         content = path.read_bytes()
         digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
@@ -145,7 +167,13 @@ def key(notebook: NotebookNode, root: Path = ROOT) -> str:
 
 
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+    """The chapter's code cells: all but the one that every notebook starts with."""
+    return [c for c in notebook.cells if c.cell_type == "code" and c.get("id") != SETUP]
+
+
+def unfolded(metadata: NotebookNode) -> dict[str, Any]:
+    """A cell's metadata as the chapter has them."""
+    return {name: value for name, value in metadata.items() if name not in FOLDED}
 
 
 def execute(notebook: NotebookNode) -> NotebookNode:
@@ -184,25 +212,43 @@ def execute(notebook: NotebookNode) -> NotebookNode:
 
 
 def lower(notebook: NotebookNode, chapter: Path, root: Path = ROOT) -> NotebookNode:
-    """Replace what only MyST understands by plain Markdown; number the cells.
+    """Replace what only MyST understands by plain Markdown; add what a notebook needs.
+
+    The cells are numbered, solutions folded, and capsnet installed by the first cell.
 
     Raises:
         ChapterError: the prose uses something that this function does not know.
     """
     notebooks = {page: notebook_path(page, root) for page in chapters(root)}
     prose = Prose(chapter, root / "book" / "references.bib", notebooks, glued_values(notebook))
-    cells: list[NotebookNode] = []
+    cells = [setup_cell(root)]
     for cell in notebook.cells:
+        if "hide-cell" in cell.metadata.get("tags", []):
+            cell.metadata.update(nbformat.from_dict(FOLDED))
         if cell.cell_type == "markdown":
             cell.source = prose.lower(cell.source)
             cell.metadata = nbformat.from_dict({})
             if not cell.source:
                 continue
-        cell.id = f"cell-{len(cells) + 1:02d}"
+        cell.id = f"cell-{len(cells):02d}"
         cells.append(cell)
     notebook.cells = cells
     nbformat.validate(notebook)
     return notebook
+
+
+def setup_cell(root: Path = ROOT) -> NotebookNode:
+    """The cell that installs capsnet in Colab, from the address that _config.yml gives."""
+    code = INSTALL.format(**repository(root)).strip()
+    cell = nbformat.v4.new_code_cell(code, id=SETUP, execution_count=None)
+    cell.metadata.update(nbformat.from_dict({"tags": ["nbval-ignore-output"], **FOLDED}))
+    return cell
+
+
+def repository(root: Path = ROOT) -> dict[str, str]:
+    """The repository's url and branch, which stand in _config.yml alone."""
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    return {"url": config["repository"]["url"], "branch": config["repository"]["branch"]}
 
 
 def glued_values(notebook: NotebookNode) -> dict[str, str]:
@@ -234,6 +280,9 @@ def stage(root: Path = ROOT) -> None:
     cache = get_cache(folder)
     for chapter in chapters(root):
         notebook = nbformat.read(notebook_path(chapter, root), as_version=4)
+        notebook.cells = code_cells(notebook)
+        for cell in notebook.cells:
+            cell.metadata = nbformat.from_dict(unfolded(cell.metadata))
         bundle = CacheBundleIn(notebook, str(chapter))
         cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
         try:

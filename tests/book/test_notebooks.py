@@ -2,8 +2,8 @@
 
 import re
 import shutil
-import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from textwrap import dedent
 
@@ -51,6 +51,12 @@ More prose.
 ```{code-cell} ipython3
 1 + 1
 ```
+
+```{code-cell} ipython3
+:tags: [hide-cell]
+
+print("solved")
+```
 """
 )
 
@@ -65,6 +71,7 @@ def root(tmp_path):
     (tmp_path / "book" / "picture.png").write_bytes(b"")
     (tmp_path / "capsnet" / "functional.py").write_text("x = 1\n")
     (tmp_path / "requirements.txt").write_text("torch==2.14.1\n")
+    shutil.copy(ROOT / "_config.yml", tmp_path)
     shutil.copy(ROOT / "book" / "references.bib", tmp_path / "book")
     return tmp_path
 
@@ -171,6 +178,7 @@ def made(tmp_path_factory):
     (root / "book" / "chapter.md").write_text(CHAPTER)
     (root / "capsnet" / "functional.py").write_text("x = 1\n")
     (root / "requirements.txt").write_text("torch==2.14.1\n")
+    shutil.copy(ROOT / "_config.yml", root)
     shutil.copy(ROOT / "book" / "references.bib", root / "book")
     assert notebooks.make(root / "book" / "chapter.md", root)[1]
     return root
@@ -198,14 +206,75 @@ def test_only_pages_with_a_kernel_are_notebooks(root):
 
 def test_a_made_notebook_holds_code_outputs_and_plain_prose(made):
     notebook = nbformat.read(made / "notebooks" / "chapter.ipynb", as_version=4)
-    assert [cell.cell_type for cell in notebook.cells] == ["markdown", "code", "markdown", "code"]
-    assert notebook.cells[0].source == "# A chapter\n\nSome prose, and 42,000."
-    assert [cell.execution_count for cell in notebooks.code_cells(notebook)] == [1, 2]
-    assert notebook.cells[3].outputs[0]["data"] == {"text/plain": "2"}
-    assert [cell.id for cell in notebook.cells] == [f"cell-0{i}" for i in (1, 2, 3, 4)]
+    kinds = "code", "markdown", "code", "markdown", "code", "code"
+    assert tuple(cell.cell_type for cell in notebook.cells) == kinds
+    assert notebook.cells[1].source == "# A chapter\n\nSome prose, and 42,000."
+    assert [cell.execution_count for cell in notebooks.code_cells(notebook)] == [1, 2, 3]
+    assert notebook.cells[4].outputs[0]["data"] == {"text/plain": "2"}
+    ids = ["setup", *(f"cell-0{i}" for i in (1, 2, 3, 4, 5))]
+    assert [cell.id for cell in notebook.cells] == ids
     assert notebook.metadata.language_info == {"name": "python", "pygments_lexer": "ipython3"}
     assert notebook.metadata.capsnet.source == "book/chapter.md"
-    assert "execution" not in notebook.cells[1].metadata
+    assert "execution" not in notebook.cells[2].metadata
+
+
+def test_solutions_are_folded_in_the_notebook_and_nothing_else_is(made):
+    notebook = nbformat.read(made / "notebooks" / "chapter.ipynb", as_version=4)
+    first, *others, last = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for cell in first, last:
+        assert cell.metadata.cellView == "form"
+        assert cell.metadata.jupyter == {"source_hidden": True, "outputs_hidden": True}
+    assert last.metadata.tags == ["hide-cell"]
+    assert not any({"jupyter", "cellView"} & cell.metadata.keys() for cell in others)
+
+
+# --- The first cell --------------------------------------------------------------------------
+
+
+def run_setup(root, monkeypatch, colab, installed):
+    """Run the first cell as IPython would, and say what it gave to pip."""
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    commands = []
+
+    class Shell:
+        def run_line_magic(self, name, line):
+            commands.append((name, eval("f" + repr(line), names)))
+
+    names = {"get_ipython": Shell}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if installed else None)
+    if colab:
+        monkeypatch.setitem(sys.modules, "google.colab", object())
+    exec(TransformerManager().transform_cell(notebooks.setup_cell(root).source), names)
+    return commands
+
+
+def test_in_colab_the_first_cell_installs_capsnet_and_keeps_torch(root, monkeypatch):
+    edit(root / "_config.yml", notebooks.repository(root)["url"], "https://github.com/me/caps")
+    edit(root / "_config.yml", "branch: main", "branch: v1")
+    ((magic, line),) = run_setup(root, monkeypatch, colab=True, installed=False)
+    assert magic == "pip"
+    assert line == f"install -q torch=={version('torch')} git+https://github.com/me/caps@v1"
+
+
+@pytest.mark.parametrize(("colab", "installed"), [(True, True), (False, False), (False, True)])
+def test_elsewhere_the_first_cell_does_nothing(root, monkeypatch, colab, installed):
+    assert run_setup(root, monkeypatch, colab, installed) == []
+
+
+def test_another_address_is_carried_over_without_executing(project):
+    before = outputs(project)
+    chapter = project / "book" / "chapter.md"
+    edit(project / "_config.yml", notebooks.repository(project)["url"], "https://github.com/me/c")
+    assert "other prose" in notebooks.check(chapter, project)
+    path, executed = notebooks.make(chapter, project)
+    assert not executed
+    assert outputs(project) == before
+    assert 'repository = \\"https://github.com/me/c\\"' in path.read_text()
+    notebooks.stage(project)
+
+
+# --- Staleness -------------------------------------------------------------------------------
 
 
 def test_glue_is_stored_as_myst_nb_stores_it(made):
@@ -274,6 +343,7 @@ def test_a_stale_notebook_is_executed(project):
     assert notebooks.make(chapter, project)[1]
     after = outputs(project)
     assert after[1][0]["data"] == {"text/plain": "3"}
+    assert after[2] == before[2]
     assert after[0][0] != before[0][0]  # random bytes: drawn anew
     assert notebooks.check(chapter, project) is None
 
@@ -354,69 +424,3 @@ def test_every_figure_has_an_alternative_text(chapter):
 @EACH_CHAPTER
 def test_the_committed_notebook_is_small(chapter):
     assert notebooks.notebook_path(chapter).stat().st_size < 1.5e6
-
-
-# --- The HTML --------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The book, built in another folder from the committed notebooks; the log beside it."""
-    root = tmp_path_factory.mktemp("site")
-    for name in ("_config.yml", "_toc.yml", "requirements.txt"):
-        shutil.copy(ROOT / name, root)
-    for name in ("book", "notebooks", "capsnet", "tools", "tests"):
-        shutil.copytree(ROOT / name, root / name)
-    notebooks.stage(root)
-    build = subprocess.run(
-        [Path(sys.executable).with_name("jb"), "build", "--all", "-W", "-n", "--keep-going", "."],
-        cwd=root,
-        capture_output=True,
-        text=True,
-    )
-    log = build.stdout + build.stderr
-    assert build.returncode == 0, log
-    return root / "_build" / "html", log
-
-
-def pages(folder):
-    paths = sorted({*folder.rglob("*.html")} - {*(folder / "_static").rglob("*.html")})
-    return {path: path.read_text(encoding="utf-8") for path in paths}
-
-
-def test_the_build_executes_nothing(site):
-    _, log = site
-    assert log.count("Using cached notebook") == len(CHAPTERS)
-    assert "Executing notebook" not in log
-
-
-def test_no_page_loads_anything_from_another_host(site):
-    folder, _ = site
-    loads = re.compile(r"<(?:script|img|iframe|source|video)\b[^>]*\bsrc=\"([^\"]*)\"")
-    links = re.compile(r"<link\b[^>]*\bhref=\"([^\"]*)\"")
-    for path, text in pages(folder).items():
-        for target in loads.findall(text) + links.findall(text):
-            assert not re.match(r"(https?:)?//", target), f"{path.name} loads {target}"
-            if not target.startswith(("data:", "#")):
-                file = (path.parent / target.split("?")[0].split("#")[0]).resolve()
-                assert file.exists(), f"{path.name} loads {target}, which is not there"
-
-
-def test_glued_values_stand_in_the_text_as_in_the_notebook(site):
-    folder, _ = site
-    for chapter in CHAPTERS:
-        notebook = nbformat.read(notebooks.notebook_path(chapter), as_version=4)
-        text = (folder / chapter.relative_to(ROOT).with_suffix(".html")).read_text()
-        shown = re.findall(r'class="pasted-text">([^<]*)<', text)
-        glued = notebooks.glued_values(notebook)
-        assert set(shown) == set(glued.values())
-
-
-def test_equations_are_coloured_and_figures_have_their_text(site):
-    folder, _ = site
-    text = pages(folder)[folder / "book" / "training.html"]
-    assert r'"qv": "{\\color{#E77303}{\\mathbf{v}}}"' in text
-    figures = re.findall(r"<img [^>]*jupyter_execute[^>]*>|<img [^>]*_images/[^>]*>", text)
-    assert figures
-    for figure in figures:
-        assert len(re.search(r'alt="([^"]*)"', figure)[1]) > 20, figure

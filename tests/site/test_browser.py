@@ -1,0 +1,161 @@
+"""What a reader's browser makes of every page: requests, errors, width, contrast, search."""
+
+import functools
+import http.server
+import os
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+import built
+import pytest
+from built import ROOT, Site
+
+PAGES = [
+    *(p.relative_to(ROOT).with_suffix(".html").as_posix() for p in sorted(ROOT.glob("book/*.md"))),
+    "search.html",
+    "genindex.html",
+]
+EACH_PAGE = pytest.mark.parametrize("page", PAGES)
+PHONE = {"width": 390, "height": 844}
+DESK = {"width": 1280, "height": 900}
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="module")
+def site() -> Site:
+    return built.site()
+
+
+@pytest.fixture(scope="module")
+def address(site: Site) -> Iterator[str]:
+    """Where the site is served on this machine, as it would be under a repository's name."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None: ...
+
+    handler = functools.partial(Quiet, directory=str(site.folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, as installed on this machine."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        missing = f"no Chromium: the pages are NOT tested in a browser (tried {BROWSERS})"
+        assert not os.environ.get("CI"), missing
+        pytest.skip(missing)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=found, args=QUIET)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def visit(browser: Any, address: str) -> Any:
+    """Open a page as a reader would; say what it asked for and complained of."""
+    contexts = []
+
+    def open_page(page: str, size: dict[str, int] = DESK, scheme: str = "light") -> Any:
+        context = browser.new_context(viewport=size, color_scheme=scheme)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.asked, tab.complaints = [], []
+        tab.on("request", lambda request: tab.asked.append(request.url))
+        tab.on("console", lambda message: tab.complaints.append(f"{message.type}: {message.text}"))
+        tab.on("pageerror", lambda error: tab.complaints.append(f"error: {error}"))
+        tab.goto(f"{address}/{page}", wait_until="networkidle")
+        tab.evaluate("async () => { if (window.MathJax) await MathJax.startup.promise }")
+        return tab
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+@EACH_PAGE
+def test_a_page_asks_no_other_host_and_has_no_errors(visit: Any, address: str, page: str) -> None:
+    tab = visit(page)
+    assert [url for url in tab.asked if not url.startswith((address, "data:", "blob:"))] == []
+    assert [said for said in tab.complaints if said.startswith(("error", "warning"))] == []
+    assert tab.locator("mjx-merror, .MathJax_Error").count() == 0
+    icons = tab.locator("svg.svg-inline--fa path").evaluate_all("all => all.map(e => e.outerHTML)")
+    assert icons and all(len(icon) > 60 for icon in icons)  # a missing one has no outline
+    assert tab.locator("svg.svg-inline--fa:not(:has(path)), i[class*=fa-]").count() == 0
+
+
+@EACH_PAGE
+def test_a_page_fits_a_phone(visit: Any, page: str) -> None:
+    tab = visit(page, PHONE)
+    width = tab.evaluate("document.documentElement.scrollWidth")
+    wide = tab.evaluate(
+        """width => [...document.querySelectorAll("main *")]
+            .filter(e => e.getBoundingClientRect().right > width + 1).slice(0, 5)
+            .map(e => e.outerHTML.slice(0, 120))""",
+        PHONE["width"],
+    )
+    assert width <= PHONE["width"], f"{width} px wide: {wide}"
+
+
+@EACH_PAGE
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_is_legible_and_accessible(visit: Any, page: str, scheme: str) -> None:
+    """By axe-core: contrast, names, structure."""
+    tab = visit(page, scheme=scheme)
+    assert tab.evaluate("document.documentElement.dataset.theme") == scheme
+    tab.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8"))
+    found = tab.evaluate("axe.run('main, .bd-sidebar-primary', {resultTypes: ['violations']})")
+    faults = [
+        f"{rule['id']}: {node['html'][:160]} {node['any'][0]['message'] if node['any'] else ''}"
+        for rule in found["violations"]
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+        # Docutils' list of sources, whose entries have the role of a source, not of an item.
+        if (rule["id"], "citation-list" in node["html"]) != ("aria-required-children", True)
+    ]
+    assert not faults, "\n".join(faults)
+
+
+def test_search_finds_words_of_the_chapters(visit: Any, address: str) -> None:
+    tab = visit("book/index.html")
+    tab.locator(".search-button__button:visible").first.click()
+    field = tab.locator("input[type=search]:visible").first
+    field.fill("squash")
+    field.press("Enter")
+    tab.wait_for_url(re.compile("search.html"))
+    results = tab.locator("#search-results ul.search li a")
+    results.first.wait_for()
+    tab.wait_for_function("document.querySelectorAll('#search-results .context').length > 0")
+    links = results.evaluate_all("links => links.map(link => link.href)")
+    assert any("book/squash.html" in link for link in links)
+    assert any("book/training.html" in link for link in links)
+    assert all(url.startswith((address, "data:")) for url in tab.asked)
+
+
+def test_a_solution_unfolds(visit: Any, site: Site) -> None:
+    page = next((p for p, text in site.pages.items() if "Show the solution" in text), None)
+    if page is None:
+        pytest.skip("no chapter has a solution yet")
+    tab = visit(page.as_posix())
+    solution = tab.locator("details.hide").first
+    assert not solution.locator("pre").first.is_visible()
+    solution.locator("summary").click()
+    assert solution.locator("pre").first.is_visible()
+    assert solution.locator("summary").inner_text().strip() == "Hide the solution"

@@ -1,0 +1,267 @@
+"""What is in the built pages: links, weights, buttons, and the notebooks' own outputs."""
+
+import json
+import re
+import time
+import urllib.parse
+from html.parser import HTMLParser
+from pathlib import Path
+
+import built
+import nbformat
+import pytest
+import yaml
+from built import ROOT, Site
+
+import notebooks
+
+CHAPTERS = notebooks.chapters()
+EACH_CHAPTER = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+OURS = json.loads(json.dumps(notebooks.repository()))
+
+
+@pytest.fixture(scope="module")
+def site() -> Site:
+    return built.site()
+
+
+@pytest.fixture(scope="module")
+def again(site: Site) -> Site:
+    """The book, built once more: elsewhere, and a second later at least."""
+    time.sleep(1)
+    return built.build(built.new_folder("another") / "place" / "for it")
+
+
+class Elements(HTMLParser):
+    """The start tags of a page, with their attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, {name: value or "" for name, value in attrs}))
+
+
+def elements(text: str, *tags: str) -> list[tuple[str, dict[str, str]]]:
+    return [(tag, attrs) for tag, attrs in Elements(text).found if not tags or tag in tags]
+
+
+def page_of(chapter: Path) -> Path:
+    return chapter.relative_to(ROOT).with_suffix(".html")
+
+
+# --- Built from exactly what is committed ----------------------------------------------------
+
+
+def test_the_build_executes_nothing(site: Site) -> None:
+    assert site.log.count("Using cached notebook") == len(CHAPTERS)
+    assert "Executing notebook" not in site.log
+
+
+def test_every_page_of_the_book_is_built(site: Site) -> None:
+    built = {path for path in site.pages if path.parts[0] == "book"}
+    assert built == {page_of(page) for page in (ROOT / "book").rglob("*.md")}
+
+
+def test_the_build_is_quick(site: Site) -> None:
+    print(f"{site.seconds:.0f} s of processor time")
+    assert site.seconds < 60
+
+
+@EACH_CHAPTER
+def test_what_a_chapter_prints_is_on_its_page(site: Site, chapter: Path) -> None:
+    notebook = nbformat.read(notebooks.notebook_path(chapter), as_version=4)
+    page = Text(site.pages[page_of(chapter)]).text
+    for cell in notebooks.code_cells(notebook):
+        if {"remove-cell", "remove-output"} & {*cell.metadata.get("tags", [])}:
+            continue
+        for output in cell.outputs:
+            for line in output.get("text", "").splitlines():
+                assert line.strip() in page
+
+
+class Text(HTMLParser):
+    """The text of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.text = ""
+        self.feed(page)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@EACH_CHAPTER
+def test_glued_values_stand_in_the_text_as_in_the_notebook(site: Site, chapter: Path) -> None:
+    notebook = nbformat.read(notebooks.notebook_path(chapter), as_version=4)
+    shown = re.findall(r'class="pasted-text">([^<]*)<', site.pages[page_of(chapter)])
+    assert set(shown) == set(notebooks.glued_values(notebook).values())
+
+
+def test_two_builds_give_the_same_bytes(site: Site, again: Site) -> None:
+    def files(folder: Path) -> dict[str, bytes]:
+        paths = (path for path in folder.rglob("*") if path.is_file())
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+    one, other = files(site.folder), files(again.folder)
+    assert one.keys() == other.keys()
+    assert [name for name in one if one[name] != other[name]] == []
+
+
+def test_no_page_says_where_it_was_built(site: Site) -> None:
+    place = str(site.folder.parent.parent)
+    for path in site.folder.rglob("*"):
+        if path.suffix in {".html", ".js", ".ipynb", ".inv", ".txt", ".json"}:
+            assert place not in path.read_text("utf-8", errors="replace"), path
+
+
+# --- Links -----------------------------------------------------------------------------------
+
+
+def test_every_link_and_anchor_inside_the_site_leads_somewhere(site: Site) -> None:
+    anchors = {
+        path: {attrs[key] for _, attrs in elements(text) for key in ("id", "name") if key in attrs}
+        for path, text in site.pages.items()
+    }
+    count = 0
+    for page, text in site.pages.items():
+        for _, attrs in elements(text):
+            for target in (attrs[key] for key in ("href", "src") if attrs.get(key)):
+                if re.match(r"[a-z]+:|//", target):
+                    continue
+                count += 1
+                name, _, anchor = target.partition("#")
+                name = urllib.parse.unquote(name.split("?")[0])
+                file = (site.folder / page).parent / name if name else site.folder / page
+                file = file.resolve()
+                if file.is_dir():
+                    file /= "index.html"
+                assert file.is_relative_to(site.folder), f"{page}: {target} leads out"
+                assert file.is_file(), f"{page}: {target} is not there"
+                if anchor and file.suffix == ".html":
+                    known = anchors[file.relative_to(site.folder)]
+                    assert urllib.parse.unquote(anchor) in known, f"{page}: no place {target}"
+    assert count > 500
+
+
+def test_nothing_is_loaded_from_another_host(site: Site) -> None:
+    for page, text in site.pages.items():
+        for tag, attrs in elements(text, "script", "img", "iframe", "source", "video", "link"):
+            target = attrs.get("href" if tag == "link" else "src", "")
+            assert not re.match(r"(https?:)?//", target), f"{page} loads {target}"
+
+
+def test_links_to_elsewhere_are_encrypted(site: Site) -> None:
+    for page, text in site.pages.items():
+        for _, attrs in elements(text, "a"):
+            assert not attrs.get("href", "").startswith("http:"), f"{page}: {attrs['href']}"
+
+
+def test_every_file_that_a_page_asks_for_by_its_style_is_there(site: Site) -> None:
+    for sheet in site.folder.rglob("*.css"):
+        for target in re.findall(r"url\(['\"]?([^'\")]+)", sheet.read_text("utf-8")):
+            assert not re.match(r"(https?:)?//", target), f"{sheet.name} loads {target}"
+
+
+# --- Buttons ---------------------------------------------------------------------------------
+
+
+def colab_links(text: str) -> list[str]:
+    hrefs = [attrs.get("href", "") for _, attrs in elements(text, "a")]
+    return [href for href in hrefs if "colab" in href]
+
+
+@EACH_CHAPTER
+def test_a_chapter_opens_its_tracked_notebook_in_colab(site: Site, chapter: Path) -> None:
+    (link,) = set(colab_links(site.pages[page_of(chapter)]))
+    owner = OURS["url"].removeprefix("https://github.com/")
+    start = f"https://colab.research.google.com/github/{owner}/blob/{OURS['branch']}/"
+    assert link.startswith(start)
+    notebook = link.removeprefix(start)
+    assert notebook == notebooks.notebook_path(chapter).relative_to(ROOT).as_posix()
+    assert (ROOT / notebook).is_file()
+
+
+def test_only_chapters_open_in_colab(site: Site) -> None:
+    pages = {page for page, text in site.pages.items() if colab_links(text)}
+    assert pages == {page_of(chapter) for chapter in CHAPTERS}
+
+
+@EACH_CHAPTER
+def test_a_chapter_offers_its_committed_notebook(site: Site, chapter: Path) -> None:
+    page = page_of(chapter)
+    hrefs = {attrs.get("href", "") for _, attrs in elements(site.pages[page], "a")}
+    (link,) = {href for href in hrefs if href.endswith(".ipynb") and "//" not in href}
+    offered = (site.folder / page).parent / link
+    assert offered.read_bytes() == notebooks.notebook_path(chapter).read_bytes()
+
+
+def test_every_page_of_the_book_leads_to_its_source(site: Site) -> None:
+    for source in (ROOT / "book").rglob("*.md"):
+        name = source.relative_to(ROOT).as_posix()
+        hrefs = [attrs.get("href") for _, attrs in elements(site.pages[page_of(source)], "a")]
+        assert f"{OURS['url']}/blob/{OURS['branch']}/{name}?plain=1" in hrefs
+
+
+def test_a_solution_says_what_it_hides(site: Site) -> None:
+    solutions = 0
+    for chapter in CHAPTERS:
+        notebook = nbformat.read(notebooks.notebook_path(chapter), as_version=4)
+        tags = [cell.metadata.get("tags", []) for cell in notebooks.code_cells(notebook)]
+        count = sum("hide-cell" in cell for cell in tags)
+        solutions += count
+        assert site.pages[page_of(chapter)].count(">Show the solution<") == count
+        assert site.pages[page_of(chapter)].count(">Hide the solution<") == count
+    assert "Show code cell" not in "".join(site.pages.values())
+
+
+# --- Weight, pictures, search ----------------------------------------------------------------
+
+
+def test_a_page_is_light(site: Site) -> None:
+    """Its own weight, with all it loads but fonts and MathJax."""
+    for page, text in site.pages.items():
+        files = {site.folder / page}
+        for tag, attrs in elements(text, "script", "img", "link"):
+            target = attrs.get("href" if tag == "link" else "src", "").split("?")[0]
+            file = ((site.folder / page).parent / target).resolve()
+            is_page = tag == "link" and file.suffix == ".html"
+            is_font = file.suffix in {".woff", ".woff2", ".ttf"}
+            if target and file.is_file() and "mathjax" not in file.as_posix().lower():
+                files |= set() if is_page or is_font else {file}
+        weight = sum(file.stat().st_size for file in files)
+        assert weight < 1.5e6, f"{page}: {weight / 1e6:.2f} MB"
+
+
+def test_equations_are_coloured(site: Site) -> None:
+    assert r'"qv": "{\\color{#E77303}{\\mathbf{v}}}"' in site.pages[Path("book/training.html")]
+
+
+def test_every_picture_has_an_alternative_text(site: Site) -> None:
+    for page, text in site.pages.items():
+        for _, attrs in elements(text, "img"):
+            assert "alt" in attrs, f"{page}: {attrs['src']}"
+            if "_images/" in attrs["src"]:
+                assert len(attrs["alt"]) > 20, f"{page}: {attrs['src']}"
+
+
+def test_the_search_index_knows_the_words_of_the_chapters(site: Site) -> None:
+    text = (site.folder / "searchindex.js").read_text("utf-8")
+    index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+    assert {page_of(page).with_suffix("").as_posix() for page in (ROOT / "book").rglob("*.md")} <= {
+        *index["docnames"]
+    }
+    assert {"capsul", "squash"} <= {*index["terms"], *index["titleterms"]}
+
+
+def test_the_address_stands_in_the_configuration_alone() -> None:
+    assert yaml.safe_load((ROOT / "_config.yml").read_text())["repository"] == OURS
+    for folder in ("book", "capsnet", "tools", "tests", ".github", ".ci"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.is_file() and path.suffix in {".md", ".py", ".yml", ".bib", ".css", ""}:
+                assert OURS["url"] not in path.read_text("utf-8"), path
+    for name in ("README.md", "CONTRIBUTING.md", "CITATION.cff", "pyproject.toml", "Makefile"):
+        assert OURS["url"] not in (ROOT / name).read_text("utf-8"), name
