@@ -1,6 +1,7 @@
 """``pytest --nbval notebooks/``, as it stands: strict about text, indifferent to pixels."""
 
 import base64
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -90,3 +91,22 @@ def test_nothing_is_rewritten_before_it_is_compared():
         text = (notebooks.ROOT / path).read_text()
         assert "sanitize" not in text
         assert "--nbval-lax" not in text
+
+
+def test_a_notebook_without_its_images_is_skipped_aloud(monkeypatch):
+    spec = importlib.util.spec_from_file_location("root_conftest", notebooks.ROOT / "conftest.py")
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    needs = [
+        page.stem
+        for page in (notebooks.ROOT / "notebooks").glob("*.ipynb")
+        if hook.needs_clothes(page)
+    ]
+    assert needs == ["yours"]
+
+    def load(name, train, download):
+        assert not download
+        raise FileNotFoundError(f"{name} not found")
+
+    monkeypatch.setattr("capsnet.data.load", load)
+    assert hook.missing() == "NOT VERIFIED: fashion-mnist not found"
