@@ -1,4 +1,4 @@
-"""Leave out what the theme loads and no page of this book uses: nine tenths of a page's weight.
+"""Leave out what the theme loads and no page of this book uses.
 
 - Of the icons the pages show some twenty of two thousand.
 - Thebe runs cells on other people's servers; its script is also put into each page twice, which is
@@ -23,7 +23,7 @@ ICON = re.compile(
 # In the style sheet, the same icons as letters of a font; the script replaces them by pictures.
 LETTER = re.compile(r'(?:\.fa-[a-z0-9-]+:before,?)+\{content:"[^"]*"\}')
 SEARCH = re.compile(
-    r' *<script src="[./]*(?:_static/searchtools|_static/language_data|searchindex)\.js"></script>\n'
+    r' *<script src="[./]*(?:_static/)?(?:searchtools|language_data|searchindex)\.js"></script>\n'
 )
 
 

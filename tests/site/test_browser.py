@@ -82,7 +82,7 @@ def visit(browser: Any, address: str) -> Any:
         tab.on("console", lambda message: tab.complaints.append(f"{message.type}: {message.text}"))
         tab.on("pageerror", lambda error: tab.complaints.append(f"error: {error}"))
         tab.goto(f"{address}/{page}", wait_until="networkidle")
-        tab.evaluate("async () => { if (window.MathJax) await MathJax.startup.promise }")
+        tab.evaluate("async () => { await window.MathJax?.startup?.promise }")
         return tab
 
     yield open_page
