@@ -84,6 +84,13 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 (site / name).symlink_to(place)
     (site / "sitecustomize.py").write_text(COLAB)
 
+    # The data sets that a reader of the notebooks downloads.
+    (folder / "data").mkdir()
+    (folder / "data" / "MNIST").symlink_to(folder / "clone" / "data" / "MNIST")
+    clothes = Path(os.environ.get("CAPSNET_DATA") or ROOT / "data") / "FashionMNIST"
+    if clothes.exists():
+        (folder / "data" / "FashionMNIST").symlink_to(clothes.resolve())
+
     kernel = folder / "share" / "kernels" / "fresh"
     kernel.mkdir(parents=True)
     argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -98,7 +105,7 @@ def environment(fresh: Path) -> dict[str, str]:
     variables = {
         **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
         "JUPYTER_PATH": str(fresh / "share"),
-        "CAPSNET_DATA": str(fresh / "clone" / "data"),  # elsewhere it would be downloaded
+        "CAPSNET_DATA": str(fresh / "data"),  # elsewhere it would be downloaded
         "PIP_NO_INDEX": "1",
         "PIP_NO_BUILD_ISOLATION": "0",  # pip reads it so: no isolation
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -122,6 +129,8 @@ def environment(fresh: Path) -> dict[str, str]:
 def test_a_notebook_runs_where_only_capsnet_is_installed(
     fresh: Path, environment: dict[str, str], name: str
 ) -> None:
+    if name == "yours" and not (fresh / "data" / "FashionMNIST").exists():
+        pytest.skip("NOT VERIFIED: there is no Fashion-MNIST here, and nothing is downloaded")
     folder = fresh / "run" / name
     folder.mkdir(parents=True)
     shutil.copy(fresh / "clone" / "notebooks" / f"{name}.ipynb", folder)
