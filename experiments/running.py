@@ -13,11 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet import CapsNet
-from capsnet.checkpoint import save_weights, write_atomically
+from capsnet import CapsNet, cli
+from capsnet.checkpoint import load_weights, save_weights, write_atomically
 from capsnet.data import ImageSet, load
 from capsnet.evaluation import evaluate
 from capsnet.functional import margin_loss
+from capsnet.run import METRICS, WEIGHTS
 from capsnet.training import TrainingConfig, describe_machine, fit, make_fabric
 from experiments.declared import Experiment, Row
 from experiments.networks import BaselineCNN, Variant
@@ -151,6 +152,10 @@ def perform(
 ) -> dict[str, Any]:
     """Train, count on the test set, and write the record; the checkpoint is then removed."""
     model, records = train(experiment, run, work)
+    made = work / run.name / f"seed-{run.seed}"
+    first = next(iter(experiment.rows)), 0
+    if experiment.keep_weights and (run.row, run.seed) == first:
+        model = keep(made, ledger.parent / experiment.keep_weights)  # the record is of these
     start = time.perf_counter()
     arrangement = KINDS[experiment.rows[run.row].kind].arrangement
     result = evaluate(model, load(experiment.dataset, train=False), arrangement=arrangement)
@@ -163,17 +168,21 @@ def perform(
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "machine": describe_machine(device),
     }
-    path = run.record(ledger)
-    if experiment.keep_weights and run.seed == 0:
-        save_weights(
-            path.with_name("weights.safetensors"),
-            model,
-            {"classes": list(result.classes), "dataset": experiment.dataset},
-            torch.float16,
-        )
-    write_atomically(path, (json.dumps(record, indent=1) + "\n").encode())
-    shutil.rmtree(work / run.name / f"seed-{run.seed}")
+    write_atomically(run.record(ledger), (json.dumps(record, indent=1) + "\n").encode())
+    shutil.rmtree(made)
     return record
+
+
+def keep(made: Path, folder: Path) -> CapsNet:
+    """Put a run's weights, its metrics and what ``capsnet evaluate`` says into a folder."""
+    model, metadata = load_weights(made / WEIGHTS)
+    metadata.pop("model")
+    save_weights(folder / WEIGHTS, model, metadata, torch.float16)
+    shutil.copyfile(made / METRICS, folder / METRICS)
+    command = ["evaluate", str(folder / WEIGHTS), "--json", str(folder / "evaluation.json")]
+    if cli.main([*command, "--no-download"]):
+        raise RuntimeError(f"capsnet {' '.join(command)} failed")
+    return load_weights(folder / WEIGHTS)[0]
 
 
 def verify(experiment: Experiment, run: Planned, work: Path, ledger: Path = LEDGER) -> str | None:

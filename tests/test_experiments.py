@@ -20,7 +20,7 @@ TINY = Experiment(
     "Does it run?",
     {"capsules": Row(SMALL), "few": Row(SMALL, per_class=3)},
     {"cpu": Budget(2, {"epochs": 2, "batch_size": 100, "precision": "fp32"}, images=600)},
-    keep_weights=True,
+    keep_weights="digits",
 )
 RUN = Planned("tiny", "cpu", "capsules", 0)
 
@@ -101,7 +101,13 @@ def test_a_run_is_cut_off_goes_on_is_recorded_and_not_run_again(tmp_path: Path) 
     test = written["test"]
     assert test["total"] == 10_000 == test["correct"] + len(test["errors"])
     assert written["machine"]["torch"] == torch.__version__
-    assert RUN.record(ledger).with_name("weights.safetensors").exists()
+    kept = tmp_path / "digits"
+    assert {path.name for path in kept.iterdir()} == {
+        "weights.safetensors", "metrics.jsonl", "evaluation.json"
+    }  # fmt: skip
+    evaluation = json.loads((kept / "evaluation.json").read_text())
+    assert evaluation["errors"] == test["errors"]
+    assert evaluation["weights"]["config"]["epochs"] == 2
     assert is_done(RUN, TINY, ledger)
 
     whole = perform(TINY, RUN, tmp_path / "again", work)  # cut off or not: the same

@@ -13,12 +13,12 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_a_document_of_the_ledger() -> None:
-    evaluation = ledger.read("mnist-2-epochs/evaluation.json")
+    evaluation = ledger.read("mnist/evaluation.json")
     assert evaluation["total"] == 10_000
 
 
 def test_the_records_of_a_run() -> None:
-    records = ledger.read("mnist-2-epochs/metrics.jsonl")
+    records = ledger.read("time-to-accuracy/99.0/metrics.jsonl")
     assert [record["epoch"] for record in records] == [1, 2]
 
 

@@ -65,7 +65,7 @@ def test_the_speed_is_the_ledgers() -> None:
 
 
 def test_links_lead_to_files() -> None:
-    names = ("README.md", "CONTRIBUTING.md", "results/mnist-2-epochs/README.md")
+    names = ("README.md", "CONTRIBUTING.md", "results/mnist/README.md")
     text = "".join((ROOT / name).read_text() for name in names)
     links = re.findall(r"\]\(([^)#]+)\)", text) + re.findall(r'src="([^"]+)"', text)
     assert len(links) > 5
