@@ -53,6 +53,14 @@ def test_the_numbers_are_those_of_the_run() -> None:
     assert evaluation["correct"] == evaluation["total"] - len(evaluation["errors"])
 
 
+def test_the_committed_weights_do_what_is_said() -> None:
+    evaluation = json.loads((ROOT / "results" / "mnist" / "evaluation.json").read_text())
+    share = f"{100 * evaluation['correct'] / evaluation['total']:.2f} %"
+    said = " ".join(README.split())
+    assert f"reach {share} ({evaluation['correct']:,}/{evaluation['total']:,}, one seed)" in said
+    assert f"after {evaluation['weights']['config']['epochs']} epochs" in said
+
+
 def test_the_speed_is_the_ledgers() -> None:
     bench = json.loads((ROOT / "results" / "bench" / "speed-cpu.json").read_text())
     steps, fast = bench["times"]["training step"], "capsnet fast, bf16, compiled"
