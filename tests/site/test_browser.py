@@ -112,6 +112,9 @@ def test_a_page_fits_a_phone(visit: Any, page: str) -> None:
         PHONE["width"],
     )
     assert width <= PHONE["width"], f"{width} px wide: {wide}"
+    buttons = tab.locator(".bd-header-article button, .bd-header-article a.btn")
+    heights = buttons.evaluate_all("all => all.map(e => e.scrollHeight)")
+    assert heights and max(heights) < 50, f"the buttons above the page are {heights} px high"
 
 
 @EACH_PAGE
