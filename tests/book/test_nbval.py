@@ -94,7 +94,8 @@ def test_nothing_is_rewritten_before_it_is_compared():
 
 
 def test_a_notebook_without_its_images_is_skipped_aloud(monkeypatch):
-    spec = importlib.util.spec_from_file_location("notebooks_conftest", notebooks.ROOT / "notebooks" / "conftest.py")
+    path = notebooks.ROOT / "notebooks" / "conftest.py"
+    spec = importlib.util.spec_from_file_location("notebooks_conftest", path)
     hook = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(hook)
     needs = [
