@@ -74,14 +74,14 @@ def per_class_accuracy(per_class: Sequence[tuple[int, int]], classes: Sequence[s
     figure = Figure(0.9 + 0.27 * len(classes))
     axes = figure.subplots()
     rows = np.arange(len(classes))
-    axes.plot(percent, rows, "o", color=QUANTITIES["v"].colour, markersize=7)
+    axes.plot(percent, rows, "o", color=QUANTITIES["v"].colour, markersize=7, clip_on=False)
     lowest = min((value for value in percent if not np.isnan(value)), default=0.0)
     left = max(0.0, lowest - max(0.15 * (100 - lowest), 0.2))
     axes.hlines(rows, left, percent, color=FAINT, linewidth=0.8, zorder=0)
     for row, (correct, total) in enumerate(per_class):
         axes.annotate(
             f"{correct}/{total}",
-            (1.02, row),
+            (1.03, row),
             xycoords=("axes fraction", "data"),
             va="center",
             fontsize=9,

@@ -200,7 +200,7 @@ def routing_lengths(lengths: ArrayLike, label: int, classes: Sequence[str]) -> F
 
 @mpl.rc_context(STYLE)
 def share_histograms(shares: ArrayLike, uniform: float, parent: str) -> Figure:
-    """How many children give which share to one parent: a histogram an iteration, one axis.
+    """How many children (logarithmic) give which share to one parent: a histogram an iteration.
 
     Args:
         shares: coupling coefficients to that parent, [iterations, children].
@@ -210,15 +210,15 @@ def share_histograms(shares: ArrayLike, uniform: float, parent: str) -> Figure:
     values = array(shares)
     if values.ndim != 2 or 0 in values.shape:
         raise ValueError(f"shares must be [iterations, children], got {list(values.shape)}")
-    # A bin has `uniform` in its middle: what is uniform up to rounding is one bar.
-    width = max(float(np.abs(values - uniform).max()) / 12, uniform / 50)
+        # A bin has `uniform` in its middle: what is uniform up to rounding is one bar.
+    width = uniform / 5
     below = int(np.ceil((uniform - values.min()) / width)) + 1
     above = int(np.ceil((values.max() - uniform) / width)) + 1
     edges = uniform + width * (np.arange(-below, above + 1) + 0.5)
     figure = Figure(0.6 + 1.15 * len(values))
     grid = figure.subplots(len(values), 1, squeeze=False, sharex=True)[:, 0]
     for iteration, (axes, row) in enumerate(zip(grid, values, strict=True), start=1):
-        axes.hist(row, edges, color=QUANTITIES["c"].colour)
+        axes.hist(row, edges, color=QUANTITIES["c"].colour, log=True)
         axes.axvline(uniform, color=INK, linewidth=0.8, linestyle=":")
         axes.annotate(
             f"iteration {iteration}", (1, 0.97), xycoords="axes fraction", ha="right", va="top"

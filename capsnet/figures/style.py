@@ -76,9 +76,14 @@ class Figure(mpl.figure.Figure):
         FigureCanvasAgg(self)
 
     def _repr_png_(self) -> bytes:
-        buffer = io.BytesIO()
-        # No software version in the file: the picture depends on what is drawn alone.
-        self.savefig(buffer, format="png", metadata={"Software": None})
+        from PIL import Image
+
+        drawn, buffer = io.BytesIO(), io.BytesIO()
+        self.savefig(drawn, format="png")
+        # 256 colours are plenty for a plot and for grey images, and make a page much lighter. What
+        # the file says of the software is lost: the picture depends on what is drawn alone.
+        few = Image.open(drawn).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        few.save(buffer, "PNG", optimize=True)
         return buffer.getvalue()
 
 
