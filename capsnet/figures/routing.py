@@ -219,6 +219,7 @@ def share_histograms(shares: ArrayLike, uniform: float, parent: str) -> Figure:
     grid = figure.subplots(len(values), 1, squeeze=False, sharex=True)[:, 0]
     for iteration, (axes, row) in enumerate(zip(grid, values, strict=True), start=1):
         axes.hist(row, edges, color=QUANTITIES["c"].colour, log=True)
+        axes.set_ylim(0.7, 3 * values.shape[1])
         axes.axvline(uniform, color=INK, linewidth=0.8, linestyle=":")
         axes.annotate(
             f"iteration {iteration}", (1, 0.97), xycoords="axes fraction", ha="right", va="top"
