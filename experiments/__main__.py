@@ -18,9 +18,20 @@ from pathlib import Path
 from capsnet.evaluation import pick_device
 from capsnet.figures import columns
 from capsnet.memory import keep_freed_memory
+from capsnet.run import METRICS
 from experiments.declared import EXPERIMENTS
-from experiments.running import LEDGER, WORK, Planned, is_done, perform, plan, verify
-from experiments.tables import read, table
+from experiments.running import (
+    LEDGER,
+    WORK,
+    Planned,
+    configuration,
+    is_done,
+    perform,
+    plan,
+    read,
+    verify,
+)
+from experiments.tables import table
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -81,17 +92,16 @@ def progress(runs: list[Planned], missing: list[Planned]) -> str:
 
 def hours_of(run: Planned) -> float | None:
     """What is left of a run, by a recorded run of the same row or by its own epochs so far."""
-    epochs = WORK / run.name / f"seed-{run.seed}" / "metrics.jsonl"
+    epochs = run.folder(WORK) / METRICS
     experiment = EXPERIMENTS[run.experiment]
-    row, budget = experiment.rows[run.row], experiment.budgets[run.budget]
-    total = (budget.config | row.config).get("epochs", 10)
+    total = configuration(experiment, run).epochs
     records = (
         [json.loads(line) for line in epochs.read_text().splitlines()] if epochs.exists() else []
     )
     if records:
         seconds = sum(record["seconds"] for record in records) / len(records)
         return (total - len(records)) * seconds / 3600
-    for seed in range(budget.seeds):
+    for seed in range(experiment.budgets[run.budget].seeds):
         done = read(run._replace(seed=seed), LEDGER)
         if done is not None:
             return total * done["seconds"] / len(done["records"]) / 3600

@@ -20,7 +20,7 @@ from capsnet.evaluation import evaluate
 from capsnet.functional import margin_loss
 from capsnet.run import METRICS, WEIGHTS
 from capsnet.training import TrainingConfig, describe_machine, fit, make_fabric
-from experiments.declared import Experiment, Row
+from experiments.declared import Experiment
 from experiments.networks import BaselineCNN, Variant
 
 ROOT = Path(__file__).parent.parent
@@ -62,8 +62,12 @@ class Planned(NamedTuple):
         row = "".join(letter if letter.isalnum() else "-" for letter in self.row.lower())
         return Path(self.experiment, self.budget, "-".join(filter(None, row.split("-"))))
 
+    def folder(self, work: Path) -> Path:
+        """Where it trains."""
+        return work / self.name / f"seed-{self.seed}"
+
     def record(self, ledger: Path) -> Path:
-        return ledger / self.name / f"seed-{self.seed}.json"
+        return self.folder(ledger).with_suffix(".json")
 
 
 def plan(experiments: dict[str, Experiment], budget: str) -> list[Planned]:
@@ -78,18 +82,23 @@ def plan(experiments: dict[str, Experiment], budget: str) -> list[Planned]:
 
 def is_done(run: Planned, experiment: Experiment, ledger: Path = LEDGER) -> bool:
     """Whether the ledger has the run, as it is declared now."""
-    path = run.record(ledger)
-    if not path.exists():
+    found = read(run, ledger)
+    if found is None:
         return False
-    found = json.loads(path.read_text())
     expected = json.loads(json.dumps(declaration(experiment, run)))
     return all(found[key] == value for key, value in expected.items())
+
+
+def read(run: Planned, ledger: Path = LEDGER) -> dict[str, Any] | None:
+    """A run's record, or None."""
+    path = run.record(ledger)
+    return json.loads(path.read_text()) if path.exists() else None
 
 
 def declaration(experiment: Experiment, run: Planned) -> dict[str, Any]:
     """What a run is made from: with it, it can be made again."""
     row, budget = experiment.rows[run.row], experiment.budgets[run.budget]
-    config = configuration(row, budget.config, run.seed)
+    config = configuration(experiment, run)
     return {
         "experiment": run.experiment,
         "budget": run.budget,
@@ -106,10 +115,11 @@ def declaration(experiment: Experiment, run: Planned) -> dict[str, Any]:
     }
 
 
-def configuration(row: Row, options: dict[str, Any], seed: int) -> TrainingConfig:
+def configuration(experiment: Experiment, run: Planned) -> TrainingConfig:
     """The budget's options, where the row has no others."""
-    given = {"arrangement": KINDS[row.kind].arrangement, "compile": None, "seed": seed}
-    return TrainingConfig(**(given | options | row.config))
+    row, budget = experiment.rows[run.row], experiment.budgets[run.budget]
+    given = {"arrangement": KINDS[row.kind].arrangement, "compile": None, "seed": run.seed}
+    return TrainingConfig(**(given | budget.config | row.config))
 
 
 def training_images(experiment: Experiment, run: Planned) -> ImageSet:
@@ -130,7 +140,7 @@ def train(
     experiment: Experiment, run: Planned, work: Path = WORK, stop_after: int | None = None
 ) -> tuple[CapsNet, list[dict[str, Any]]]:
     """Train, or go on with a training that was cut off; the network and a record an epoch."""
-    row, budget = experiment.rows[run.row], experiment.budgets[run.budget]
+    row = experiment.rows[run.row]
     kind = KINDS[row.kind]
     images = training_images(experiment, run)
     torch.manual_seed(run.seed)
@@ -139,8 +149,8 @@ def train(
     records = fit(
         cast(CapsNet, model),
         images,
-        config=configuration(row, budget.config, run.seed),
-        out=work / run.name / f"seed-{run.seed}",
+        config=configuration(experiment, run),
+        out=run.folder(work),
         criterion=kind.criterion,
         stop_after=stop_after,
     )
@@ -152,7 +162,7 @@ def perform(
 ) -> dict[str, Any]:
     """Train, count on the test set, and write the record; the checkpoint is then removed."""
     model, records = train(experiment, run, work)
-    made = work / run.name / f"seed-{run.seed}"
+    made = run.folder(work)
     first = next(iter(experiment.rows)), 0
     if experiment.keep_weights and (run.row, run.seed) == first:
         model = keep(made, ledger.parent / experiment.keep_weights)  # the record is of these
@@ -190,7 +200,8 @@ def verify(experiment: Experiment, run: Planned, work: Path, ledger: Path = LEDG
 
     The last digits differ between machines and versions, so a thousandth is forgiven where they do.
     """
-    recorded = json.loads(run.record(ledger).read_text())
+    recorded = read(run, ledger)
+    assert recorded is not None
     _, records = train(experiment, run, work, stop_after=1)
     same_machine = recorded["machine"] == describe_machine(make_fabric().device)
     before, now = recorded["records"][0]["loss"], records[0]["loss"]

@@ -1,6 +1,5 @@
 """What the ledger's runs say together, as rows of a table: never typed, always counted."""
 
-import json
 import math
 import statistics
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any, NamedTuple
 
 from capsnet.figures import columns
 from experiments.declared import EXPERIMENTS, Experiment
-from experiments.running import LEDGER, Planned, plan
+from experiments.running import LEDGER, Planned, configuration, plan, read
 
 # Student's t for a 95 % interval, by the number of runs less one.
 STUDENT = {
@@ -38,12 +37,6 @@ class Summary(NamedTuple):
     paper: float | None  # the paper's error, %
 
 
-def read(run: Planned, ledger: Path = LEDGER) -> dict[str, Any] | None:
-    """A run's record, or None."""
-    path = run.record(ledger)
-    return json.loads(path.read_text()) if path.exists() else None
-
-
 def summarise(
     name: str, budget: str, experiment: Experiment | None = None, ledger: Path = LEDGER
 ) -> list[Summary]:
@@ -64,9 +57,8 @@ def summary(
     n = len(errors)
     deviation = statistics.stdev(errors) if n > 1 else None
     epochs = min(len(record["records"]) for record in records)
-    declared = max(record["config"]["epochs"] for record in records)
-    wanted = experiment.budgets[budget].config | experiment.rows[row].config
-    declared = max(declared, wanted.get("epochs", declared))
+    now = configuration(experiment, Planned("", budget, row, seed=0)).epochs
+    declared = max(now, *(record["config"]["epochs"] for record in records))
     return Summary(
         row,
         n,
