@@ -15,7 +15,7 @@ import socket
 import tempfile
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -189,6 +189,27 @@ def random_shift(
     return shift(images, random_offsets(len(images), max_shift, generator, images.device))
 
 
+def shifted(
+    image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """A batch to learn from: (images, float32 in 0..1, each moved at random; labels)."""
+    images = random_shift(image_set.images[index], max_shift, generator)
+    return to_float(images), image_set.labels[index]
+
+
+def overlaid(
+    image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A batch of pairs to learn from: :func:`multimnist` on the set's own canvas, as float32.
+
+    Returns (images, labels [n, 2], each digit alone [n, 2, c, h, w]). Enlarge the canvas with
+    :func:`centred` first, so that no digit is cut off.
+    """
+    size = image_set.images.shape[-1]
+    pairs = multimnist(image_set, index, generator, max_shift=max_shift, size=size)
+    return to_float(pairs.images), pairs.labels, to_float(pairs.digits)
+
+
 def place_in(images: Tensor, size: int, generator: torch.Generator | None = None) -> Tensor:
     """Places each image at random, all of it inside, on zeros of size × size pixels.
 
@@ -202,15 +223,23 @@ def place_in(images: Tensor, size: int, generator: torch.Generator | None = None
     return shift(corner, torch.cat([down, right], dim=1))
 
 
+def centred(image_set: ImageSet, size: int) -> ImageSet:
+    """The same set with each image in the middle of size × size pixels of zeros.
+
+    Raises ValueError when the images do not fit.
+    """
+    return replace(image_set, images=_in_the_middle(image_set.images, size))
+
+
 # ------------------------------------------------------------- images made from images
 
 
 class MultiMNIST(NamedTuple):
     """Pairs of overlapping digits, made by :func:`multimnist`."""
 
-    images: Tensor  # uint8 [n, c, h + 8, w + 8], the two digits of a pair overlaid
+    images: Tensor  # uint8 [n, c, size, size], the two digits of a pair overlaid
     labels: Tensor  # int64 [n, 2], their classes, which differ
-    digits: Tensor  # uint8 [n, 2, c, h + 8, w + 8], each digit alone: the decoder's two targets
+    digits: Tensor  # uint8 [n, 2, c, size, size], each digit alone: the decoder's two targets
 
 
 def multimnist(
@@ -219,11 +248,13 @@ def multimnist(
     generator: torch.Generator | None = None,
     *,
     max_shift: int = 4,
+    size: int | None = None,
 ) -> MultiMNIST:
     """The paper's MultiMNIST (section 6), on the fly: two digits of different classes, overlaid.
 
-    Each digit moves by up to max_shift pixels in each direction on a canvas that just holds it
-    (28 + 2 · 4 = 36), and the sum of the two is cut off at 255.
+    Each digit moves by up to max_shift pixels in each direction, from the middle of a canvas of
+    size × size pixels, and the sum of the two is cut off at 255. When size is None, the canvas just
+    holds all of the images (28 + 2 · 4 = 36).
 
     index: int64 [n], the first digit of each pair; every image once, in order, when None. The
     second digit is drawn uniformly from all images of the set that are of another class. The paper
@@ -231,7 +262,7 @@ def multimnist(
     ``torch.arange(len(image_set)).repeat(times)``, or a batch of random ones with
     ``torch.randint(len(image_set), (batch,))``.
 
-    Raises ValueError when the images are not square or are all of one class.
+    Raises ValueError when the images are not square, are all of one class, or do not fit.
     """
     h, w = image_set.images.shape[-2:]
     if h != w:
@@ -240,9 +271,8 @@ def multimnist(
         index = torch.arange(len(image_set))
     index = index.to(image_set.labels.device)
     pair = torch.stack([index, _of_another_class(image_set, index, generator)], dim=1)  # [n, 2]
-    size = h + 2 * max_shift
-    placed = place_in(image_set.images[pair].flatten(0, 1), size, generator)
-    digits = placed.unflatten(0, (len(index), 2))
+    middle = _in_the_middle(image_set.images[pair].flatten(0, 1), size or h + 2 * max_shift)
+    digits = random_shift(middle, max_shift, generator).unflatten(0, (len(index), 2))
     first, second = digits.unbind(1)
     overlaid = first + torch.minimum(second, 255 - first)  # a uint8 sum that stops at 255
     return MultiMNIST(overlaid, image_set.labels[pair], digits)
@@ -274,8 +304,7 @@ def affine(
             "degrees and shear must be at least 0 and 0 < scale[0] <= scale[1], "
             f"not {degrees}, {shear}, {scale}"
         )
-    h, w = images.shape[-2:]
-    canvas = _on_canvas(images, size, top=(size - h) // 2, left=(size - w) // 2)
+    canvas = _in_the_middle(images, size)
     source = images.device if generator is None else generator.device
     uniform = torch.rand(len(images), 4, generator=generator, device=source).to(images.device)
     angle, k = ((2 * uniform[:, :2] - 1) * uniform.new_tensor([math.radians(degrees), shear])).T
@@ -289,6 +318,23 @@ def affine(
     grid = F.affine_grid(inverse, list(canvas.shape), align_corners=False)
     sampled = F.grid_sample(canvas.float(), grid, padding_mode="zeros", align_corners=False)
     return sampled.round().to(torch.uint8)
+
+
+def moved_whole(images: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    """Moves each image to a place drawn uniformly from all at which none of its ink is cut off.
+
+    So affNIST moves its digits (section 5.2). [n, c, h, w] of any type, which is kept; an image
+    without ink stays as it is.
+    """
+    ink = images.ne(0).any(dim=1)  # [n, h, w]
+    offsets = []
+    for has_ink in (ink.any(dim=2), ink.any(dim=1)):  # of the rows, of the columns
+        before = has_ink.int().argmax(dim=1)  # free pixels above, or to the left
+        after = has_ink.flip(1).int().argmax(dim=1)
+        # 2^53 is so large that the remainder is as good as uniform.
+        place = _randint(2**53, (len(images),), generator, images.device) % (before + after + 1)
+        offsets.append(place - before)
+    return shift(images, torch.stack(offsets, dim=1))
 
 
 def _of_another_class(
@@ -306,6 +352,11 @@ def _of_another_class(
     # 2^53 is so large that the remainder is as good as uniform.
     place = _randint(2**53, (len(index),), generator, labels.device) % others
     return by_class[torch.where(place < first, place, place + sizes[own])]
+
+
+def _in_the_middle(images: Tensor, size: int) -> Tensor:
+    h, w = images.shape[-2:]
+    return _on_canvas(images, size, top=(size - h) // 2, left=(size - w) // 2)
 
 
 def _on_canvas(images: Tensor, size: int, top: int, left: int) -> Tensor:

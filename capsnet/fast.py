@@ -8,9 +8,9 @@ the time, and each has its module: :mod:`capsnet.fourier` and :mod:`capsnet.rout
 import torch
 from torch import Tensor, nn
 
-from capsnet.fourier import PhaseGrid, correlate, relu_conv2d
+from capsnet.fourier import PhaseGrid, correlate, relu_conv2d, transform_kernel
 from capsnet.functional import squash
-from capsnet.layers import CapsuleLayer, PrimaryCapsules, channels_to_capsules
+from capsnet.layers import CapsuleLayer, Decoder, PrimaryCapsules, channels_to_capsules
 from capsnet.model import CapsNet, CapsNetOutput
 from capsnet.routing import compiled, routed_capsules
 
@@ -66,6 +66,12 @@ class FastCapsNet(nn.Module):
         super().__init__()
         self.model = model
         self.compiled = False
+        self.kept: tuple[Tensor, PhaseGrid, Tensor] | None = None  # by transform_once
+
+    @property
+    def decoder(self) -> Decoder | None:
+        """The network's own."""
+        return self.model.decoder
 
     def compile(self) -> None:
         """torch.compile for the convolutions and for the loops of the routing, each by itself."""
@@ -93,16 +99,37 @@ class FastCapsNet(nn.Module):
         """Images to primary capsules, [n, channels, height, width] → [n, children, dim]."""
         conv, primary = self.model.conv, self.model.primary
         compute = compiled(primary_capsules) if self.compiled else primary_capsules
+        height, width = (side - conv.weight.shape[2] + 1 for side in images.shape[2:])
+        grid = PhaseGrid.of(height, width, primary.conv.weight.shape[2], primary.conv.stride[0])
+        kernel, transformed = primary.conv.weight, None
+        if not torch.is_grad_enabled():
+            transformed = self.transform_once(kernel, grid, images.dtype)
         children: Tensor = compute(
             images,
             conv.weight,
             conv.bias,
-            primary.conv.weight,
+            kernel,
+            transformed,
             primary.conv.bias,
-            primary.conv.stride[0],
+            grid,
             primary.capsule_dim,
         )
         return children
+
+    def transform_once(self, kernel: Tensor, grid: PhaseGrid, dtype: torch.dtype) -> Tensor:
+        """:func:`transform_kernel`, computed again only where the kernel has changed."""
+        # Compared value by value, a tenth of the transform's time: a tensor's version does not tell
+        # of changes through ``.data``.
+        if self.kept is not None:
+            seen, its_grid, transformed = self.kept
+            same_kind = (its_grid, transformed.dtype) == (grid, dtype)
+            if same_kind and seen.device == kernel.device and torch.equal(seen, kernel):
+                return transformed
+        with torch.inference_mode(False):
+            seen = kernel.detach().clone()
+            transformed = transform_kernel(seen, grid, dtype)
+        self.kept = seen, grid, transformed
+        return transformed
 
 
 def primary_capsules(
@@ -110,13 +137,17 @@ def primary_capsules(
     weight: Tensor,
     bias: Tensor | None,
     primary_weight: Tensor,
+    transformed: Tensor | None,
     primary_bias: Tensor | None,
-    stride: int,
+    grid: PhaseGrid,
     capsule_dim: int,
 ) -> Tensor:
-    """Images to primary capsules, [n, channels, height, width] → [n, in_capsules, capsule_dim]."""
-    height, width = (side - weight.shape[2] + 1 for side in images.shape[2:])
-    grid = PhaseGrid.of(height, width, primary_weight.shape[2], stride)
+    """Images to primary capsules, [n, channels, height, width] → [n, in_capsules, capsule_dim].
+
+    ``transformed`` is the second convolution's kernel in Fourier space, where it is known already.
+    """
     features = relu_conv2d(images, weight, bias, grid)  # [rows, columns, n, S, S, 256]
-    maps = correlate(features, primary_weight, primary_bias, grid)  # [n, 256, 6, 6]
+    if transformed is None:
+        transformed = transform_kernel(primary_weight, grid, features.dtype)
+    maps = correlate(features, transformed, primary_bias, grid)  # [n, 256, 6, 6]
     return squash(channels_to_capsules(maps, capsule_dim))

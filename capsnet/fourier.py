@@ -87,7 +87,7 @@ def fourier_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: int =
         raise ValueError(f"the kernel must be square, got shape {list(weight.shape)}")
     height, width = x.shape[2:]
     grid = PhaseGrid.of(height, width, weight.shape[2], stride)
-    return correlate(grid.split(grid.fit(x)), weight, bias, grid)
+    return correlate(grid.split(grid.fit(x)), transform_kernel(weight, grid, x.dtype), bias, grid)
 
 
 def relu_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, grid: PhaseGrid) -> Tensor:
@@ -112,33 +112,47 @@ def relu_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, grid: PhaseGrid)
     return y
 
 
-def correlate(x: Tensor, weight: Tensor, bias: Tensor | None, grid: PhaseGrid) -> Tensor:
+def transform_kernel(weight: Tensor, grid: PhaseGrid, dtype: torch.dtype) -> Tensor:
+    """A kernel in Fourier space: for every wave a pair of real matrices, real and imaginary part.
+
+    Args:
+        weight: [out_channels, channels, k, k].
+        grid: that of the images.
+        dtype: of the result; the products are computed in it.
+
+    Returns:
+        [waves, 2 · out_channels, S · S · channels].
+    """
+    out_channels, _, k, _ = weight.shape
+    stride, taps = grid.stride, phase_taps(k, grid.stride)
+    basis = fourier_basis(grid.rows, grid.columns, weight.device)[:, :, :taps, :taps]
+    fill = stride * taps - k
+    weight = F.pad(weight, (0, fill, 0, fill)).to(dtype)
+    weight = weight.unflatten(2, (taps, stride)).unflatten(4, (taps, stride))
+    weight = weight.permute(2, 4, 0, 3, 5, 1).flatten(2).flatten(0, 1)
+    weight_hat = basis.flatten(2).flatten(0, 1).to(dtype) @ weight.flatten(1)
+    return weight_hat.view(len(basis), 2 * out_channels, -1)
+
+
+def correlate(x: Tensor, weight_hat: Tensor, bias: Tensor | None, grid: PhaseGrid) -> Tensor:
     """:func:`fourier_conv2d` of images that are split into phases.
 
     Args:
         x: [rows, columns, n, S, S, channels].
-        weight: [out_channels, channels, k, k].
+        weight_hat: the kernel, from :func:`transform_kernel`.
         bias: [out_channels], or None.
         grid: that of ``x``.
 
     Returns:
         [n, out_channels, height, width], in the dtype of ``x``.
     """
-    height, width, stride, rows, columns = grid
+    height, width, _, rows, columns = grid
     n, dtype = x.shape[2], x.dtype
-    out_channels, channels, k, _ = weight.shape
-    taps = phase_taps(k, stride)
-    inner = stride * stride * channels  # what each product sums over
-    waves = rows * columns // 2
+    waves, twice_out_channels, inner = weight_hat.shape  # inner: what each product sums over
+    out_channels = twice_out_channels // 2
     basis = fourier_basis(rows, columns, x.device)  # [waves, 2, rows, columns]
 
     # To Fourier space: a pair of real numbers a wave, the real part and the imaginary part.
-    fill = stride * taps - k
-    weight = F.pad(weight, (0, fill, 0, fill)).to(dtype)
-    weight = weight.unflatten(2, (taps, stride)).unflatten(4, (taps, stride))
-    weight = weight.permute(2, 4, 0, 3, 5, 1).reshape(taps * taps, out_channels * inner)
-    weight_hat = basis[:, :, :taps, :taps].flatten(2).flatten(0, 1).to(dtype) @ weight
-    weight_hat = weight_hat.view(waves, 2 * out_channels, inner)
     x_hat = basis.flatten(2).flatten(0, 1).to(dtype) @ x.reshape(rows * columns, n * inner)
     x_hat = x_hat.view(waves, 2 * n, inner)
 

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -116,14 +117,17 @@ class RunFolder:
 
     Args:
         path: the folder; it is made if it is missing.
+        checkpoint_seconds: the least time between checkpoints.
 
     Raises:
         OSError: it cannot be made.
         ValueError: another process is training there.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, checkpoint_seconds: float = 0.0) -> None:
         self.path = path
+        self.checkpoint_seconds = checkpoint_seconds
+        self.saved = time.monotonic()
         path.mkdir(parents=True, exist_ok=True)
         self._lock = os.open(path, os.O_RDONLY)  # the system lets go of it, after SIGKILL too
         try:
@@ -149,14 +153,19 @@ class RunFolder:
         """A step's loss, for TensorBoard."""
         self.events.add_scalar("loss", loss, self.run.step)
 
-    def end_epoch(self) -> None:
-        """Write events, which a restored run purges, then the checkpoint and its metrics."""
+    def end_epoch(self, last: bool) -> None:
+        """Write events and metrics, which a restored run cuts off, and a checkpoint if it is time.
+
+        After the last epoch it is.
+        """
         for key, value in self.run.records[-1].items():
             if key not in ("epoch", "step"):
                 name = key if key.startswith("validation") else f"epoch_{key}"
                 self.events.add_scalar(name, value, self.run.step)
         self.events.flush()
-        self.run.save(self.path / CHECKPOINT)
+        if last or time.monotonic() - self.saved >= self.checkpoint_seconds:
+            self.run.save(self.path / CHECKPOINT)
+            self.saved = time.monotonic()
         self._write_metrics()
 
     def finish(self, metadata: dict[str, Any]) -> None:

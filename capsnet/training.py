@@ -7,16 +7,17 @@ import platform
 import sys
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ExponentialLR, LRScheduler, OneCycleLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from capsnet.data import ImageSet, random_offsets, shift, to_float
+from capsnet.data import ImageSet, shifted
 from capsnet.evaluation import (
     PRECISIONS,
     RECONSTRUCTION_WEIGHT,
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 __all__ = ["TrainingConfig", "TrainingError", "evaluate", "fit", "make_step"]
 
 MAX_SEED = 2**40
-Criterion = Callable[[Tensor, Tensor], Tensor]  # lengths, labels → a scalar
+Criterion = Callable[[Tensor, Tensor], Tensor]  # lengths, targets → a scalar
+# Image set, indices, largest shift and generator → what TrainingLoss takes.
+Draw = Callable[[ImageSet, Tensor, int, torch.Generator], tuple[Tensor, ...]]
 READ_EVERY = 10  # steps between reads of the loss, each of which waits for the device
 
 
@@ -125,14 +128,24 @@ class TrainingLoss(nn.Module):
         self.reconstruction_weight = reconstruction_weight
         self.precision = precision
 
-    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+    def forward(self, images: Tensor, labels: Tensor, objects: Tensor | None = None) -> Tensor:
+        """One object an image, labels [n]; or m, labels [n, m], and each alone [n, m, …]."""
+        several = objects is not None
         with autocast(images.device, self.precision):
-            out = self.model(images, labels)
-        loss = self.criterion(out.lengths, labels)
-        if out.reconstruction is None:
+            out = self.model(images, labels[:, 0] if several else labels)
+            drawn = out.reconstruction
+            if several and drawn is not None:  # the decoder draws each by itself
+                decoder = cast(nn.Module, self.model.decoder)
+                others = [decoder(out.capsules, k) for k in labels[:, 1:].unbind(1)]
+                drawn = torch.stack([drawn, *others], dim=1)
+        targets = F.one_hot(labels, out.lengths.shape[1]).amax(dim=1) if several else labels
+        loss = self.criterion(out.lengths, targets)
+        if drawn is None:
             return loss
-        reconstruction = out.reconstruction.to(images.dtype)
-        return loss + self.reconstruction_weight * reconstruction_loss(reconstruction, images)
+        wanted = images if objects is None else objects
+        return loss + self.reconstruction_weight * reconstruction_loss(
+            drawn.to(wanted.dtype), wanted
+        )
 
 
 class Step:
@@ -168,9 +181,9 @@ class Step:
         self.to_compile.compile()
         self.compiled = True
 
-    def __call__(self, images: Tensor, labels: Tensor) -> Tensor:
+    def __call__(self, images: Tensor, labels: Tensor, objects: Tensor | None = None) -> Tensor:
         self.optimizer.zero_grad()
-        loss: Tensor = self.loss_module(images, labels)
+        loss: Tensor = self.loss_module(images, labels, objects)
         if self.fabric is None:
             loss.backward()
         else:
@@ -195,12 +208,14 @@ def make_step(
         config: ``reconstruction_weight``, ``precision``, ``arrangement``, ``compile`` and
             ``learning_rate`` count.
         fabric: averages gradients over its processes.
-        criterion: lengths [batch, classes] and labels [batch] → the loss beside the
-            reconstruction's.
+        criterion: lengths [batch, classes] and labels, as :func:`margin_loss` takes them → the loss
+            beside the reconstruction's.
 
     Returns:
         step(images, labels) → the loss before the step, a scalar without gradient: images
         [batch, channels, height, width], floating point in 0 … 1; labels, class indices [batch].
+        For m objects in each image, step(images, labels, objects): labels [batch, m], and each
+        object alone [batch, m, channels, height, width], which the decoder learns to draw.
         ``step.compile()`` compiles it from the next call on, where the configuration has not.
 
     Raises:
@@ -232,6 +247,47 @@ def make_schedule(
     return OneCycleLR(optimizer, config.learning_rate, total_steps=steps, cycle_momentum=False)
 
 
+@dataclasses.dataclass(frozen=True)
+class Batches:
+    """The batches of a run, of each this process's share."""
+
+    training: ImageSet  # on the device
+    config: TrainingConfig
+    draw: Draw
+    size: int  # images a batch, over all processes
+    mine: slice  # this process's, of a batch
+
+    @classmethod
+    def of(
+        cls, training: ImageSet, config: TrainingConfig, draw: Draw, fabric: "Fabric"
+    ) -> "Batches":
+        processes = fabric.world_size
+        if config.batch_size % processes:
+            raise ValueError(
+                f"batch_size must be divisible by the number of processes, {processes}, got "
+                f"{config.batch_size}"
+            )
+        share = min(config.batch_size, len(training)) // processes
+        if share == 0:
+            raise ValueError(f"{len(training)} images are too few for {processes} processes")
+        mine = slice(fabric.global_rank * share, (fabric.global_rank + 1) * share)
+        return cls(training.to(fabric.device), config, draw, share * processes, mine)
+
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+        return len(self.training) // self.size
+
+    def of_epoch(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
+        # All randomness of an epoch comes from its own seed, so a resumed run repeats it exactly.
+        generator = torch.Generator().manual_seed(self.config.seed * 1_000_003 + epoch)
+        order = torch.randperm(len(self.training), generator=generator)
+        order = order.to(self.training.images.device)
+        for index in order[: len(self) * self.size].split(self.size):
+            # Every process draws the whole batch, so that their number changes nothing.
+            drawn = self.draw(self.training, index, self.config.shift, generator)
+            yield tuple(part[self.mine] for part in drawn)
+
+
 def fit(
     model: CapsNet,
     training: ImageSet,
@@ -241,7 +297,9 @@ def fit(
     out: str | Path | None = None,
     fabric: "Fabric | None" = None,
     criterion: Criterion = margin_loss,
+    draw: Draw = shifted,
     stop_after: int | None = None,
+    checkpoint_seconds: float = 0.0,
     progress: bool = True,
 ) -> list[dict[str, Any]]:
     """Train a model; where ``out`` holds a checkpoint of this very run, go on from it.
@@ -253,12 +311,16 @@ def fit(
         training: images to learn from.
         validation: images to evaluate on after each epoch.
         config: how to train.
-        out: a folder for ``checkpoint.safetensors`` (each epoch), ``metrics.jsonl``, TensorBoard
+        out: a folder for ``checkpoint.safetensors``, ``metrics.jsonl``, TensorBoard
             events and, at the end, ``weights.safetensors``; nothing is written if None.
         fabric: where to train, from :func:`make_fabric`; CUDA where there is one if None.
         criterion: as :func:`make_step`.
+        draw: makes a batch of the images at some indices, at random: :func:`capsnet.data.shifted`,
+            or :func:`capsnet.data.overlaid`, for pairs.
         stop_after: leave off once so many epochs are done, although the schedule is made for all of
             ``config.epochs``; the next call goes on from there.
+        checkpoint_seconds: write a checkpoint after an epoch only where the last is as old as this;
+            always after the last epoch.
         progress: show a bar with rate and time left, and a line an epoch, on stderr.
 
     Returns:
@@ -280,22 +342,12 @@ def fit(
 
     if config.shift >= min(training.images.shape[2:]):
         raise ValueError(f"shift must be smaller than the images, got {config.shift}")
-    processes = fabric.world_size
-    if config.batch_size % processes:
-        raise ValueError(
-            f"batch_size must be divisible by the number of processes, {processes}, got "
-            f"{config.batch_size}"
-        )
-    share = min(config.batch_size, len(training)) // processes  # images a step on each
-    if share == 0:
-        raise ValueError(f"{len(training)} images are too few for {processes} processes")
-    batch_size = share * processes
-    steps_per_epoch = len(training) // batch_size
+    batches = Batches.of(training, config, draw, fabric)
     model.to(fabric.device).train()
     optimizer = make_optimizer(model, config)
     uncompiled = dataclasses.replace(config, compile=False)
     step = make_step(model, optimizer, uncompiled, fabric, criterion)
-    schedule = make_schedule(optimizer, config, config.epochs * steps_per_epoch)
+    schedule = make_schedule(optimizer, config, config.epochs * len(batches))
     averaged = None
     if config.average:
         averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.average))
@@ -316,14 +368,16 @@ def fit(
         },
     }
     run = Run(model, averaged, optimizer, schedule, identity)
-    folder = RunFolder(Path(out)) if out is not None and fabric.is_global_zero else None
+    folder = None
+    if out is not None and fabric.is_global_zero:
+        folder = RunFolder(Path(out), checkpoint_seconds)
     try:
         # Only the first process's machine is sure to have the file.
         saved = fabric.broadcast(folder.read() if folder is not None else None)
         if saved is not None:
             run.restore(*saved, path=Path(out or "") / CHECKPOINT)
         last = config.epochs if stop_after is None else min(stop_after, config.epochs)
-        train_epochs(run, training, validation, config, fabric, step, share, last, folder, progress)
+        train_epochs(run, batches, validation, config, fabric, step, last, folder, progress)
         model.load_state_dict(run.best_model().state_dict())
         model.eval()
         if folder is not None and last == config.epochs:
@@ -333,7 +387,7 @@ def fit(
                     "dataset": training.name,
                     "images": len(training),
                     "config": dataclasses.asdict(config) | {"compile": step.compiled},
-                    "machine": describe_machine(fabric.device, processes),
+                    "machine": describe_machine(fabric.device, fabric.world_size),
                 }
             )
     finally:
@@ -345,54 +399,40 @@ def fit(
 
 def train_epochs(
     run: Run,
-    training: ImageSet,
+    batches: Batches,
     validation: ImageSet | None,
     config: TrainingConfig,
     fabric: "Fabric",
     step: Step,
-    share: int,
     last: int,
     folder: RunFolder | None,
     progress: bool,
 ) -> None:
-    """The epochs that are left up to ``last``, with ``share`` images a step on each process."""
+    """The epochs that are left up to ``last``."""
     show = progress and fabric.is_global_zero
     if show and run.records:
         print_line(f"continuing after epoch {len(run.records)} of {config.epochs}")
     if folder is not None:
         folder.start(run)
-
-    def compile_step() -> None:
-        if config.compile or (config.compile is None and can_compile(fabric.device)):
-            step.compile()
-
-    if run.records:
-        compile_step()
-    batch_size = share * fabric.world_size
-    steps_per_epoch = len(training) // batch_size
-    training = training.to(fabric.device)
+    new = not run.records  # a new run compiles later, so that it says at once that it works
+    if not new:
+        compile_step(step, config, fabric)
     if validation is not None:
         validation = validation.to(fabric.device)
     for epoch in range(len(run.records), last):
         start = time.perf_counter()
-        # All randomness of an epoch comes from its own seed, so a resumed run repeats it exactly.
-        generator = torch.Generator().manual_seed(config.seed * 1_000_003 + epoch)
-        order = torch.randperm(len(training), generator=generator).to(fabric.device)
-        offsets = random_offsets(len(training), config.shift, generator).to(fabric.device)
         unread: list[Tensor] = []
         losses: list[float] = []
-        with progress_bar(steps_per_epoch * batch_size, epoch, config.epochs, show) as bar:
-            for i in range(steps_per_epoch):
-                first = i * batch_size + fabric.global_rank * share
-                mine = slice(first, first + share)
-                images = to_float(shift(training.images[order[mine]], offsets[mine]))
-                unread.append(step(images, training.labels[order[mine]]))
+        images = len(batches) * batches.size
+        with progress_bar(images, epoch, config.epochs, show) as bar:
+            for i, batch in enumerate(batches.of_epoch(epoch)):
+                unread.append(step(*batch))
                 rate = run.schedule.get_last_lr()[0]
                 run.schedule.step()
                 if run.averaged is not None:
                     run.averaged.update_parameters(run.model)
-                bar.update(batch_size)
-                if i % READ_EVERY == 0 or i == steps_per_epoch - 1:
+                bar.update(batches.size)
+                if i % READ_EVERY == 0 or i == len(batches) - 1:
                     mean = fabric.all_reduce(torch.stack(unread), reduce_op="mean")
                     for loss in cast(Tensor, mean).tolist():
                         run.step += 1
@@ -403,8 +443,8 @@ def train_epochs(
                     bar.set_postfix(loss=f"{losses[-1]:.4f}")
                     if show and i == 0 and epoch == len(run.records):
                         bar.write(f"first batch: loss {losses[0]:.4f}", file=sys.stderr)
-                    if run.step == 1:  # only now, so that a new run says at once that it works
-                        compile_step()
+                    if new and run.step == 1:
+                        compile_step(step, config, fabric)
                     unread.clear()
         seconds = time.perf_counter() - start
         for name, parameter in run.model.named_parameters():
@@ -416,7 +456,7 @@ def train_epochs(
             "loss": sum(losses) / len(losses),
             "learning_rate": rate,  # of the last step
             "seconds": round(seconds, 3),
-            "images_per_second": round(steps_per_epoch * batch_size / seconds, 1),
+            "images_per_second": round(images / seconds, 1),
         }
         if validation is not None and fabric.is_global_zero:
             result = evaluate(
@@ -435,10 +475,16 @@ def train_epochs(
             }
         run.records.append(record)
         if folder is not None:
-            folder.end_epoch()
+            folder.end_epoch(last=epoch == last - 1)
         fabric.barrier()
         if show:
             print_line(describe(record, config.epochs))
+
+
+def compile_step(step: Step, config: TrainingConfig, fabric: "Fabric") -> None:
+    """Compile, where the configuration and the machine let it."""
+    if config.compile or (config.compile is None and can_compile(fabric.device)):
+        step.compile()
 
 
 def make_fabric(device: str = "auto") -> "Fabric":

@@ -2,7 +2,9 @@
 
 import dataclasses
 import functools
+import itertools
 import json
+import math
 import shutil
 import time
 from collections.abc import Callable
@@ -15,17 +17,25 @@ from torch import Tensor, nn
 
 from capsnet import CapsNet, cli
 from capsnet.checkpoint import load_weights, save_weights, write_atomically
-from capsnet.data import ImageSet, load
-from capsnet.evaluation import evaluate
+from capsnet.data import ImageSet, centred, hold_out, load, to_float
 from capsnet.functional import margin_loss
 from capsnet.run import METRICS, WEIGHTS
 from capsnet.training import TrainingConfig, describe_machine, fit, make_fabric
 from experiments.declared import Experiment
-from experiments.networks import BaselineCNN, Variant
+from experiments.networks import BaselineCNN, PairsCNN, Variant
+from experiments.tasks import TASKS, moved
 
 ROOT = Path(__file__).parent.parent
 LEDGER = ROOT / "results" / "experiments"
 WORK = ROOT / "runs" / "experiments"  # checkpoints; not in git
+CHECKPOINT_SECONDS = 60.0
+# What a record says of its experiment only where it is not this.
+SETUP = {
+    field.name: field.default
+    for field in dataclasses.fields(Experiment)
+    if field.name in ("canvas", "task", "match")
+}
+TRACED, LONGEST = 128, 10  # images, and iterations, of which the ledger keeps the routing
 
 
 class Kind(NamedTuple):
@@ -36,16 +46,22 @@ class Kind(NamedTuple):
     arrangement: str = "auto"
 
 
+def presence_loss(logits: Tensor, present: Tensor) -> Tensor:
+    """Cross-entropy of each class by itself: is it there?"""
+    return F.binary_cross_entropy_with_logits(logits, present.to(logits.dtype))
+
+
 KINDS = {
     "capsnet": Kind(CapsNet),
     "variant": Kind(Variant, arrangement="plain"),
     "cnn": Kind(BaselineCNN, F.cross_entropy, "plain"),
-    # As many parameters as the capsule network without its decoder.
+    # As many parameters as the capsule network without its decoder; on 40 × 40 pixels, with it.
     "cnn-small": Kind(
         functools.partial(BaselineCNN, channels=(64, 64, 32), hidden=(256, 128)),
         F.cross_entropy,
         "plain",
     ),
+    "cnn-pairs": Kind(PairsCNN, presence_loss, "plain"),
 }
 
 
@@ -86,7 +102,7 @@ def is_done(run: Planned, experiment: Experiment, ledger: Path = LEDGER) -> bool
     if found is None:
         return False
     expected = json.loads(json.dumps(declaration(experiment, run)))
-    return all(found[key] == value for key, value in expected.items())
+    return all(found.get(key) == expected.get(key) for key in expected.keys() | SETUP.keys())
 
 
 def read(run: Planned, ledger: Path = LEDGER) -> dict[str, Any] | None:
@@ -99,6 +115,7 @@ def declaration(experiment: Experiment, run: Planned) -> dict[str, Any]:
     """What a run is made from: with it, it can be made again."""
     row, budget = experiment.rows[run.row], experiment.budgets[run.budget]
     config = configuration(experiment, run)
+    setup = {name: getattr(experiment, name) for name in SETUP}
     return {
         "experiment": run.experiment,
         "budget": run.budget,
@@ -112,7 +129,7 @@ def declaration(experiment: Experiment, run: Planned) -> dict[str, Any]:
         "config": {
             name: value for name, value in dataclasses.asdict(config).items() if name != "compile"
         },
-    }
+    } | {name: value for name, value in setup.items() if value != SETUP[name]}
 
 
 def configuration(experiment: Experiment, run: Planned) -> TrainingConfig:
@@ -122,18 +139,28 @@ def configuration(experiment: Experiment, run: Planned) -> TrainingConfig:
     return TrainingConfig(**(given | budget.config | row.config))
 
 
-def training_images(experiment: Experiment, run: Planned) -> ImageSet:
-    """The images a run learns from."""
-    images = load(experiment.dataset)
+def images_of(experiment: Experiment, train: bool) -> ImageSet:
+    """The data set, on the experiment's canvas."""
+    images = load(experiment.dataset, train)
+    return images if experiment.canvas is None else centred(images, experiment.canvas)
+
+
+def training_images(experiment: Experiment, run: Planned) -> tuple[ImageSet, ImageSet | None]:
+    """The images a run learns from, and those that tell it when to stop, if any do."""
+    images, validation = images_of(experiment, train=True), None
+    if experiment.match is not None:
+        images, validation = hold_out(images)
+        validation = moved(validation, configuration(experiment, run).shift)
     count = experiment.budgets[run.budget].images
     if count is not None:
         images = images.subset(slice(0, count))
     per_class = experiment.rows[run.row].per_class
-    if per_class is None:
-        return images
-    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(run.seed))
-    of_class = [order[images.labels[order] == k][:per_class] for k in range(len(images.classes))]
-    return images.subset(torch.cat(of_class))
+    if per_class is not None:
+        order = torch.randperm(len(images), generator=torch.Generator().manual_seed(run.seed))
+        classes = range(len(images.classes))
+        of_class = [order[images.labels[order] == k][:per_class] for k in classes]
+        images = images.subset(torch.cat(of_class))
+    return images, validation
 
 
 def train(
@@ -142,19 +169,29 @@ def train(
     """Train, or go on with a training that was cut off; the network and a record an epoch."""
     row = experiment.rows[run.row]
     kind = KINDS[row.kind]
-    images = training_images(experiment, run)
+    images, validation = training_images(experiment, run)
     torch.manual_seed(run.seed)
     channels, height, width = images.images.shape[1:]
-    model = kind.make((channels, height, width), len(images.classes), **row.network)
-    records = fit(
-        cast(CapsNet, model),
+    model = cast(CapsNet, kind.make((channels, height, width), len(images.classes), **row.network))
+    config = configuration(experiment, run)
+    go_on = functools.partial(
+        fit,
+        model,
         images,
-        config=configuration(experiment, run),
+        validation,
+        config,
         out=run.folder(work),
         criterion=kind.criterion,
-        stop_after=stop_after,
+        draw=TASKS[experiment.task].draw,
+        checkpoint_seconds=CHECKPOINT_SECONDS,
     )
-    return cast(CapsNet, model), records
+    if experiment.match is None:
+        return model, go_on(stop_after=stop_after)
+    for epoch in range(1, (stop_after or config.epochs) + 1):
+        records = go_on(stop_after=epoch)
+        if records[-1]["validation_accuracy"] >= experiment.match:
+            break
+    return model, records
 
 
 def perform(
@@ -165,34 +202,71 @@ def perform(
     made = run.folder(work)
     first = next(iter(experiment.rows)), 0
     if experiment.keep_weights and (run.row, run.seed) == first:
-        model = keep(made, ledger.parent / experiment.keep_weights)  # the record is of these
+        # The record is of these.
+        model = keep(made, ledger.parent / experiment.keep_weights, experiment.task)
     start = time.perf_counter()
     arrangement = KINDS[experiment.rows[run.row].kind].arrangement
-    result = evaluate(model, load(experiment.dataset, train=False), arrangement=arrangement)
+    shift = configuration(experiment, run).shift
+    tested = TASKS[experiment.task].test(
+        model, images_of(experiment, train=False), shift, arrangement
+    )
     device = next(model.parameters()).device
-    record = declaration(experiment, run) | {
-        "records": records,
-        "test": result.summary(),
-        "seconds": round(sum(record["seconds"] for record in records), 1),
-        "evaluation_seconds": round(time.perf_counter() - start, 1),
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "machine": describe_machine(device),
-    }
+    record = (
+        declaration(experiment, run)
+        | tested
+        | {
+            "records": records,
+            "routing": routing_of(model, experiment),
+            "seconds": round(sum(record["seconds"] for record in records), 1),
+            "evaluation_seconds": round(time.perf_counter() - start, 1),
+            "parameters": sum(parameter.numel() for parameter in model.parameters()),
+            "machine": describe_machine(device),
+        }
+    )
     write_atomically(run.record(ledger), (json.dumps(record, indent=1) + "\n").encode())
     shutil.rmtree(made)
     return record
 
 
-def keep(made: Path, folder: Path) -> CapsNet:
-    """Put a run's weights, its metrics and what ``capsnet evaluate`` says into a folder."""
+def keep(made: Path, folder: Path, task: str) -> CapsNet:
+    """Put a run's weights and metrics into a folder, with what ``capsnet evaluate`` says of it."""
     model, metadata = load_weights(made / WEIGHTS)
     metadata.pop("model")
     save_weights(folder / WEIGHTS, model, metadata, torch.float16)
     shutil.copyfile(made / METRICS, folder / METRICS)
-    command = ["evaluate", str(folder / WEIGHTS), "--json", str(folder / "evaluation.json")]
-    if cli.main([*command, "--no-download"]):
-        raise RuntimeError(f"capsnet {' '.join(command)} failed")
+    if task == "digits":
+        command = ["evaluate", str(folder / WEIGHTS), "--json", str(folder / "evaluation.json")]
+        if cli.main([*command, "--no-download"]):
+            raise RuntimeError(f"capsnet {' '.join(command)} failed")
     return load_weights(folder / WEIGHTS)[0]
+
+
+@torch.no_grad()
+def routing_of(model: CapsNet, experiment: Experiment) -> dict[str, Any] | None:
+    """How the trained network's routing settles, were it to go on; None for a network without.
+
+    Over the first test images: by how much the logits change from one iteration to the next (mean
+    of |Δb|), and how evenly a child's output is shared out (mean entropy of c, in units of that of
+    equal shares).
+    """
+    if not hasattr(model, "routing_trace"):
+        return None
+    images = images_of(experiment, train=False).images[:TRACED]
+    digits, device = model.digits, next(model.parameters()).device
+    trained = digits.routing_iterations
+    try:
+        digits.routing_iterations = LONGEST
+        trace = model.routing_trace(to_float(images).to(device))
+    finally:
+        digits.routing_iterations = trained
+    changes = [(b.logits - a.logits).abs().mean().item() for a, b in itertools.pairwise(trace)]
+    entropies = [torch.special.entr(step.coupling).sum(dim=2).mean().item() for step in trace]
+    even = math.log(len(digits.weight[0]))
+    return {
+        "images": len(images),
+        "change": [round(change, 6) for change in changes],
+        "entropy": [round(entropy / even, 6) for entropy in entropies],
+    }
 
 
 def verify(experiment: Experiment, run: Planned, work: Path, ledger: Path = LEDGER) -> str | None:

@@ -58,6 +58,10 @@ def summary(
     deviation = statistics.stdev(errors) if n > 1 else None
     epochs = min(len(record["records"]) for record in records)
     now = configuration(experiment, Planned("", budget, row, seed=0)).epochs
+    # A run that stopped at a given accuracy is whole.
+    matched = experiment.match is not None and all(
+        record["records"][-1]["validation_accuracy"] >= experiment.match for record in records
+    )
     declared = max(now, *(record["config"]["epochs"] for record in records))
     return Summary(
         row,
@@ -67,7 +71,7 @@ def summary(
         deviation,
         None if deviation is None else STUDENT[n - 1] * deviation / math.sqrt(n),
         statistics.mean(record["seconds"] for record in records) / 60,
-        f"{epochs} of {declared} epochs" if epochs < declared else "",
+        f"{epochs} of {declared} epochs" if epochs < declared and not matched else "",
         experiment.rows[row].paper,
     )
 

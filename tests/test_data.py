@@ -20,13 +20,17 @@ from capsnet import data
 from capsnet.data import (
     ImageSet,
     affine,
+    centred,
     hold_out,
     load,
+    moved_whole,
     multimnist,
+    overlaid,
     place_in,
     random_offsets,
     random_shift,
     shift,
+    shifted,
     to_float,
 )
 
@@ -391,6 +395,45 @@ def test_place_in_keeps_the_image_whole_and_reaches_every_corner(digits: ImageSe
     assert max(map(max, places)) == 12
     with refuses("28 × 28", "27 × 27"):
         place_in(digits.images, 27)
+
+
+def test_centred(digits: ImageSet, refuses) -> None:
+    large = centred(digits, 40)
+    assert large.images.shape == (300, 1, 40, 40)
+    assert torch.equal(large.images[:, :, 6:34, 6:34], digits.images)
+    assert int(large.images.sum()) == int(digits.images.sum())
+    assert (large.labels, large.classes, large.name) == (
+        digits.labels, digits.classes, digits.name
+    )  # fmt: skip
+    with refuses("28 × 28", "27 × 27"):
+        centred(digits, 27)
+
+
+def test_moved_whole_reaches_every_place_and_cuts_nothing() -> None:
+    image = torch.zeros(1, 2, 6, 7, dtype=torch.uint8)
+    image[0, 0, 2, 3], image[0, 1, 3, 5] = 8, 9  # ink of two rows and three columns
+    moved = moved_whole(image.expand(2000, -1, -1, -1), seeded())
+    places = Counter(tuple((m[0] == 8).nonzero()[0].tolist()) for m in moved)
+    assert set(places) == {(row, column) for row in range(5) for column in range(5)}
+    assert max(places.values()) < 2 * min(places.values())
+    for m in moved:
+        (row, column), (row_1, column_1) = (m[0] == 8).nonzero()[0], (m[1] == 9).nonzero()[0]
+        assert (row_1 - row, column_1 - column) == (1, 2) and int(m.sum()) == 17
+    blank = torch.zeros(3, 1, 4, 4)
+    assert torch.equal(moved_whole(blank), blank)
+
+
+def test_batches_to_learn_from(digits: ImageSet) -> None:
+    index = torch.tensor([4, 2])
+    images, labels = shifted(digits, index, 2, seeded())
+    assert torch.equal(images, to_float(random_shift(digits.images[index], 2, seeded())))
+    assert torch.equal(labels, digits.labels[index])
+    canvas = centred(digits, 36)
+    images, labels, each = overlaid(canvas, index, 4, seeded())
+    pairs = multimnist(digits, index, seeded())
+    for mine, theirs in ((images, pairs.images), (each, pairs.digits)):
+        assert torch.equal(mine, to_float(theirs))
+    assert torch.equal(labels, pairs.labels)
 
 
 # --- MultiMNIST and affine changes

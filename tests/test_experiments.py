@@ -5,14 +5,18 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from conftest import Refuses
 
 from capsnet import CapsNet
+from capsnet.checkpoint import load_weights
+from capsnet.data import to_float
 from capsnet.functional import margin_loss
-from experiments import running, tables
+from experiments import affnist, running, tables, tasks
 from experiments.declared import EXPERIMENTS, Budget, Experiment, Row
-from experiments.networks import BaselineCNN, Variant
+from experiments.networks import BaselineCNN, PairsCNN, Variant
 from experiments.running import Planned, is_done, perform, plan, train, training_images, verify
 
 SMALL = {"conv_channels": 8, "capsule_types": 2, "hidden": [16, 16]}
@@ -29,10 +33,17 @@ def test_the_baseline_has_the_parameters_that_the_paper_names() -> None:
     assert round(sum(p.numel() for p in BaselineCNN().parameters()) / 1e6, 1) == 35.4
 
 
+def test_the_baseline_for_pairs_has_the_parameters_that_the_paper_names() -> None:
+    assert round(sum(p.numel() for p in PairsCNN().parameters()) / 1e6, 2) == 24.56
+
+
 def test_the_small_cnn_is_of_the_size_of_the_capsule_network() -> None:
     small = running.KINDS["cnn-small"].make((1, 28, 28), 10)
     size = sum(p.numel() for p in small.parameters())
     assert abs(size - 6_804_224) < 0.05 * 6_804_224
+    large = running.KINDS["cnn-small"].make((1, 40, 40), 10)
+    ours = sum(p.numel() for p in CapsNet((1, 40, 40)).parameters())
+    assert abs(sum(p.numel() for p in large.parameters()) - ours) < 0.05 * ours
 
 
 def test_a_variant_without_differences_is_the_network() -> None:
@@ -76,17 +87,20 @@ def test_every_declared_run_can_be_made() -> None:
             assert len({run.record(Path()) for run in runs}) == len(runs)
             for run in runs:
                 running.declaration(experiment, run)  # the configuration is checked
-    for row in [row for experiment in EXPERIMENTS.values() for row in experiment.rows.values()]:
-        with torch.device("meta"):
-            running.KINDS[row.kind].make((1, 28, 28), 10, **row.network)
+    for experiment in EXPERIMENTS.values():
+        side = experiment.canvas or 28
+        assert experiment.task in tasks.TASKS
+        for row in experiment.rows.values():
+            with torch.device("meta"):
+                running.KINDS[row.kind].make((1, side, side), 10, **row.network)
 
 
 def test_few_labels_are_few_and_drawn_by_the_seed() -> None:
     run = RUN._replace(row="few")
-    images = training_images(TINY, run)
+    images, _ = training_images(TINY, run)
     assert images.labels.bincount().tolist() == [3] * 10
-    assert torch.equal(images.images, training_images(TINY, run).images)
-    assert not torch.equal(images.images, training_images(TINY, run._replace(seed=1)).images)
+    assert torch.equal(images.images, training_images(TINY, run)[0].images)
+    assert not torch.equal(images.images, training_images(TINY, run._replace(seed=1))[0].images)
 
 
 def test_a_run_is_cut_off_goes_on_is_recorded_and_not_run_again(tmp_path: Path) -> None:
@@ -119,6 +133,95 @@ def test_a_run_is_cut_off_goes_on_is_recorded_and_not_run_again(tmp_path: Path) 
     written["records"][0]["loss"] += 0.01
     RUN.record(ledger).write_text(json.dumps(written))
     assert "the first epoch's loss was" in (verify(TINY, RUN, tmp_path / "other", ledger) or "")
+
+
+PAIRS = dataclasses.replace(TINY, canvas=36, task="pairs", keep_weights="two")
+
+
+def test_two_digits(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger"
+    record = perform(PAIRS, RUN, ledger, tmp_path / "work")
+    assert is_done(RUN, PAIRS, ledger) and not is_done(RUN, TINY, ledger)
+    test = record["test"]
+    assert test["total"] == 10_000 == test["correct"] + len(test["errors"])
+    # Two guesses of ten classes: one pair of 45 is right, and a digit is named with 2 in 10.
+    assert 150 < test["correct"] < 5000
+    assert 2 * test["correct"] <= test["digits"] <= 10_000 + test["correct"]
+    # What is kept gives the record's number, and another seed of the weights does not.
+    model, _ = load_weights(tmp_path / "two" / "weights.safetensors")
+    images = running.images_of(PAIRS, train=False)
+    again = tasks.pairs_test(model, images, 4, "auto")["test"]
+    assert record["config"]["shift"] == 2  # of TINY
+    assert tasks.pairs_test(model, images, 2, "auto")["test"] == test != again
+    names = tasks.two_longest(model, tasks.pairs_of(images, 2)[0][:300])
+    assert (names[:, 0] < names[:, 1]).all()
+
+
+def test_bent_digits_and_an_end_at_a_given_accuracy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget = Budget(1, {"epochs": 4, "batch_size": 100, "precision": "fp32", "shift": 6}, 600)
+    experiment = dataclasses.replace(
+        TINY, canvas=40, task="bent", match=0.11, budgets={"cpu": budget}, keep_weights=""
+    )
+    monkeypatch.setenv("CAPSNET_DATA", str(tmp_path / "nothing"))
+    images, validation = training_images(experiment, RUN)
+    assert validation is not None and (len(images), len(validation)) == (600, 10_000)
+    assert images.images.shape[1:] == validation.images.shape[1:] == (1, 40, 40)
+    record = perform(experiment, RUN, tmp_path / "ledger", tmp_path / "work")
+    accuracies = [epoch["validation_accuracy"] for epoch in record["records"]]
+    assert len(accuracies) < 4 and accuracies[-1] >= 0.11 > max([0.0, *accuracies[:-1]])
+    assert record["moved"]["total"] == record["test"]["total"] == 10_000
+    assert record["moved"]["correct"] != record["test"]["correct"]
+    assert "affnist" not in record
+    (row,) = tables.summarise("tiny", "cpu", experiment, tmp_path / "ledger")
+    assert row.unfinished == ""
+    assert verify(experiment, RUN, tmp_path / "verify", tmp_path / "ledger") is None
+    bent = tasks.bent(running.images_of(experiment, train=False).subset(slice(20)))
+    assert bent.images.shape == (20, 1, 40, 40)
+
+
+def test_the_official_affnist_is_read_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: Refuses
+) -> None:
+    from scipy.io import savemat
+
+    monkeypatch.setenv("CAPSNET_DATA", str(tmp_path))
+    assert affnist.load() is None
+    path = tmp_path / "affNIST" / "test.mat"
+    path.parent.mkdir()
+    image = np.zeros((3, 40, 40), np.uint8)
+    image[1, 2, 5] = 7
+    data = {"image": image.reshape(3, 1600).T, "label_int": np.array([[4, 0, 9]], np.uint8)}
+    savemat(path, {"affNISTdata": data})
+    found = affnist.load()
+    assert found is not None
+    assert torch.equal(found.images[:, 0], torch.from_numpy(image))
+    assert found.labels.tolist() == [4, 0, 9]
+    for broken in ({"other": 1}, {"affNISTdata": {"image": np.zeros((9, 2), np.uint8)}}):
+        savemat(path, broken)
+        with refuses("affNISTdata of 40 × 40 pixels"):
+            affnist.load()
+    path.write_bytes(b"no MATLAB file")
+    with refuses("affNISTdata of 40 × 40 pixels"):
+        affnist.load()
+
+
+def test_the_routing_is_looked_into() -> None:
+    model = CapsNet(**SMALL)
+    found = running.routing_of(model, TINY)
+    assert found is not None and model.digits.routing_iterations == 3
+    assert (len(found["change"]), len(found["entropy"])) == (9, 10)
+    assert found["entropy"][0] == 1 > found["entropy"][1]  # equal shares at first
+    images = to_float(running.images_of(TINY, train=False).images[:128])
+    first, second, third = model.routing_trace(images)
+    assert found["change"][0] == pytest.approx(second.logits.abs().mean().item(), abs=1e-6)
+    change = (third.logits - second.logits).abs().mean().item()
+    assert found["change"][1] == pytest.approx(change, abs=1e-6)
+    entropy = -(third.coupling * third.coupling.log()).sum(2).mean().item() / math.log(10)
+    assert found["entropy"][2] == pytest.approx(entropy, abs=1e-5)
+    assert running.routing_of(BaselineCNN(), TINY) is None  # type: ignore[arg-type]
+    del first
 
 
 def test_the_table_is_counted(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The fast arrangement of the whole network: the same numbers as the plain one."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from conftest import Refuses
 from torch.testing import assert_close
 
-from capsnet import CapsNet
+from capsnet import CapsNet, fast
 from capsnet.data import load, to_float
 from capsnet.evaluation import evaluate
 from capsnet.fast import FastCapsNet, arrange
@@ -43,12 +44,12 @@ def test_outputs_and_gradients_are_the_plain_ones(options: dict[str, Any], label
             loss = loss + 0.0005 * reconstruction_loss(out.reconstruction, images)
         outputs.append(out)
         gradients.append(torch.autograd.grad(loss, list(model.parameters()), allow_unused=True))
-    for plain, fast in zip(*outputs, strict=True):
-        assert (plain is None) == (fast is None)
+    for plain, ours in zip(*outputs, strict=True):
+        assert (plain is None) == (ours is None)
         if plain is not None:
-            assert_close(fast, plain, rtol=1e-9, atol=1e-12)
-    for plain, fast in zip(*gradients, strict=True):
-        assert_close(fast, plain, rtol=1e-7, atol=1e-12)
+            assert_close(ours, plain, rtol=1e-9, atol=1e-12)
+    for plain, ours in zip(*gradients, strict=True):
+        assert_close(ours, plain, rtol=1e-7, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -77,9 +78,9 @@ def test_the_papers_network_on_real_digits_agrees_with_float64(
 
 def test_parameters_are_shared_and_keep_their_names() -> None:
     model = CapsNet(**SMALL)
-    fast = FastCapsNet(model)
-    assert {id(p) for p in fast.parameters()} == {id(p) for p in model.parameters()}
-    assert [f"model.{name}" for name in model.state_dict()] == list(fast.state_dict())
+    arranged = FastCapsNet(model)
+    assert {id(p) for p in arranged.parameters()} == {id(p) for p in model.parameters()}
+    assert [f"model.{name}" for name in model.state_dict()] == list(arranged.state_dict())
 
 
 def test_arrangements(refuses: Refuses) -> None:
@@ -109,12 +110,50 @@ def test_auto_leaves_alone_what_was_changed_and_what_is_large() -> None:
     assert arrange(large) is large
 
 
+def test_without_gradients_the_kernel_is_transformed_once_for_every_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = CapsNet(**SMALL).to(F64)
+    network = FastCapsNet(model)
+    images = torch.rand(2, 1, 28, 28, dtype=F64)
+    calls = []
+    transform = fast.transform_kernel
+    monkeypatch.setattr(fast, "transform_kernel", lambda *a: calls.append(1) or transform(*a))
+
+    def check(expected: int, context: Callable[[], Any] = torch.no_grad) -> None:
+        with context():
+            assert_close(network(images).capsules, model(images).capsules, rtol=1e-9, atol=1e-12)
+        assert len(calls) == expected
+
+    kernel = model.primary.conv.weight
+    check(1)
+    check(1)
+    check(1, torch.inference_mode)
+    kernel.data[0, 0, 0, 0] += 1  # leaves the tensor's version as it was
+    check(2)
+    with torch.no_grad():
+        kernel[0, 0, 0, 0] += 1
+    check(3, torch.inference_mode)
+    check(3)
+    model.load_state_dict(CapsNet(**SMALL).state_dict())
+    check(4)
+    check(5, torch.enable_grad)
+    check(6, torch.enable_grad)  # with gradients, each time
+    with torch.no_grad():
+        children = network.children_of(torch.rand(2, 1, 40, 30, dtype=F64))  # another grid
+        assert_close(children.shape[1], 3 * 12 * 7)
+        network.float()
+        assert network(images.float()).capsules.dtype == torch.float32
+    model.double()
+    check(9)
+
+
 @pytest.mark.parametrize("batch", [0, 1])
 def test_no_images_and_one(batch: int) -> None:
     model = CapsNet(**SMALL)
     images = torch.rand(batch, 1, 28, 28)
-    for plain, fast in zip(model(images), FastCapsNet(model)(images), strict=True):
-        assert_close(fast, plain)
+    for plain, ours in zip(model(images), FastCapsNet(model)(images), strict=True):
+        assert_close(ours, plain)
     FastCapsNet(model)(images).capsules.sum().backward()
 
 
@@ -122,27 +161,27 @@ def test_no_images_and_one(batch: int) -> None:
 def test_a_network_of_another_dtype(dtype: torch.dtype) -> None:
     model = CapsNet(**SMALL).to(dtype)
     images = torch.rand(2, 1, 28, 28).to(dtype)
-    for plain, fast in zip(model(images), FastCapsNet(model)(images), strict=True):
-        assert fast.dtype == plain.dtype
-        assert_close(fast, plain, rtol=0.05, atol=0.02)
+    for plain, ours in zip(model(images), FastCapsNet(model)(images), strict=True):
+        assert ours.dtype == plain.dtype
+        assert_close(ours, plain, rtol=0.05, atol=0.02)
 
 
 def test_evaluation_counts_the_same() -> None:
     digits = load("mnist", train=False).subset(slice(40))
     model = CapsNet(**SMALL)
-    plain, fast = (evaluate(model, digits, 17, arrangement=name) for name in ("plain", "fast"))
-    assert_close(fast.lengths, plain.lengths, rtol=1e-5, atol=1e-6)
-    assert torch.equal(fast.predictions, plain.predictions)
+    plain, ours = (evaluate(model, digits, 17, arrangement=name) for name in ("plain", "fast"))
+    assert_close(ours.lengths, plain.lengths, rtol=1e-5, atol=1e-6)
+    assert torch.equal(ours.predictions, plain.predictions)
 
 
 def test_bad_input_is_told_as_by_the_plain_network(refuses: Refuses) -> None:
-    fast = FastCapsNet(CapsNet(**SMALL))
+    network = FastCapsNet(CapsNet(**SMALL))
     with refuses("['batch', 1, 28, 28]", "[2, 1, 28, 27]"):
-        fast(torch.rand(2, 1, 28, 27))
+        network(torch.rand(2, 1, 28, 27))
     with refuses("floating point", "torch.uint8"):
-        fast(torch.zeros(2, 1, 28, 28, dtype=torch.uint8))
+        network(torch.zeros(2, 1, 28, 28, dtype=torch.uint8))
     with refuses("0 … 9", "got 10"):
-        fast(torch.rand(1, 1, 28, 28), torch.tensor([10]))
+        network(torch.rand(1, 1, 28, 28), torch.tensor([10]))
 
 
 @pytest.mark.slow
@@ -152,10 +191,12 @@ def test_compiled_agrees_with_eager() -> None:
     images, labels = torch.rand(5, 1, 28, 28), torch.arange(5)
     gradients = []
     for compile in (False, True):
-        fast = arrange(model, "fast")
+        network = arrange(model, "fast")
         if compile:
-            fast.compile()
-        out = fast(images, labels)
+            network.compile()
+        out = network(images, labels)
         loss = margin_loss(out.lengths, labels) + reconstruction_loss(out.reconstruction, images)
         gradients.append(torch.autograd.grad(loss, list(model.parameters())))
+        with torch.no_grad():  # the kernel transformed beforehand
+            assert_close(network(images, labels), out, rtol=1e-4, atol=1e-6)
     assert_close(gradients[1], gradients[0], rtol=1e-4, atol=1e-6)

@@ -12,7 +12,15 @@ from torch import Tensor, nn
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
-from capsnet.fourier import PhaseGrid, Relu, correlate, fourier_basis, fourier_conv2d, relu_conv2d
+from capsnet.fourier import (
+    PhaseGrid,
+    Relu,
+    correlate,
+    fourier_basis,
+    fourier_conv2d,
+    relu_conv2d,
+    transform_kernel,
+)
 
 F64 = torch.float64
 CPU = torch.device("cpu")
@@ -123,7 +131,8 @@ def test_both_convolutions_of_a_network(bias: bool) -> None:
         grid = PhaseGrid.of(10, 13, 5, 2)
         features = relu_conv2d(images, first.weight, first.bias, grid)
         assert features.shape == (grid.rows, grid.columns, 3, 2, 2, 5)
-        return correlate(features, second.weight, second.bias, grid)
+        kernel = transform_kernel(second.weight, grid, F64)
+        return correlate(features, kernel, second.bias, grid)
 
     expected = second(F.relu(first(images)))
     assert_close(fast(images), expected, rtol=1e-10, atol=1e-12)

@@ -19,9 +19,10 @@ import torch
 from tiny import CONFIG, some_digits, tiny_model
 from torch import Tensor
 
-from capsnet import CapsNet
+from capsnet import CapsNet, training
 from capsnet.checkpoint import load_weights, read_tensors, write_tensors
-from capsnet.data import ImageSet, to_float
+from capsnet.data import ImageSet, centred, overlaid, to_float
+from capsnet.fast import arrange
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.run import CHECKPOINT, METRICS, WEIGHTS, RunFolder
 from capsnet.training import (
@@ -76,6 +77,32 @@ def test_decoder_is_masked_by_the_label_in_training(batch: tuple[Tensor, Tensor]
     expected = reconstruction_loss(model(images, wrong).reconstruction, images)
     torch.testing.assert_close(whole - margin, expected)
     assert not torch.equal(model(images, wrong).reconstruction, model(images).reconstruction)
+
+
+@pytest.mark.parametrize("arrangement", ["plain", "fast"])
+def test_several_objects_are_each_drawn_by_themselves(digits: ImageSet, arrangement: str) -> None:
+    images, labels, objects = overlaid(
+        digits, torch.arange(20), 2, torch.Generator().manual_seed(0)
+    )
+    model = tiny_model()
+    out = model(images)
+    margin = torch.stack([
+        sum(
+            (0.9 - length).clamp(min=0) ** 2 if k in pair else (length - 0.1).clamp(min=0) ** 2 / 2
+            for k, length in enumerate(row)
+        )
+        for row, pair in zip(out.lengths, labels.tolist(), strict=True)
+    ]).mean()  # fmt: skip
+    drawings = [model(images, label).reconstruction for label in labels.unbind(1)]
+    errors = sum(
+        (drawing - objects[:, i]).square().sum() / 20 for i, drawing in enumerate(drawings)
+    )
+    loss = TrainingLoss(arrange(model, arrangement), 0.0005, "fp32")(images, labels, objects)
+    torch.testing.assert_close(loss, margin + 0.0005 * errors)
+    without = tiny_model(reconstruct=False)
+    loss = TrainingLoss(without, 0.0005, "fp32")(images, labels, objects)
+    present = torch.nn.functional.one_hot(labels, 10).sum(dim=1)
+    torch.testing.assert_close(loss, margin_loss(without(images).lengths, present))
 
 
 @pytest.mark.parametrize("arrangement", ["plain", "fast"])
@@ -257,6 +284,13 @@ def test_progress_shows_rate_and_time_left(
     assert "validation" in shown.err
 
 
+def test_pairs_are_learned(digits: ImageSet) -> None:
+    config = dataclasses.replace(FP32, epochs=6, shift=4)
+    model = tiny_model(image_shape=(1, 36, 36))
+    records = fit(model, centred(digits, 36), None, config, draw=overlaid, progress=False)
+    assert records[-1]["loss"] < 0.9 * records[0]["loss"]
+
+
 # --- going on after a kill
 
 
@@ -295,6 +329,34 @@ def test_killed_at_any_moment_it_ends_bit_identical(tmp_path: Path) -> None:
         ]
 
     assert without_times(broken) == without_times(whole)
+
+
+def test_checkpoints_are_as_far_apart_as_asked(tmp_path: Path, digits: ImageSet) -> None:
+    def run(out: Path, epochs: int, seconds: float) -> list[float]:
+        written = []
+
+        class Watched(RunFolder):
+            def end_epoch(self, last: bool) -> None:
+                super().end_epoch(last)
+                written.append((out / CHECKPOINT).exists() and len(self.run.records))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(training, "RunFolder", Watched)
+            fit(
+                tiny_model(), digits, None, longer, out=out,
+                stop_after=epochs, checkpoint_seconds=seconds, progress=False,
+            )  # fmt: skip
+        return written
+
+    longer = dataclasses.replace(FP32, epochs=4)
+    assert run(tmp_path / "often", 2, 0) == [1, 2]
+    assert run(tmp_path / "seldom", 2, 1000) == [False, 2]  # the last is always written
+    assert run(tmp_path / "seldom", 4, 1000) == [3, 4]
+    whole = tmp_path / "whole"
+    assert run(whole, 4, 1000) == [False, False, False, 4]
+    for name in (METRICS, WEIGHTS):
+        assert (whole / name).exists()
+    assert (whole / WEIGHTS).read_bytes() == (tmp_path / "seldom" / WEIGHTS).read_bytes()
 
 
 @pytest.mark.parametrize("schedule", ["one-cycle", "exponential"])

@@ -1,0 +1,44 @@
+"""The official affNIST test set, where a user has it.
+
+Source: T. Tieleman, https://www.cs.toronto.edu/~tijmen/affNIST/
+"""
+
+import os
+from pathlib import Path
+
+import torch
+
+from capsnet.data import ImageSet
+
+FILE = Path("affNIST", "test.mat")  # of the "transformed" version
+SIDE = 40  # pixels
+
+
+def load() -> ImageSet | None:
+    """What ``$CAPSNET_DATA/affNIST/test.mat`` or ``data/affNIST/test.mat`` holds; None without it.
+
+    Raises:
+        ValueError: the file is something else.
+    """
+    roots = [Path(os.environ["CAPSNET_DATA"])] if os.environ.get("CAPSNET_DATA") else []
+    for path in (root / FILE for root in [*roots, Path("data")]):
+        if path.exists():
+            return read(path)
+    return None
+
+
+def read(path: Path) -> ImageSet:
+    """A file in affNIST's format: MATLAB's, an image a column, row by row."""
+    from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+
+    try:
+        found = loadmat(path, squeeze_me=True, variable_names=["affNISTdata"])["affNISTdata"]
+        pixels = torch.from_numpy(found["image"].item().T.copy())  # [n, 1600], uint8
+        labels = torch.from_numpy(found["label_int"].item().astype("int64"))
+        images = pixels.view(-1, 1, SIDE, SIDE)
+    except (KeyError, ValueError, IndexError, RuntimeError, MatReadError, TypeError) as error:
+        raise ValueError(
+            f"{path} is not affNIST's test.mat, which holds affNISTdata of 40 × 40 pixels: {error}"
+        ) from error
+    return ImageSet(images, labels, tuple(str(digit) for digit in range(10)), "affnist")

@@ -1,0 +1,98 @@
+"""What a network learns and is tested on: single digits, pairs of them, or bent ones."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from capsnet import CapsNet
+from capsnet.data import ImageSet, affine, moved_whole, overlaid, random_shift, shifted
+from capsnet.evaluation import evaluate
+from capsnet.fast import arrange
+from capsnet.training import Draw
+from experiments import affnist
+
+BATCH = 250  # images at a time
+
+
+class Task(NamedTuple):
+    """How a batch is drawn, and how a network is tested.
+
+    ``test`` takes the network, the test images on the run's canvas, the largest shift in training,
+    and the arrangement; it returns what the record says of the test, the table's row under "test".
+    """
+
+    draw: Draw
+    test: Callable[[CapsNet, ImageSet, int, str], dict[str, Any]]
+
+
+def seeded() -> torch.Generator:
+    """For the test sets that are drawn: once and for all."""
+    return torch.Generator().manual_seed(0)
+
+
+def digits_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
+    """The images as they are."""
+    return {"test": evaluate(model, test, arrangement=arrangement).summary()}
+
+
+def pairs_of(test: ImageSet, shift: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The test pairs: every image once, with one of another class over it."""
+    return overlaid(test, torch.arange(len(test)), shift, seeded())
+
+
+def pairs_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
+    """The two longest capsules must be the two classes."""
+    images, labels, _ = pairs_of(test, shift)
+    named = two_longest(model, images, arrangement)
+    right = (named == labels.sort(dim=1).values).all(dim=1)
+    among = (labels.unsqueeze(2) == named.unsqueeze(1)).any(dim=2)
+    return {
+        "test": {
+            "correct": int(right.sum()),
+            "total": len(right),
+            "errors": right.logical_not().nonzero().flatten().tolist(),
+            "digits": int(among.sum()),  # single digits that are among the two that are named
+        }
+    }
+
+
+@torch.no_grad()
+def two_longest(model: CapsNet, images: Tensor, arrangement: str = "auto") -> Tensor:
+    """The classes of the two longest capsules, in ascending order, [n, 2]."""
+    network, device = arrange(model, arrangement), next(model.parameters()).device
+    lengths = [network(part.to(device)).lengths.cpu() for part in images.split(BATCH)]
+    return torch.cat(lengths).topk(2, dim=1).indices.sort(dim=1).values
+
+
+def moved(images: ImageSet, shift: int) -> ImageSet:
+    """Each image at a place of its own, once and for all."""
+    return dataclasses.replace(images, images=random_shift(images.images, shift, seeded()))
+
+
+def bent(images: ImageSet) -> ImageSet:
+    """Each image turned, sheared, stretched and moved in affNIST's manner, once and for all."""
+    generator = seeded()
+    size = images.images.shape[-1]
+    changed = moved_whole(affine(images.images, generator, size=size), generator)
+    return dataclasses.replace(images, images=changed)
+
+
+def bent_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
+    """Bent digits; as moved as in training, which is what was learned; and affNIST's, if here."""
+    sets = {"test": bent(test), "moved": moved(test, shift)}
+    if (official := affnist.load()) is not None:
+        sets["affnist"] = official
+    return {
+        name: evaluate(model, images, BATCH, arrangement=arrangement).summary()
+        for name, images in sets.items()
+    }
+
+
+TASKS = {
+    "digits": Task(shifted, digits_test),
+    "pairs": Task(overlaid, pairs_test),
+    "bent": Task(shifted, bent_test),
+}
