@@ -189,13 +189,20 @@ def bfloat16_is_fast(device: torch.device) -> bool:
     return False
 
 
-def autocast(device: torch.device, precision: str) -> torch.autocast:
-    """The autocast context of a precision: "bf16", "fp32" or "auto".
+def resolve_precision(device: torch.device, precision: str) -> str:
+    """What a precision comes to on a device, "bf16" or "fp32".
 
     Raises:
         ValueError: another precision.
     """
     if precision not in PRECISIONS:
         raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision}")
-    enabled = precision == "bf16" or (precision == "auto" and bfloat16_is_fast(device))
+    if precision == "auto":
+        return "bf16" if bfloat16_is_fast(device) else "fp32"
+    return precision
+
+
+def autocast(device: torch.device, precision: str) -> torch.autocast:
+    """The autocast context of a precision, as :func:`resolve_precision` takes it."""
+    enabled = resolve_precision(device, precision) == "bf16"
     return torch.autocast(device.type, torch.bfloat16, enabled=enabled)

@@ -126,13 +126,14 @@ class Decoder(nn.Module):
     and a sigmoid.
 
     Args:
-        num_classes: capsules k.
-        capsule_dim: components d of each.
+        num_classes: capsules, one a class.
+        capsule_dim: components of each.
         image_shape: [channels, height, width] of the reconstruction.
         hidden: units of the two hidden layers.
 
     Shape:
-        capsules [batch, k, d] and classes [batch] → [batch, channels, height, width], in 0 … 1.
+        capsules [batch, num_classes, capsule_dim] and classes [batch] → [batch, channels, height,
+        width], in 0 … 1.
 
     Raises:
         ValueError: ``hidden`` is not two numbers, the capsules have another shape, or a class is
@@ -147,7 +148,7 @@ class Decoder(nn.Module):
         hidden: Sequence[int] = (512, 1024),
     ) -> None:
         super().__init__()
-        if len(hidden) != 2:
+        if len(hidden) != 2 or min(hidden) < 1:
             raise ValueError(f"hidden must be the units of two layers, got {list(hidden)}")
         self.num_classes, self.capsule_dim = num_classes, capsule_dim
         self.image_shape = tuple(image_shape)
@@ -161,8 +162,8 @@ class Decoder(nn.Module):
                 f"capsules must be [batch, {self.num_classes}, {self.capsule_dim}], got shape "
                 f"{list(capsules.shape)}"
             )
-        mask = class_mask(classes, *capsules.shape[:2])  # [batch, k]
-        masked = torch.where(mask.bool().unsqueeze(2), capsules, 0)  # [batch, k, d]
+        mask = class_mask(classes, *capsules.shape[:2])  # [batch, 10] for MNIST
+        masked = torch.where(mask.bool().unsqueeze(2), capsules, 0)  # [batch, 10, 16]
         hidden = F.relu(self.fc1(masked.flatten(1)))
         hidden = F.relu(self.fc2(hidden))
         return torch.sigmoid(self.fc3(hidden)).unflatten(1, self.image_shape)

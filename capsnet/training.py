@@ -26,6 +26,7 @@ from capsnet.evaluation import (
     check_fits,
     evaluate,
     pick_device,
+    resolve_precision,
 )
 from capsnet.fast import ARRANGEMENTS, arrange
 from capsnet.functional import margin_loss, reconstruction_loss
@@ -161,7 +162,7 @@ class Step:
     ) -> None:
         self.optimizer, self.fabric = optimizer, fabric
         device = next(model.parameters()).device
-        precision = "bf16" if autocast(device, config.precision)._enabled else "fp32"
+        precision = resolve_precision(device, config.precision)
         arranged = arrange(model, config.arrangement)
         if arranged is model:
             for module in model.modules():

@@ -357,7 +357,7 @@ def test_decoder_refuses_classes_that_do_not_fit(refuses: Refuses) -> None:
         decoder(torch.rand(2, 3, 4), torch.tensor([0, 1, 2]))
 
 
-@pytest.mark.parametrize("hidden", [[], [5], [5, 6, 7]])
+@pytest.mark.parametrize("hidden", [[], [5], [5, 6, 7], [5, 0]])
 def test_decoder_refuses_other_than_two_hidden_layers(refuses: Refuses, hidden: list[int]) -> None:
     with refuses("two layers", f"got {hidden}"):
         Decoder(3, 4, (1, 2, 2), hidden)

@@ -19,7 +19,7 @@ from capsnet.figures.style import (
     Figure,
     array,
     show,
-)  # fmt: skip
+)
 
 PLANES = 7  # of a stack, however many there are
 ROWS = 10  # of a list of vectors that are drawn; more are dots

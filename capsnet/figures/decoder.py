@@ -12,7 +12,7 @@ from capsnet.figures.style import (
     STYLE,
     Figure,
     array,
-)  # fmt: skip
+)
 
 
 @mpl.rc_context(STYLE)

@@ -16,7 +16,7 @@ from capsnet.figures.style import (
     STYLE,
     Figure,
     array,
-)  # fmt: skip
+)
 
 MISTAKES_PER_ROW = 7
 

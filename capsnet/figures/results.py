@@ -18,8 +18,9 @@ from capsnet.figures.style import (
     WIDTH,
     Figure,
     array,
+    beside,
     show,
-)  # fmt: skip
+)
 
 
 @mpl.rc_context(STYLE)
@@ -79,13 +80,7 @@ def per_class_accuracy(per_class: Sequence[tuple[int, int]], classes: Sequence[s
     left = max(0.0, lowest - max(0.15 * (100 - lowest), 0.2))
     axes.hlines(rows, left, percent, color=FAINT, linewidth=0.8, zorder=0)
     for row, (correct, total) in enumerate(per_class):
-        axes.annotate(
-            f"{correct}/{total}",
-            (1.03, row),
-            xycoords=("axes fraction", "data"),
-            va="center",
-            fontsize=9,
-        )
+        beside(axes, f"{correct}/{total}", row)
     axes.set_xlim(left, 100)
     axes.set_ylim(len(classes) - 0.4, -0.6)
     axes.set_yticks(rows, classes)

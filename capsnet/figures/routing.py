@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 from numpy.typing import ArrayLike, NDArray
 
-from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, WIDTH, Figure, array
+from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, WIDTH, Figure, array, beside
 
 
 @mpl.rc_context(STYLE)
@@ -123,13 +123,7 @@ def routing_shares(shares: ArrayLike, parent: str) -> Figure:
     heights = _apart(values[-1], 0.07)
     for child, (line, height) in enumerate(zip(values.T, heights, strict=True), start=1):
         axes.plot(iterations, line, "o-", color=QUANTITIES["c"].colour, linewidth=1.3, markersize=4)
-        axes.annotate(
-            f"child {child}",
-            (1.02, height),
-            xycoords=("axes fraction", "data"),
-            va="center",
-            fontsize=9,
-        )
+        beside(axes, f"child {child}", height)
     axes.set_ylim(-0.04, 1.04)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("iteration")
@@ -183,14 +177,7 @@ def routing_lengths(lengths: ArrayLike, label: int, classes: Sequence[str]) -> F
     if len(others):
         places.append(("the other classes", others.mean(), INK))
     for text, height, colour in places:
-        axes.annotate(
-            text,
-            (1.02, height),
-            xycoords=("axes fraction", "data"),
-            va="center",
-            fontsize=9,
-            color=INK if colour is INK else colour,
-        )
+        beside(axes, text, height, colour)
     axes.set_ylim(0, 1.02)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("iteration")

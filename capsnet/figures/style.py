@@ -96,6 +96,18 @@ def array(values: ArrayLike) -> NDArray[Any]:
     return np.asarray(values)
 
 
+def beside(axes: Axes, text: str, height: float, colour: str = INK) -> None:
+    """Words right of the axes, at a height of its data."""
+    axes.annotate(
+        text,
+        (1.02, height),
+        xycoords=("axes fraction", "data"),
+        va="center",
+        fontsize=9,
+        color=colour,
+    )
+
+
 def show(axes: Axes, image: NDArray[Any]) -> None:
     """Draw [channels, height, width]: one channel as grey, three as red, green and blue."""
     if image.ndim != 3 or image.shape[0] not in (1, 3):
