@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from capsnet.evaluation import pick_device
-from capsnet.figures import columns
+from capsnet.figures import columns, summary_table
 from capsnet.memory import keep_freed_memory
 from capsnet.run import METRICS
 from experiments.declared import EXPERIMENTS
@@ -31,7 +31,7 @@ from experiments.running import (
     read,
     verify,
 )
-from experiments.tables import table
+from experiments.tables import write
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -70,8 +70,9 @@ def main(arguments: list[str] | None = None) -> int:
         record = perform(EXPERIMENTS[run.experiment], run)
         test = record["test"]
         print(f"{test['correct']}/{test['total']} in {record['seconds'] / 60:.1f} minutes")
+        write(run.experiment, budget)
     for name in chosen:
-        print(f"\n{EXPERIMENTS[name].question}\n{table(name, budget)}")
+        print(f"\n{EXPERIMENTS[name].question}\n{summary_table(write(name, budget))}")
     return 0
 
 

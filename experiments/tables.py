@@ -1,89 +1,83 @@
-"""What the ledger's runs say together, as rows of a table: never typed, always counted."""
+"""What the ledger's runs say together: never typed, always counted."""
 
+import json
 import math
 import statistics
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from capsnet.figures import columns
+from scipy.stats import t
+
+from capsnet.checkpoint import write_atomically
 from experiments.declared import EXPERIMENTS, Experiment
 from experiments.running import LEDGER, Planned, configuration, plan, read
 
-# Student's t for a 95 % interval, by the number of runs less one.
-STUDENT = {
-    1: 12.706,
-    2: 4.303,
-    3: 3.182,
-    4: 2.776,
-    5: 2.571,
-    6: 2.447,
-    7: 2.365,
-    8: 2.306,
-    9: 2.262,
-}
-
-
-class Summary(NamedTuple):
-    """The runs of one row under one budget."""
-
-    row: str
-    n: int  # runs in the ledger
-    declared: int  # runs declared
-    mean: float  # test error, %
-    deviation: float | None  # sample standard deviation; None for one run
-    interval: float | None  # half-width of the 95 % interval of the mean; None for one run
-    minutes: float  # of training, mean
-    unfinished: str  # "" or how the runs fall short of what is declared
-    paper: float | None  # the paper's error, %
+SUMMARY = "summary.json"
 
 
 def summarise(
     name: str, budget: str, experiment: Experiment | None = None, ledger: Path = LEDGER
-) -> list[Summary]:
-    """One summary for each row that has a run in the ledger."""
+) -> dict[str, Any]:
+    """All rows of an experiment under one budget, those without a run too.
+
+    A row has: "row", its name; "n" runs in the ledger, of "declared"; "errors", of each on the test
+    set in percent, with their "mean", sample standard "deviation" and "interval", the half-width of
+    the 95 % interval of the mean (None for fewer than two runs); "minutes" of training, mean;
+    "epochs" run and "unfinished", how the runs fall short of what is declared, or ""; and the
+    "paper"'s error in percent, or None.
+    """
     experiment = experiment or EXPERIMENTS[name]
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[dict[str, Any]]] = {row: [] for row in experiment.rows}
     for run in plan({name: experiment}, budget):
         record = read(run, ledger)
         if record is not None:
-            found.setdefault(run.row, []).append(record)
-    return [summary(row, found[row], experiment, budget) for row in experiment.rows if row in found]
+            found[run.row].append(record)
+    return {
+        "experiment": name,
+        "question": experiment.question,
+        "budget": budget,
+        "images": experiment.budgets[budget].images,
+        "rows": [summary(row, records, experiment, budget) for row, records in found.items()],
+    }
 
 
 def summary(
     row: str, records: list[dict[str, Any]], experiment: Experiment, budget: str
-) -> Summary:
+) -> dict[str, Any]:
     errors = [100 * (1 - r["test"]["correct"] / r["test"]["total"]) for r in records]
     n = len(errors)
-    deviation = statistics.stdev(errors) if n > 1 else None
-    epochs = min(len(record["records"]) for record in records)
+    deviation = interval = None
+    if n > 1:
+        deviation = round(statistics.stdev(errors), 6)
+        interval = round(float(t.ppf(0.975, n - 1)) * deviation / math.sqrt(n), 6)
+    epochs = min((len(record["records"]) for record in records), default=0)
     now = configuration(experiment, Planned("", budget, row, seed=0)).epochs
+    declared = max([now, *(record["config"]["epochs"] for record in records)])
     # A run that stopped at a given accuracy is whole.
     matched = experiment.match is not None and all(
         record["records"][-1]["validation_accuracy"] >= experiment.match for record in records
     )
-    declared = max(now, *(record["config"]["epochs"] for record in records))
-    return Summary(
-        row,
-        n,
-        experiment.budgets[budget].seeds,
-        statistics.mean(errors),
-        deviation,
-        None if deviation is None else STUDENT[n - 1] * deviation / math.sqrt(n),
-        statistics.mean(record["seconds"] for record in records) / 60,
-        f"{epochs} of {declared} epochs" if epochs < declared and not matched else "",
-        experiment.rows[row].paper,
-    )
+    return {
+        "row": row,
+        "n": n,
+        "declared": experiment.budgets[budget].seeds,
+        "errors": [round(error, 4) for error in errors],
+        "mean": round(statistics.mean(errors), 6) if n else None,
+        "deviation": deviation,
+        "interval": interval,
+        "minutes": round(statistics.mean(r["seconds"] for r in records) / 60, 2) if n else None,
+        "epochs": epochs,
+        "unfinished": f"{epochs} of {declared} epochs" if epochs < declared and not matched else "",
+        "paper": experiment.rows[row].paper,
+    }
 
 
-def table(name: str, budget: str, ledger: Path = LEDGER) -> str:
-    """The experiment's table, as text."""
-    rows = [("", "error, %", "95 %", "n", "minutes", "paper, %")]
-    for s in summarise(name, budget, ledger=ledger):
-        error = f"{s.mean:.2f}" if s.deviation is None else f"{s.mean:.2f} ± {s.deviation:.2f}"
-        interval = "" if s.interval is None else f"± {s.interval:.2f}"
-        count = f"{s.n}/{s.declared}" if s.n < s.declared else f"{s.n}"
-        label = f"{s.row} ({s.unfinished})" if s.unfinished else s.row
-        paper = "" if s.paper is None else f"{s.paper:.2f}"
-        rows.append((label, error, interval, count, f"{s.minutes:.0f}", paper))
-    return columns(rows) if len(rows) > 1 else "no run yet"
+def write(
+    name: str, budget: str, experiment: Experiment | None = None, ledger: Path = LEDGER
+) -> dict[str, Any]:
+    """The summary, which the chapters read, beside the runs it is of."""
+    found = summarise(name, budget, experiment, ledger)
+    if any(row["n"] for row in found["rows"]):
+        text = json.dumps(found, indent=1) + "\n"
+        write_atomically(ledger / name / budget / SUMMARY, text.encode())
+    return found

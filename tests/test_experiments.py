@@ -10,7 +10,7 @@ import pytest
 import torch
 from conftest import Refuses
 
-from capsnet import CapsNet
+from capsnet import CapsNet, figures
 from capsnet.checkpoint import load_weights
 from capsnet.data import to_float
 from capsnet.functional import margin_loss
@@ -174,8 +174,8 @@ def test_bent_digits_and_an_end_at_a_given_accuracy(
     assert record["moved"]["total"] == record["test"]["total"] == 10_000
     assert record["moved"]["correct"] != record["test"]["correct"]
     assert "affnist" not in record
-    (row,) = tables.summarise("tiny", "cpu", experiment, tmp_path / "ledger")
-    assert row.unfinished == ""
+    (row, _) = tables.summarise("tiny", "cpu", experiment, tmp_path / "ledger")["rows"]
+    assert row["epochs"] == len(accuracies) and row["unfinished"] == ""
     assert verify(experiment, RUN, tmp_path / "verify", tmp_path / "ledger") is None
     bent = tasks.bent(running.images_of(experiment, train=False).subset(slice(20)))
     assert bent.images.shape == (20, 1, 40, 40)
@@ -235,12 +235,23 @@ def test_the_table_is_counted(tmp_path: Path) -> None:
         path = RUN._replace(seed=seed).record(tmp_path)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(record))
-    (row,) = tables.summarise("tiny", "cpu", TINY, tmp_path)
-    assert (row.n, row.declared, row.minutes) == (2, 2, 2.0)
-    assert row.mean == pytest.approx(0.4)
-    assert row.deviation == pytest.approx(math.sqrt(2) * 0.1)
-    assert row.interval == pytest.approx(12.706 * 0.1)
-    assert row.unfinished == "1 of 2 epochs"
+    found = tables.write("tiny", "cpu", TINY, tmp_path)
+    assert found == json.loads((tmp_path / "tiny" / "cpu" / "summary.json").read_text())
+    row, without = found["rows"]
+    assert (row["row"], row["n"], row["declared"], row["minutes"]) == ("capsules", 2, 2, 2.0)
+    assert row["errors"] == [0.5, 0.3]
+    assert row["mean"] == pytest.approx(0.4)
+    assert row["deviation"] == pytest.approx(math.sqrt(2) * 0.1)
+    assert row["interval"] == pytest.approx(12.706 * 0.1, rel=1e-4)
+    assert row["unfinished"] == "1 of 2 epochs"
+    assert (without["row"], without["n"], without["mean"]) == ("few", 0, None)
+    lines = figures.summary_table(found).splitlines()
+    assert lines[1].split() == [
+        "capsules", "(1", "of", "2", "epochs)", "0.40", "±", "0.14", "±", "1.27", "2", "2"
+    ]  # fmt: skip
+    assert lines[2].split() == ["few", "0", "of", "2"]
+    tables.write("other", "cpu", TINY, tmp_path)
+    assert not (tmp_path / "other").exists()  # nothing to say
 
 
 @pytest.mark.parametrize("path", sorted(running.LEDGER.rglob("seed-*.json")), ids=str)
@@ -250,3 +261,11 @@ def test_the_ledgers_runs_are_declared(path: Path) -> None:
     assert run.record(running.LEDGER) == path
     assert is_done(run, EXPERIMENTS[run.experiment])
     assert record["test"]["correct"] + len(record["test"]["errors"]) == record["test"]["total"]
+
+
+@pytest.mark.parametrize("path", sorted(running.LEDGER.rglob(tables.SUMMARY)), ids=str)
+def test_the_ledgers_summaries_are_of_its_runs(path: Path) -> None:
+    found = json.loads(path.read_text())
+    now = tables.summarise(found["experiment"], found["budget"])
+    assert found == json.loads(json.dumps(now))
+    assert path == running.LEDGER / found["experiment"] / found["budget"] / tables.SUMMARY

@@ -28,6 +28,7 @@ from capsnet.figures.reading import (
     reliability,
     right_and_wrong,
 )
+from capsnet.figures.reproduction import errors_beside_paper, summary_table
 from capsnet.figures.results import (
     columns,
     confusion_matrix,
@@ -65,6 +66,7 @@ __all__ = [
     "confusion_text",
     "course",
     "durations",
+    "errors_beside_paper",
     "following",
     "gallery",
     "glue",
@@ -98,6 +100,7 @@ __all__ = [
     "source",
     "squared_errors",
     "squash_curves",
+    "summary_table",
     "sweeps",
     "walk_lengths",
 ]
