@@ -31,7 +31,7 @@ class Row:
 
     Attributes:
         network: options of the network.
-        kind: a key of :data:`experiments.running.KINDS`.
+        kind: a key of :data:`experiments.networks.KINDS`.
         config: options of the training that differ from the budget's.
         per_class: train on this many images of each class, drawn by the seed; all if None.
         paper: the paper's error on the test set in percent, where it gives one.

@@ -1,12 +1,14 @@
-"""The networks to compare ours with: the paper's CNN, and ours with the released code's ways."""
+"""The networks to compare ours with: the paper's CNNs, and ours with the released code's ways."""
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import RoutingStep, squash
+from capsnet.functional import RoutingStep, margin_loss, squash
 from capsnet.layers import channels_to_capsules
 from capsnet.model import CapsNet, CapsNetOutput
 
@@ -157,3 +159,30 @@ class Variant(CapsNet):
                 seen = v.detach() if self.detach else v
                 b = b + torch.einsum("nijd,njd->nij", to_agree, seen)
         return v
+
+
+class Kind(NamedTuple):
+    """How a network is made and trained."""
+
+    make: Callable[..., nn.Module]
+    criterion: Callable[[Tensor, Tensor], Tensor] = margin_loss
+    arrangement: str = "auto"
+
+
+def presence_loss(logits: Tensor, present: Tensor) -> Tensor:
+    """Cross-entropy of each class by itself: is it there?"""
+    return F.binary_cross_entropy_with_logits(logits, present.to(logits.dtype))
+
+
+KINDS = {
+    "capsnet": Kind(CapsNet),
+    "variant": Kind(Variant, arrangement="plain"),
+    "cnn": Kind(BaselineCNN, F.cross_entropy, "plain"),
+    # As many parameters as the capsule network without its decoder; on 40 × 40 pixels, with it.
+    "cnn-small": Kind(
+        functools.partial(BaselineCNN, channels=(64, 64, 32), hidden=(256, 128)),
+        F.cross_entropy,
+        "plain",
+    ),
+    "cnn-pairs": Kind(PairsCNN, presence_loss, "plain"),
+}

@@ -7,22 +7,18 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
 
 from capsnet import CapsNet, cli
 from capsnet.checkpoint import load_weights, save_weights, write_atomically
 from capsnet.data import ImageSet, centred, hold_out, load, to_float
-from capsnet.functional import margin_loss
 from capsnet.run import METRICS, WEIGHTS
 from capsnet.training import TrainingConfig, describe_machine, fit, make_fabric
 from experiments.declared import Experiment
-from experiments.networks import BaselineCNN, PairsCNN, Variant
+from experiments.networks import KINDS
 from experiments.tasks import TASKS, moved
 
 ROOT = Path(__file__).parent.parent
@@ -36,33 +32,6 @@ SETUP = {
     if field.name in ("canvas", "task", "match")
 }
 TRACED, LONGEST = 128, 10  # images, and iterations, of which the ledger keeps the routing
-
-
-class Kind(NamedTuple):
-    """How a network is made and trained."""
-
-    make: Callable[..., nn.Module]
-    criterion: Callable[[Tensor, Tensor], Tensor] = margin_loss
-    arrangement: str = "auto"
-
-
-def presence_loss(logits: Tensor, present: Tensor) -> Tensor:
-    """Cross-entropy of each class by itself: is it there?"""
-    return F.binary_cross_entropy_with_logits(logits, present.to(logits.dtype))
-
-
-KINDS = {
-    "capsnet": Kind(CapsNet),
-    "variant": Kind(Variant, arrangement="plain"),
-    "cnn": Kind(BaselineCNN, F.cross_entropy, "plain"),
-    # As many parameters as the capsule network without its decoder; on 40 × 40 pixels, with it.
-    "cnn-small": Kind(
-        functools.partial(BaselineCNN, channels=(64, 64, 32), hidden=(256, 128)),
-        F.cross_entropy,
-        "plain",
-    ),
-    "cnn-pairs": Kind(PairsCNN, presence_loss, "plain"),
-}
 
 
 class Planned(NamedTuple):
@@ -211,18 +180,16 @@ def perform(
         model, images_of(experiment, train=False), shift, arrangement
     )
     device = next(model.parameters()).device
-    record = (
-        declaration(experiment, run)
-        | tested
-        | {
-            "records": records,
-            "routing": routing_of(model, experiment),
-            "seconds": round(sum(record["seconds"] for record in records), 1),
-            "evaluation_seconds": round(time.perf_counter() - start, 1),
-            "parameters": sum(parameter.numel() for parameter in model.parameters()),
-            "machine": describe_machine(device),
-        }
-    )
+    seconds = time.perf_counter() - start
+    record = declaration(experiment, run) | {
+        "records": records,
+        **tested,
+        "routing": routing_of(model, experiment),
+        "seconds": round(sum(record["seconds"] for record in records), 1),
+        "evaluation_seconds": round(seconds, 1),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "machine": describe_machine(device),
+    }
     write_atomically(run.record(ledger), (json.dumps(record, indent=1) + "\n").encode())
     shutil.rmtree(made)
     return record

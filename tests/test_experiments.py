@@ -16,7 +16,7 @@ from capsnet.data import to_float
 from capsnet.functional import margin_loss
 from experiments import affnist, running, tables, tasks
 from experiments.declared import EXPERIMENTS, Budget, Experiment, Row
-from experiments.networks import BaselineCNN, PairsCNN, Variant
+from experiments.networks import KINDS, BaselineCNN, PairsCNN, Variant
 from experiments.running import Planned, is_done, perform, plan, train, training_images, verify
 
 SMALL = {"conv_channels": 8, "capsule_types": 2, "hidden": [16, 16]}
@@ -38,10 +38,10 @@ def test_the_baseline_for_pairs_has_the_parameters_that_the_paper_names() -> Non
 
 
 def test_the_small_cnn_is_of_the_size_of_the_capsule_network() -> None:
-    small = running.KINDS["cnn-small"].make((1, 28, 28), 10)
+    small = KINDS["cnn-small"].make((1, 28, 28), 10)
     size = sum(p.numel() for p in small.parameters())
     assert abs(size - 6_804_224) < 0.05 * 6_804_224
-    large = running.KINDS["cnn-small"].make((1, 40, 40), 10)
+    large = KINDS["cnn-small"].make((1, 40, 40), 10)
     ours = sum(p.numel() for p in CapsNet((1, 40, 40)).parameters())
     assert abs(sum(p.numel() for p in large.parameters()) - ours) < 0.05 * ours
 
@@ -92,7 +92,7 @@ def test_every_declared_run_can_be_made() -> None:
         assert experiment.task in tasks.TASKS
         for row in experiment.rows.values():
             with torch.device("meta"):
-                running.KINDS[row.kind].make((1, side, side), 10, **row.network)
+                KINDS[row.kind].make((1, side, side), 10, **row.network)
 
 
 def test_few_labels_are_few_and_drawn_by_the_seed() -> None:
