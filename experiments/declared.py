@@ -101,11 +101,11 @@ EXPERIMENTS = {
         {
             "as the paper says": Row(),
             "reconstruction × 20": Row(config={"reconstruction_weight": 20 * 0.0005}),
-            "primary ÷ 32": released(primary_divisor=32.0),
+            "primary ÷ 32": released(released_primary=True),
             "bias of 0.1": released(bias=True),
             "smaller W": released(weight_std=0.01),
             "all of the released code's": Row(
-                {"primary_divisor": 32.0, "bias": True},
+                {"released_primary": True, "bias": True},
                 kind="variant",
                 config={"reconstruction_weight": 20 * 0.0005},
             ),

@@ -105,8 +105,10 @@ class Variant(CapsNet):
     """The network with one or more of what the authors' released code does and the paper does not.
 
     Args:
-        primary_divisor: what the primary capsules are divided by before they are squashed; the
-            released code's first "routing", a softmax of equal logits over 32 types, divides by 32.
+        released_primary: the primary capsules as the released code makes them: their kernels begin
+            with a standard deviation of 0.1, a softmax of equal logits over the types divides what
+            they give by the number of types, and a bias that begins at 0.1 is added. (The division
+            alone, of PyTorch's kernels of 0.004, leaves nothing to learn from.)
         bias: a learned bias of the digit capsules' input, which starts at 0.1.
         weight_std: the standard deviation of W at the start.
         detach: no gradient through the routing logits.
@@ -116,21 +118,23 @@ class Variant(CapsNet):
     def __init__(
         self,
         *args: Any,
-        primary_divisor: float = 1.0,
+        released_primary: bool = False,
         bias: bool = False,
         weight_std: float = 0.1,
         detach: bool = False,
         **others: Any,
     ) -> None:
         super().__init__(*args, **others)
-        self.primary_divisor, self.detach = primary_divisor, detach
-        nn.init.trunc_normal_(
-            self.digits.weight, std=weight_std, a=-2 * weight_std, b=2 * weight_std
-        )
+        self.released_primary, self.detach = released_primary, detach
+        draw_truncated(self.digits.weight, weight_std)
+        if released_primary:
+            assert self.primary.conv.bias is not None
+            draw_truncated(self.primary.conv.weight, 0.1)
+            nn.init.constant_(self.primary.conv.bias, 0.1)
         shape = self.digits.weight.shape[1::2]
         self.bias = nn.Parameter(torch.full(shape, 0.1)) if bias else None
         self.config |= {
-            "primary_divisor": primary_divisor,
+            "released_primary": released_primary,
             "bias": bias,
             "weight_std": weight_std,
             "detach": detach,
@@ -138,8 +142,15 @@ class Variant(CapsNet):
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         self.check_images(images)
-        maps = self.primary.conv(F.relu(self.conv(images)))
-        u = squash(channels_to_capsules(maps, self.primary.capsule_dim) / self.primary_divisor)
+        features, conv = F.relu(self.conv(images)), self.primary.conv
+        if self.released_primary:
+            assert conv.bias is not None
+            types = conv.out_channels // self.primary.capsule_dim
+            maps = F.conv2d(features, conv.weight, stride=conv.stride) / types
+            maps = maps + conv.bias.view(-1, 1, 1)
+        else:
+            maps = conv(features)
+        u = squash(channels_to_capsules(maps, self.primary.capsule_dim))
         u_hat = self.digits.predict(u)
         to_agree = u_hat.detach() if self.detach else u_hat
         prior = self.digits.prior
@@ -159,6 +170,11 @@ class Variant(CapsNet):
                 seen = v.detach() if self.detach else v
                 b = b + torch.einsum("nijd,njd->nij", to_agree, seen)
         return v
+
+
+def draw_truncated(weight: Tensor, std: float) -> None:
+    """As TensorFlow's truncated normal: nothing beyond two standard deviations."""
+    nn.init.trunc_normal_(weight, std=std, a=-2 * std, b=2 * std)
 
 
 class Kind(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import Refuses
+from torch import nn
 
 from capsnet import CapsNet, figures
 from capsnet.checkpoint import load_weights
@@ -71,10 +72,21 @@ def test_without_a_gradient_through_the_logits_the_value_is_the_same(prior: bool
 def test_the_released_codes_differences() -> None:
     images = torch.rand(3, 1, 28, 28)
     plain = Variant(**SMALL)
-    for option in ({"primary_divisor": 32.0}, {"bias": True}):
+    for option in ({"released_primary": True}, {"bias": True}):
         variant = Variant(**SMALL, **option)
         variant.load_state_dict(plain.state_dict(), strict=False)
         assert not torch.allclose(variant(images).lengths, plain(images).lengths)
+
+    variant = Variant(**SMALL, released_primary=True)
+    conv = variant.primary.conv
+    assert conv.bias is not None and bool((conv.bias == 0.1).all())
+    assert 0.08 < conv.weight.std() < 0.1 and conv.weight.abs().max() <= 0.2
+    plain.load_state_dict(variant.state_dict())
+    with torch.no_grad():  # two types: halve, then add the bias
+        nn.init.normal_(conv.bias)
+        plain.primary.conv.bias.copy_(conv.bias)
+        plain.primary.conv.weight /= 2
+    torch.testing.assert_close(variant(images).capsules, plain(images).capsules)
     assert Variant(**SMALL, weight_std=0.01).digits.weight.std() < 0.011
     bias = Variant(**SMALL, bias=True).bias
     assert bias is not None and bool((bias == 0.1).all())
