@@ -50,6 +50,7 @@ from capsnet.figures.speed import durations, growth
 from capsnet.figures.squash import relative_errors, squash_curves
 from capsnet.figures.style import MACROS, QUANTITIES, Figure, Quantity
 from capsnet.figures.sweeps import following, plane, property_map, sweeps, walk_lengths
+from capsnet.figures.table1 import effects, missed_by
 from capsnet.figures.training import course
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "confusion_text",
     "course",
     "durations",
+    "effects",
     "errors_beside_paper",
     "following",
     "gallery",
@@ -77,6 +79,7 @@ __all__ = [
     "loss_curves",
     "margin_curves",
     "mean_lengths",
+    "missed_by",
     "mistakes",
     "orientation_field",
     "palette",
