@@ -11,6 +11,7 @@ from capsnet.figures.architecture import (
     channel_grouping,
     receptive_fields,
 )
+from capsnet.figures.converging import by_iteration
 from capsnet.figures.decoder import squared_errors
 from capsnet.figures.equivariance import (
     length_and_direction,
@@ -60,6 +61,7 @@ __all__ = [
     "Quantity",
     "Stage",
     "architecture",
+    "by_iteration",
     "capsule_members",
     "channel_grouping",
     "columns",

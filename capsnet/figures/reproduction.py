@@ -57,7 +57,7 @@ def errors_beside_paper(summary: Mapping[str, Any]) -> Figure:
     axes.set_yticks(range(len(rows)), [row["row"] for row in rows])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlim(left=0)
+    axes.set_xlim(0, 1.04 * axes.get_xlim()[1])  # room for the last dot
     axes.set_xlabel("error on the test set, %")
     axes.spines["left"].set_visible(False)
     return figure

@@ -10,7 +10,17 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 from numpy.typing import ArrayLike, NDArray
 
-from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, WIDTH, Figure, array, beside
+from capsnet.figures.style import (
+    FAINT,
+    INK,
+    QUANTITIES,
+    STYLE,
+    WIDTH,
+    Figure,
+    apart,
+    array,
+    beside,
+)
 
 
 @mpl.rc_context(STYLE)
@@ -120,7 +130,7 @@ def routing_shares(shares: ArrayLike, parent: str) -> Figure:
     iterations = np.arange(1, len(values) + 1)
     figure = Figure(2.9)
     axes = figure.subplots()
-    heights = _apart(values[-1], 0.07)
+    heights = apart(values[-1], 0.07)
     for child, (line, height) in enumerate(zip(values.T, heights, strict=True), start=1):
         axes.plot(iterations, line, "o-", color=QUANTITIES["c"].colour, linewidth=1.3, markersize=4)
         beside(axes, f"child {child}", height)
@@ -129,21 +139,6 @@ def routing_shares(shares: ArrayLike, parent: str) -> Figure:
     axes.set_xlabel("iteration")
     axes.set_ylabel(f"share c that goes to {parent}")
     return figure
-
-
-def _apart(heights: NDArray[Any], gap: float) -> NDArray[Any]:
-    """Heights for labels: the given ones, moved up and down until they do not overlap."""
-    order = np.argsort(heights, kind="stable")
-    moved = heights[order].astype(float)
-    for _ in range(200):
-        for i in range(len(moved) - 1):
-            lack = gap - (moved[i + 1] - moved[i])
-            if lack > 0:
-                moved[i] -= lack / 2
-                moved[i + 1] += lack / 2
-    result = np.empty_like(moved)
-    result[order] = moved
-    return result
 
 
 @mpl.rc_context(STYLE)

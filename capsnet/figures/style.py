@@ -108,6 +108,21 @@ def beside(axes: Axes, text: str, height: float, colour: str = INK) -> None:
     )
 
 
+def apart(heights: NDArray[Any], gap: float) -> NDArray[Any]:
+    """Heights for labels: the given ones, moved up and down until they do not overlap."""
+    order = np.argsort(heights, kind="stable")
+    moved = heights[order].astype(float)
+    for _ in range(200):
+        for i in range(len(moved) - 1):
+            lack = gap - (moved[i + 1] - moved[i])
+            if lack > 0:
+                moved[i] -= lack / 2
+                moved[i + 1] += lack / 2
+    result = np.empty_like(moved)
+    result[order] = moved
+    return result
+
+
 def show(axes: Axes, image: NDArray[Any]) -> None:
     """Draw [channels, height, width]: one channel as grey, three as red, green and blue."""
     if image.ndim != 3 or image.shape[0] not in (1, 3):
