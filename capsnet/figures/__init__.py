@@ -20,6 +20,7 @@ from capsnet.figures.equivariance import (
 )
 from capsnet.figures.margin import length_histogram, margin_curves, mean_lengths
 from capsnet.figures.notebook import glue, source
+from capsnet.figures.pairs import bounding_boxes, taken_apart
 from capsnet.figures.palette import palette
 from capsnet.figures.reading import (
     intervals,
@@ -59,6 +60,7 @@ __all__ = [
     "Quantity",
     "Stage",
     "architecture",
+    "bounding_boxes",
     "capsule_members",
     "channel_grouping",
     "columns",
@@ -102,5 +104,6 @@ __all__ = [
     "squash_curves",
     "summary_table",
     "sweeps",
+    "taken_apart",
     "walk_lengths",
 ]
