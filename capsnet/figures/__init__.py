@@ -21,6 +21,7 @@ from capsnet.figures.equivariance import (
 )
 from capsnet.figures.margin import length_histogram, margin_curves, mean_lengths
 from capsnet.figures.notebook import glue, source
+from capsnet.figures.pairs import bounding_boxes, taken_apart
 from capsnet.figures.palette import palette
 from capsnet.figures.reading import (
     intervals,
@@ -62,6 +63,7 @@ __all__ = [
     "Stage",
     "architecture",
     "by_iteration",
+    "bounding_boxes",
     "capsule_members",
     "channel_grouping",
     "columns",
@@ -107,5 +109,6 @@ __all__ = [
     "squash_curves",
     "summary_table",
     "sweeps",
+    "taken_apart",
     "walk_lengths",
 ]

@@ -1,0 +1,111 @@
+"""Pictures of two digits in one image, and of what the decoder draws of each."""
+
+import io
+from collections.abc import Mapping, Sequence
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.patches import Patch, Rectangle
+from numpy.typing import ArrayLike
+
+from capsnet.figures.style import FAINT, INK, MISTAKE, STYLE, WIDTH, Figure, array, show
+
+# The paper's green, and magenta in place of its red: apart from each other, from black and from
+# white under protanopia, deuteranopia and tritanopia. They add up to white, where both draw.
+FIRST = (0.1, 0.8, 0.1)
+SECOND = (0.9, 0.2, 0.9)
+
+
+class TrueColour(Figure):
+    """A figure whose file has all colours that are drawn: two hues mix to more than 256."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png", metadata={"Software": None})
+        return buffer.getvalue()
+
+
+@mpl.rc_context(STYLE)
+def bounding_boxes(images: ArrayLike, boxes: ArrayLike, titles: Sequence[str]) -> Figure:
+    """Images with two boxes each, the first one's line solid, the second one's dashed.
+
+    Args:
+        images: [n, 1, height, width], uint8 or floating point in 0 … 1.
+        boxes: top, left, bottom and right of each in pixels, [n, 2, 4]; bottom and right are those
+            of the first pixel outside.
+        titles: one for each image.
+    """
+    pictures, corners = array(images), array(boxes)
+    n = len(titles)
+    if n == 0 or len(pictures) != n or corners.shape != (n, 2, 4):
+        raise ValueError(
+            "images must be [n, 1, height, width] and boxes [n, 2, 4] with n titles, n at least 1, "
+            f"got {list(pictures.shape)}, {list(corners.shape)} and {n} titles"
+        )
+    figure = Figure((WIDTH - 0.1) / n + 0.3)
+    for axes, picture, pair, title in zip(
+        figure.subplots(1, n, squeeze=False)[0], pictures, corners, titles, strict=True
+    ):
+        show(axes, picture)
+        for (top, left, bottom, right), colour, line in zip(
+            pair, (FIRST, SECOND), ("-", "--"), strict=True
+        ):
+            box = Rectangle((left - 0.5, top - 0.5), right - left, bottom - top, fill=False)
+            box.set(edgecolor=colour, linestyle=line, linewidth=1.5)
+            axes.add_patch(box)
+        axes.set_title(title, size=9, pad=3)
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def taken_apart(
+    images: ArrayLike,
+    drawings: Mapping[str, ArrayLike],
+    titles: Sequence[str],
+    mistakes: Sequence[int] = (),
+    apart: bool = False,
+) -> Figure:
+    """Columns of an image above drawings of its two digits, which are laid over each other.
+
+    The first digit is green, the second magenta, and where both are drawn it is white.
+
+    Args:
+        images: [n, 1, height, width], uint8 or floating point in 0 … 1.
+        drawings: the rows below, by name: each [n, 2, 1, height, width], floating point in 0 … 1.
+        titles: one for each column; may be of two lines.
+        mistakes: columns whose title is set as a mistake's.
+        apart: also show the two drawings of the first row by themselves, above it.
+    """
+    pictures = array(images)
+    rows = {name: array(pair)[:, :, 0] for name, pair in drawings.items()}
+    wanted = (len(titles), 2, *pictures.shape[2:])
+    if len(titles) == 0 or not rows or any(pair.shape != wanted for pair in rows.values()):
+        raise ValueError(
+            "drawings must be [n, 2, 1, height, width] of images [n, 1, height, width] with n "
+            f"titles, n at least 1, got {[list(array(pair).shape) for pair in drawings.values()]}, "
+            f"{list(pictures.shape)} and {len(titles)} titles"
+        )
+    if apart:
+        one, other = np.array([[1, 0], [0, 1]])[:, None, :, None, None]
+        pair = next(iter(rows.values()))
+        rows = {"first": pair * one, "second": pair * other} | rows
+    columns, lines = len(titles), max(len(title.splitlines()) for title in titles)
+    side = (WIDTH - 0.3) / max(columns, 4)  # inches of a picture
+    figure = TrueColour((1 + len(rows)) * (side + 0.03) + 0.2 * lines + 0.4)
+    grid = figure.subplots(1 + len(rows), columns, squeeze=False)
+    for column, title in enumerate(titles):
+        show(grid[0, column], pictures[column])
+        grid[0, column].set_title(
+            title, color=MISTAKE if column in mistakes else INK, size=9, pad=3
+        )
+        for axes, pair in zip(grid[1:, column], rows.values(), strict=True):
+            # [2 digits, height, width] and [2 digits, 3 colours] → [3, height, width]
+            show(axes, np.einsum("dhw,dc->chw", pair[column], [FIRST, SECOND]).clip(0, 1))
+    for axes, name in zip(grid[:, 0], ("image", *rows), strict=True):
+        axes.set_ylabel(name, size=9)
+    meaning = {"first digit": FIRST, "second digit": SECOND, "both": (1, 1, 1)}
+    handles = [
+        Patch(facecolor=colour, edgecolor=FAINT, label=name) for name, colour in meaning.items()
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    return figure
