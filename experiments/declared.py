@@ -75,8 +75,9 @@ LONG = {"learning_rate": 1.5e-3, "average": 0.999}
 SHORT = {"epochs": 3, "average": 0.99}
 THOROUGH = {"epochs": 100, "learning_rate": 1e-3, "average": 0.999}
 PAIRS = {"shift": 4}  # from the middle of 36 × 36 pixels, as the paper's
-# On 40 × 40 pixels, anywhere; the rate stays where it is, for the end is not known.
-MOVED = {"shift": 6, "schedule": "exponential", "learning_rate": 1e-3, "average": 0.99}
+# On 40 × 40 pixels, anywhere. The rate has to rise slowly: with 0.001 from the first step on, all
+# capsules of so many children are soon of length 1, and stay so.
+MOVED = {"shift": 6, "learning_rate": 1.5e-3}
 
 EXPERIMENTS = {
     "headline": Experiment(
@@ -140,11 +141,11 @@ EXPERIMENTS = {
         "Trained on digits that are only moved: what of digits that are bent?",
         {
             "capsules": Row(paper=21.0),
-            "CNN": Row(kind="cnn-small", config={"learning_rate": 3e-4}, paper=34.0),
+            "CNN": Row(kind="cnn-small", config={"learning_rate": 1e-3}, paper=34.0),
         },
         {
-            "cpu": Budget(1, MOVED | {"epochs": 12}),
-            "gpu": Budget(5, MOVED | {"epochs": 60}),
+            "cpu": Budget(1, MOVED | {"epochs": 6}),
+            "gpu": Budget(5, MOVED | {"epochs": 12}),
         },
         canvas=40,
         task="bent",
