@@ -11,6 +11,7 @@ from capsnet.figures.architecture import (
     channel_grouping,
     receptive_fields,
 )
+from capsnet.figures.bent import Sweep, against_amount, moved_and_bent
 from capsnet.figures.decoder import squared_errors
 from capsnet.figures.equivariance import (
     length_and_direction,
@@ -18,6 +19,7 @@ from capsnet.figures.equivariance import (
     pictured_vectors,
     pooled_features,
 )
+from capsnet.figures.labels import errors_by_labels
 from capsnet.figures.margin import length_histogram, margin_curves, mean_lengths
 from capsnet.figures.notebook import glue, source
 from capsnet.figures.palette import palette
@@ -58,6 +60,8 @@ __all__ = [
     "Figure",
     "Quantity",
     "Stage",
+    "Sweep",
+    "against_amount",
     "architecture",
     "capsule_members",
     "channel_grouping",
@@ -67,6 +71,7 @@ __all__ = [
     "course",
     "durations",
     "errors_beside_paper",
+    "errors_by_labels",
     "following",
     "gallery",
     "glue",
@@ -78,6 +83,7 @@ __all__ = [
     "margin_curves",
     "mean_lengths",
     "mistakes",
+    "moved_and_bent",
     "orientation_field",
     "palette",
     "per_class_accuracy",
