@@ -12,6 +12,7 @@ from capsnet.figures.architecture import (
     receptive_fields,
 )
 from capsnet.figures.converging import by_iteration
+from capsnet.figures.bent import Sweep, against_amount, moved_and_bent
 from capsnet.figures.decoder import squared_errors
 from capsnet.figures.equivariance import (
     length_and_direction,
@@ -19,6 +20,7 @@ from capsnet.figures.equivariance import (
     pictured_vectors,
     pooled_features,
 )
+from capsnet.figures.labels import errors_by_labels
 from capsnet.figures.margin import length_histogram, margin_curves, mean_lengths
 from capsnet.figures.notebook import glue, source
 from capsnet.figures.pairs import bounding_boxes, taken_apart
@@ -61,6 +63,8 @@ __all__ = [
     "Figure",
     "Quantity",
     "Stage",
+    "Sweep",
+    "against_amount",
     "architecture",
     "bounding_boxes",
     "by_iteration",
@@ -73,6 +77,7 @@ __all__ = [
     "durations",
     "effects",
     "errors_beside_paper",
+    "errors_by_labels",
     "following",
     "gallery",
     "glue",
@@ -85,6 +90,7 @@ __all__ = [
     "mean_lengths",
     "missed_by",
     "mistakes",
+    "moved_and_bent",
     "orientation_field",
     "palette",
     "per_class_accuracy",
