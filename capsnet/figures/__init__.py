@@ -11,8 +11,8 @@ from capsnet.figures.architecture import (
     channel_grouping,
     receptive_fields,
 )
-from capsnet.figures.converging import by_iteration
 from capsnet.figures.bent import Sweep, against_amount, moved_and_bent
+from capsnet.figures.converging import by_iteration
 from capsnet.figures.decoder import squared_errors
 from capsnet.figures.equivariance import (
     length_and_direction,
