@@ -192,7 +192,10 @@ def random_shift(
 def shifted(
     image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """A batch to learn from: (images, float32 in 0..1, each moved at random; labels)."""
+    """A batch to learn from, of the images at some indices, each moved by up to max_shift pixels.
+
+    index: int64 [n]. Returns (images, float32 [n, c, h, w] in 0..1; labels, int64 [n]).
+    """
     images = random_shift(image_set.images[index], max_shift, generator)
     return to_float(images), image_set.labels[index]
 
@@ -202,8 +205,9 @@ def overlaid(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """A batch of pairs to learn from: :func:`multimnist` on the set's own canvas, as float32.
 
-    Returns (images, labels [n, 2], each digit alone [n, 2, c, h, w]). Enlarge the canvas with
-    :func:`centred` first, so that no digit is cut off.
+    index: int64 [n], the first image of each pair. Returns (images [n, c, h, w], labels [n, 2],
+    each image alone [n, 2, c, h, w]). Enlarge the canvas with :func:`centred` first, so that
+    nothing is moved beyond its edge. Raises ValueError as :func:`multimnist`.
     """
     size = image_set.images.shape[-1]
     pairs = multimnist(image_set, index, generator, max_shift=max_shift, size=size)
@@ -254,7 +258,8 @@ def multimnist(
 
     Each digit moves by up to max_shift pixels in each direction, from the middle of a canvas of
     size × size pixels, and the sum of the two is cut off at 255. When size is None, the canvas just
-    holds all of the images (28 + 2 · 4 = 36).
+    holds all of the images (28 + 2 · 4 = 36); on a smaller one, what is moved beyond its edge is
+    lost.
 
     index: int64 [n], the first digit of each pair; every image once, in order, when None. The
     second digit is drawn uniformly from all images of the set that are of another class. The paper
@@ -271,7 +276,8 @@ def multimnist(
         index = torch.arange(len(image_set))
     index = index.to(image_set.labels.device)
     pair = torch.stack([index, _of_another_class(image_set, index, generator)], dim=1)  # [n, 2]
-    middle = _in_the_middle(image_set.images[pair].flatten(0, 1), size or h + 2 * max_shift)
+    size = h + 2 * max_shift if size is None else size
+    middle = _in_the_middle(image_set.images[pair].flatten(0, 1), size)
     digits = random_shift(middle, max_shift, generator).unflatten(0, (len(index), 2))
     first, second = digits.unbind(1)
     overlaid = first + torch.minimum(second, 255 - first)  # a uint8 sum that stops at 255
@@ -323,8 +329,8 @@ def affine(
 def moved_whole(images: Tensor, generator: torch.Generator | None = None) -> Tensor:
     """Moves each image to a place drawn uniformly from all at which none of its ink is cut off.
 
-    So affNIST moves its digits (section 5.2). [n, c, h, w] of any type, which is kept; an image
-    without ink stays as it is.
+    So affNIST moves its digits (section 5.2), by whole pixels. [n, c, h, w] of any type, which is
+    kept; an image without ink stays as it is.
     """
     ink = images.ne(0).any(dim=1)  # [n, h, w]
     offsets = []
@@ -374,7 +380,10 @@ def _randint(
 ) -> Tensor:
     """Integers uniform in 0..high-1, drawn where the generator is, then moved to `device`."""
     source = device if generator is None else generator.device
-    return torch.randint(high, shape, generator=generator, device=source).to(device)
+    drawn = torch.randint(high, shape, generator=generator, device=source)
+    if device is not None and torch.device(device).type == "cuda" and not drawn.is_cuda:
+        return drawn.pin_memory().to(device, non_blocking=True)  # does not wait for the device
+    return drawn.to(device)
 
 
 def _kind(tensor: Tensor) -> str:

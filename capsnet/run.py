@@ -77,7 +77,7 @@ class Run:
 
     def _restore(self, tensors: dict[str, Tensor], document: dict[str, Any], path: Path) -> None:
         for part, expected in self.identity.items():
-            found = document["identity"][part]
+            found = document["identity"].get(part, {})
             for key in [*expected, *sorted(found.keys() - expected.keys())]:
                 if expected.get(key) != found.get(key):
                     raise ValueError(
@@ -171,10 +171,11 @@ class RunFolder:
     def finish(self, metadata: dict[str, Any]) -> None:
         """Write the weights."""
         save_weights(self.path / WEIGHTS, self.run.best_model(), metadata)
-        self.events.close()
 
     def close(self) -> None:
-        """Let another process train here."""
+        """Let go of the events, and let another process train here."""
+        if hasattr(self, "events"):
+            self.events.close()
         os.close(self._lock)
 
     def _write_metrics(self) -> None:

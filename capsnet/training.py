@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ExponentialLR, LRScheduler, OneCycleLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
@@ -29,7 +28,7 @@ from capsnet.evaluation import (
     resolve_precision,
 )
 from capsnet.fast import ARRANGEMENTS, arrange
-from capsnet.functional import margin_loss, reconstruction_loss
+from capsnet.functional import class_mask, margin_loss, reconstruction_loss
 from capsnet.model import CapsNet
 from capsnet.run import CHECKPOINT, Run, RunFolder
 
@@ -130,8 +129,17 @@ class TrainingLoss(nn.Module):
         self.precision = precision
 
     def forward(self, images: Tensor, labels: Tensor, objects: Tensor | None = None) -> Tensor:
-        """One object an image, labels [n]; or m, labels [n, m], and each alone [n, m, …]."""
+        """One object an image, labels [n]; or m: labels [n, m], and each object alone.
+
+        Raises:
+            ValueError: the objects are not [n, m, channels, height, width].
+        """
         several = objects is not None
+        if objects is not None and objects.shape != (*labels.shape, *images.shape[1:]):
+            raise ValueError(
+                "objects must be [batch, m, channels, height, width], m as in the labels, "
+                f"{list(labels.shape)}, for images {list(images.shape)}; got {list(objects.shape)}"
+            )
         with autocast(images.device, self.precision):
             out = self.model(images, labels[:, 0] if several else labels)
             drawn = out.reconstruction
@@ -139,7 +147,10 @@ class TrainingLoss(nn.Module):
                 decoder = cast(nn.Module, self.model.decoder)
                 others = [decoder(out.capsules, k) for k in labels[:, 1:].unbind(1)]
                 drawn = torch.stack([drawn, *others], dim=1)
-        targets = F.one_hot(labels, out.lengths.shape[1]).amax(dim=1) if several else labels
+        targets = labels
+        if several:
+            masks = [class_mask(k, *out.lengths.shape) for k in labels.unbind(1)]
+            targets = torch.stack(masks).any(dim=0)
         loss = self.criterion(out.lengths, targets)
         if drawn is None:
             return loss
@@ -250,7 +261,11 @@ def make_schedule(
 
 @dataclasses.dataclass(frozen=True)
 class Batches:
-    """The batches of a run, of each this process's share."""
+    """The batches of a run, of each this process's share.
+
+    Raises:
+        ValueError: a batch cannot be divided among the processes (in :meth:`of`).
+    """
 
     training: ImageSet  # on the device
     config: TrainingConfig
@@ -279,6 +294,7 @@ class Batches:
         return len(self.training) // self.size
 
     def of_epoch(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
+        """What the step takes, batch by batch: what ``draw`` returned."""
         # All randomness of an epoch comes from its own seed, so a resumed run repeats it exactly.
         generator = torch.Generator().manual_seed(self.config.seed * 1_000_003 + epoch)
         order = torch.randperm(len(self.training), generator=generator)
@@ -300,6 +316,7 @@ def fit(
     criterion: Criterion = margin_loss,
     draw: Draw = shifted,
     stop_after: int | None = None,
+    until: Callable[[dict[str, Any]], bool] | None = None,
     checkpoint_seconds: float = 0.0,
     progress: bool = True,
 ) -> list[dict[str, Any]]:
@@ -310,7 +327,7 @@ def fit(
     Args:
         model: the network; it ends with the trained (averaged) weights, on the device used.
         training: images to learn from.
-        validation: images to evaluate on after each epoch.
+        validation: images of one object each to evaluate on, as they are, after each epoch.
         config: how to train.
         out: a folder for ``checkpoint.safetensors``, ``metrics.jsonl``, TensorBoard
             events and, at the end, ``weights.safetensors``; nothing is written if None.
@@ -320,6 +337,7 @@ def fit(
             or :func:`capsnet.data.overlaid`, for pairs.
         stop_after: leave off once so many epochs are done, although the schedule is made for all of
             ``config.epochs``; the next call goes on from there.
+        until: an epoch's record → whether the training is done with it, before ``config.epochs``.
         checkpoint_seconds: write a checkpoint after an epoch only where the last is as old as this;
             always after the last epoch.
         progress: show a bar with rate and time left, and a line an epoch, on stderr.
@@ -367,6 +385,7 @@ def fit(
                 zlib.crc32(t.cpu().numpy().tobytes()) for t in (training.images, training.labels)
             ],
         },
+        "task": {"draw": name_of(draw), "criterion": name_of(criterion)},
     }
     run = Run(model, averaged, optimizer, schedule, identity)
     folder = None
@@ -378,10 +397,12 @@ def fit(
         if saved is not None:
             run.restore(*saved, path=Path(out or "") / CHECKPOINT)
         last = config.epochs if stop_after is None else min(stop_after, config.epochs)
-        train_epochs(run, batches, validation, config, fabric, step, last, folder, progress)
+        done = train_epochs(
+            run, batches, validation, config, fabric, step, last, until, folder, progress
+        )
         model.load_state_dict(run.best_model().state_dict())
         model.eval()
-        if folder is not None and last == config.epochs:
+        if folder is not None and done:
             folder.finish(
                 {
                     "classes": list(training.classes),
@@ -406,10 +427,18 @@ def train_epochs(
     fabric: "Fabric",
     step: Step,
     last: int,
+    until: Callable[[dict[str, Any]], bool] | None,
     folder: RunFolder | None,
     progress: bool,
-) -> None:
-    """The epochs that are left up to ``last``."""
+) -> bool:
+    """The epochs that are left up to ``last``; whether the training is then done."""
+
+    def done() -> bool:
+        if len(run.records) == config.epochs:
+            return True
+        enough = until is not None and bool(run.records) and until(run.records[-1])
+        return fabric.broadcast(enough)  # the first process alone has evaluated
+
     show = progress and fabric.is_global_zero
     if show and run.records:
         print_line(f"continuing after epoch {len(run.records)} of {config.epochs}")
@@ -421,6 +450,8 @@ def train_epochs(
     if validation is not None:
         validation = validation.to(fabric.device)
     for epoch in range(len(run.records), last):
+        if done():
+            break
         start = time.perf_counter()
         unread: list[Tensor] = []
         losses: list[float] = []
@@ -476,10 +507,16 @@ def train_epochs(
             }
         run.records.append(record)
         if folder is not None:
-            folder.end_epoch(last=epoch == last - 1)
+            folder.end_epoch(last=epoch == last - 1 or (until is not None and until(record)))
         fabric.barrier()
         if show:
             print_line(describe(record, config.epochs))
+    return done()
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """What a checkpoint calls a function."""
+    return getattr(function, "__qualname__", repr(function))
 
 
 def compile_step(step: Step, config: TrainingConfig, fabric: "Fabric") -> None:

@@ -5,7 +5,7 @@
     python -m experiments --list             # what is done, what remains, how long it will take
     python -m experiments --verify           # each record's first epoch again: the same numbers?
 
-Stop it at any time; the next call goes on from the last finished epoch.
+Stop it at any time; the next call goes on from the last checkpoint, a minute or an epoch back.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from experiments.running import (
     Planned,
     configuration,
     is_done,
+    is_matched,
     perform,
     plan,
     read,
@@ -105,7 +106,9 @@ def hours_of(run: Planned) -> float | None:
     for seed in range(experiment.budgets[run.budget].seeds):
         done = read(run._replace(seed=seed), LEDGER)
         if done is not None:
-            return total * done["seconds"] / len(done["records"]) / 3600
+            matched = is_matched(experiment, done["records"][-1])
+            expected = len(done["records"]) if matched else total
+            return expected * done["seconds"] / len(done["records"]) / 3600
     return None
 
 
@@ -124,4 +127,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        sys.exit("\nstopped; the same command goes on from the last finished epoch")
+        sys.exit("\nstopped; the same command goes on from the last checkpoint")

@@ -4,6 +4,7 @@ Source: T. Tieleman, https://www.cs.toronto.edu/~tijmen/affNIST/
 """
 
 import os
+import zlib
 from pathlib import Path
 
 import torch
@@ -36,9 +37,14 @@ def read(path: Path) -> ImageSet:
         found = loadmat(path, squeeze_me=True, variable_names=["affNISTdata"])["affNISTdata"]
         pixels = torch.from_numpy(found["image"].item().T.copy())  # [n, 1600], uint8
         labels = torch.from_numpy(found["label_int"].item().astype("int64"))
-        images = pixels.view(-1, 1, SIDE, SIDE)
-    except (KeyError, ValueError, IndexError, RuntimeError, MatReadError, TypeError) as error:
+        classes = tuple(str(digit) for digit in range(10))
+        return ImageSet(pixels.view(-1, 1, SIDE, SIDE), labels, classes, "affnist")
+    except (FileNotFoundError, PermissionError):
+        raise
+    except (
+        AttributeError, IndexError, KeyError, MatReadError, OSError, RuntimeError, TypeError,
+        ValueError, zlib.error,
+    ) as error:  # fmt: skip
         raise ValueError(
             f"{path} is not affNIST's test.mat, which holds affNISTdata of 40 × 40 pixels: {error}"
         ) from error
-    return ImageSet(images, labels, tuple(str(digit) for digit in range(10)), "affnist")

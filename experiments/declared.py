@@ -140,8 +140,9 @@ EXPERIMENTS = {
     "affnist": Experiment(
         "Trained on digits that are only moved: what of digits that are bent?",
         {
-            "capsules": Row(paper=21.0),
-            "CNN": Row(kind="cnn-small", config={"learning_rate": 1e-3}, paper=34.0),
+            # The paper's numbers, 79 % and 66 %, are of affNIST's own test set.
+            "capsules": Row(),
+            "CNN": Row(kind="cnn-small", config={"learning_rate": 1e-3}),
         },
         {
             "cpu": Budget(1, MOVED | {"epochs": 6}),

@@ -1,10 +1,7 @@
 """One run of the ledger: train, go on, count on the test set, write the record."""
 
 import dataclasses
-import functools
-import itertools
 import json
-import math
 import shutil
 import time
 from pathlib import Path
@@ -14,7 +11,7 @@ import torch
 
 from capsnet import CapsNet, cli
 from capsnet.checkpoint import load_weights, save_weights, write_atomically
-from capsnet.data import ImageSet, centred, hold_out, load, to_float
+from capsnet.data import ImageSet, centred, hold_out, load
 from capsnet.run import METRICS, WEIGHTS
 from capsnet.training import TrainingConfig, describe_machine, fit, make_fabric
 from experiments.declared import Experiment
@@ -31,7 +28,6 @@ SETUP = {
     for field in dataclasses.fields(Experiment)
     if field.name in ("canvas", "task", "match")
 }
-TRACED, LONGEST = 128, 10  # images, and iterations, of which the ledger keeps the routing
 
 
 class Planned(NamedTuple):
@@ -142,25 +138,24 @@ def train(
     torch.manual_seed(run.seed)
     channels, height, width = images.images.shape[1:]
     model = cast(CapsNet, kind.make((channels, height, width), len(images.classes), **row.network))
-    config = configuration(experiment, run)
-    go_on = functools.partial(
-        fit,
+    records = fit(
         model,
         images,
         validation,
-        config,
+        configuration(experiment, run),
         out=run.folder(work),
         criterion=kind.criterion,
         draw=TASKS[experiment.task].draw,
+        stop_after=stop_after,
+        until=lambda record: is_matched(experiment, record),
         checkpoint_seconds=CHECKPOINT_SECONDS,
     )
-    if experiment.match is None:
-        return model, go_on(stop_after=stop_after)
-    for epoch in range(1, (stop_after or config.epochs) + 1):
-        records = go_on(stop_after=epoch)
-        if records[-1]["validation_accuracy"] >= experiment.match:
-            break
     return model, records
+
+
+def is_matched(experiment: Experiment, record: dict[str, Any]) -> bool:
+    """Whether an epoch brought the accuracy at which the experiment stops, if it stops at one."""
+    return experiment.match is not None and record["validation_accuracy"] >= experiment.match
 
 
 def perform(
@@ -168,23 +163,23 @@ def perform(
 ) -> dict[str, Any]:
     """Train, count on the test set, and write the record; the checkpoint is then removed."""
     model, records = train(experiment, run, work)
+    device = next(model.parameters()).device
     made = run.folder(work)
     first = next(iter(experiment.rows)), 0
     if experiment.keep_weights and (run.row, run.seed) == first:
         # The record is of these.
-        model = keep(made, ledger.parent / experiment.keep_weights, experiment.task)
+        kept = keep(made, ledger.parent / experiment.keep_weights, experiment.task)
+        model = kept.to(device)
     start = time.perf_counter()
     arrangement = KINDS[experiment.rows[run.row].kind].arrangement
     shift = configuration(experiment, run).shift
     tested = TASKS[experiment.task].test(
         model, images_of(experiment, train=False), shift, arrangement
     )
-    device = next(model.parameters()).device
     seconds = time.perf_counter() - start
     record = declaration(experiment, run) | {
         "records": records,
         **tested,
-        "routing": routing_of(model, experiment),
         "seconds": round(sum(record["seconds"] for record in records), 1),
         "evaluation_seconds": round(seconds, 1),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -206,34 +201,6 @@ def keep(made: Path, folder: Path, task: str) -> CapsNet:
         if cli.main([*command, "--no-download"]):
             raise RuntimeError(f"capsnet {' '.join(command)} failed")
     return load_weights(folder / WEIGHTS)[0]
-
-
-@torch.no_grad()
-def routing_of(model: CapsNet, experiment: Experiment) -> dict[str, Any] | None:
-    """How the trained network's routing settles, were it to go on; None for a network without.
-
-    Over the first test images: by how much the logits change from one iteration to the next (mean
-    of |Δb|), and how evenly a child's output is shared out (mean entropy of c, in units of that of
-    equal shares).
-    """
-    if not hasattr(model, "routing_trace"):
-        return None
-    images = images_of(experiment, train=False).images[:TRACED]
-    digits, device = model.digits, next(model.parameters()).device
-    trained = digits.routing_iterations
-    try:
-        digits.routing_iterations = LONGEST
-        trace = model.routing_trace(to_float(images).to(device))
-    finally:
-        digits.routing_iterations = trained
-    changes = [(b.logits - a.logits).abs().mean().item() for a, b in itertools.pairwise(trace)]
-    entropies = [torch.special.entr(step.coupling).sum(dim=2).mean().item() for step in trace]
-    even = math.log(len(digits.weight[0]))
-    return {
-        "images": len(images),
-        "change": [round(change, 6) for change in changes],
-        "entropy": [round(entropy / even, 6) for entropy in entropies],
-    }
 
 
 def verify(experiment: Experiment, run: Planned, work: Path, ledger: Path = LEDGER) -> str | None:

@@ -10,7 +10,7 @@ from scipy.stats import t
 
 from capsnet.checkpoint import write_atomically
 from experiments.declared import EXPERIMENTS, Experiment
-from experiments.running import LEDGER, Planned, configuration, plan, read
+from experiments.running import LEDGER, Planned, configuration, is_done, is_matched, plan, read
 
 SUMMARY = "summary.json"
 
@@ -30,7 +30,7 @@ def summarise(
     found: dict[str, list[dict[str, Any]]] = {row: [] for row in experiment.rows}
     for run in plan({name: experiment}, budget):
         record = read(run, ledger)
-        if record is not None:
+        if record is not None and is_done(run, experiment, ledger):
             found[run.row].append(record)
     return {
         "experiment": name,
@@ -50,13 +50,14 @@ def summary(
     if n > 1:
         deviation = round(statistics.stdev(errors), 6)
         interval = round(float(t.ppf(0.975, n - 1)) * deviation / math.sqrt(n), 6)
-    epochs = min((len(record["records"]) for record in records), default=0)
-    now = configuration(experiment, Planned("", budget, row, seed=0)).epochs
-    declared = max([now, *(record["config"]["epochs"] for record in records)])
+    epochs = [len(record["records"]) for record in records]
+    declared = configuration(experiment, Planned("", budget, row, seed=0)).epochs
     # A run that stopped at a given accuracy is whole.
-    matched = experiment.match is not None and all(
-        record["records"][-1]["validation_accuracy"] >= experiment.match for record in records
-    )
+    short = [
+        len(record["records"])
+        for record in records
+        if len(record["records"]) < declared and not is_matched(experiment, record["records"][-1])
+    ]
     return {
         "row": row,
         "n": n,
@@ -66,8 +67,8 @@ def summary(
         "deviation": deviation,
         "interval": interval,
         "minutes": round(statistics.mean(r["seconds"] for r in records) / 60, 2) if n else None,
-        "epochs": epochs,
-        "unfinished": f"{epochs} of {declared} epochs" if epochs < declared and not matched else "",
+        "epochs": min(epochs, default=0),
+        "unfinished": f"{min(short)} of {declared} epochs" if short else "",
         "paper": experiment.rows[row].paper,
     }
 

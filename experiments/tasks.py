@@ -1,6 +1,8 @@
 """What a network learns and is tested on: single digits, pairs of them, or bent ones."""
 
 import dataclasses
+import itertools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -8,13 +10,14 @@ import torch
 from torch import Tensor
 
 from capsnet import CapsNet
-from capsnet.data import ImageSet, affine, moved_whole, overlaid, random_shift, shifted
+from capsnet.data import ImageSet, affine, moved_whole, overlaid, random_shift, shifted, to_float
 from capsnet.evaluation import evaluate
 from capsnet.fast import arrange
 from capsnet.training import Draw
 from experiments import affnist
 
 BATCH = 250  # images at a time
+TRACED, LONGEST = 128, 10  # images, and iterations, of which the ledger keeps the routing
 
 
 class Task(NamedTuple):
@@ -34,8 +37,37 @@ def seeded() -> torch.Generator:
 
 
 def digits_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
-    """The images as they are."""
-    return {"test": evaluate(model, test, arrangement=arrangement).summary()}
+    """The images as they are; and how the routing settles, where there is one."""
+    found = {"test": evaluate(model, test, arrangement=arrangement).summary()}
+    if isinstance(model, CapsNet):
+        found["routing"] = routing_of(model, test)
+    return found
+
+
+@torch.no_grad()
+def routing_of(model: CapsNet, test: ImageSet) -> dict[str, Any]:
+    """How the trained network's routing settles, were it to go on.
+
+    Over the first test images: by how much the logits change from one iteration to the next (mean
+    of |Δb|), and how evenly a child's output is shared out (mean entropy of c, in units of that of
+    equal shares).
+    """
+    digits, device = model.digits, next(model.parameters()).device
+    images = to_float(test.images[:TRACED]).to(device)
+    trained = digits.routing_iterations
+    try:
+        digits.routing_iterations = LONGEST
+        trace = model.routing_trace(images)
+    finally:
+        digits.routing_iterations = trained
+    changes = [(b.logits - a.logits).abs().mean().item() for a, b in itertools.pairwise(trace)]
+    entropies = [torch.special.entr(step.coupling).sum(dim=2).mean().item() for step in trace]
+    even = math.log(digits.weight.shape[1])
+    return {
+        "images": len(images),
+        "change": [round(change, 6) for change in changes],
+        "entropy": [round(entropy / even, 6) for entropy in entropies],
+    }
 
 
 def pairs_of(test: ImageSet, shift: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -16,10 +16,12 @@ from typing import Any
 
 import pytest
 import torch
+from conftest import Refuses
 from tiny import CONFIG, some_digits, tiny_model
 from torch import Tensor
 
 from capsnet import CapsNet, training
+from capsnet import run as run_module
 from capsnet.checkpoint import load_weights, read_tensors, write_tensors
 from capsnet.data import ImageSet, centred, overlaid, to_float
 from capsnet.fast import arrange
@@ -284,6 +286,36 @@ def test_progress_shows_rate_and_time_left(
     assert "validation" in shown.err
 
 
+def test_objects_must_fit_the_labels(digits: ImageSet, refuses: Refuses) -> None:
+    images, labels, objects = overlaid(digits, torch.arange(4), 2, torch.Generator())
+    loss = TrainingLoss(tiny_model(), 0.0005, "fp32")
+    for wrong in ((labels[:, 0], objects), (labels, objects[:, :1]), (labels, objects[..., 1:])):
+        with refuses("[batch, m, channels, height, width]", str(list(wrong[1].shape))):
+            loss(images, *wrong)
+    labels[2, 1] = 10
+    for model in (tiny_model(), tiny_model(reconstruct=False)):
+        with refuses("0 … 9", "got 10"):
+            TrainingLoss(model, 0.0005, "fp32")(images, labels, objects)
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_it_stops_when_told(tmp_path: Path, digits: ImageSet, interrupted: bool) -> None:
+    config = dataclasses.replace(FP32, epochs=5)
+    until = {"until": lambda record: record["epoch"] == 3}
+    if interrupted:
+        fit(tiny_model(), digits, None, config, out=tmp_path, stop_after=2, progress=False, **until)
+        assert not (tmp_path / WEIGHTS).exists()
+    for _ in range(2):  # a second call finds it done
+        records = fit(tiny_model(), digits, None, config, out=tmp_path, progress=False, **until)
+        assert len(records) == 3 and (tmp_path / WEIGHTS).exists()
+
+
+def test_another_task_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: Refuses) -> None:
+    fit(tiny_model(), digits, None, FP32, out=tmp_path, stop_after=1, progress=False)
+    with refuses("another run", "draw = shifted", "overlaid"):
+        fit(tiny_model(), digits, None, FP32, out=tmp_path, draw=overlaid, progress=False)
+
+
 def test_pairs_are_learned(digits: ImageSet) -> None:
     config = dataclasses.replace(FP32, epochs=6, shift=4)
     model = tiny_model(image_shape=(1, 36, 36))
@@ -332,13 +364,14 @@ def test_killed_at_any_moment_it_ends_bit_identical(tmp_path: Path) -> None:
 
 
 def test_checkpoints_are_as_far_apart_as_asked(tmp_path: Path, digits: ImageSet) -> None:
-    def run(out: Path, epochs: int, seconds: float) -> list[float]:
-        written = []
+    def run(out: Path, epochs: int, seconds: float) -> list[int]:
+        written: list[int] = []
 
         class Watched(RunFolder):
             def end_epoch(self, last: bool) -> None:
                 super().end_epoch(last)
-                written.append((out / CHECKPOINT).exists() and len(self.run.records))
+                file = out / CHECKPOINT
+                written.append(len(read_tensors(file)[1]["records"]) if file.exists() else 0)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(training, "RunFolder", Watched)
@@ -350,10 +383,13 @@ def test_checkpoints_are_as_far_apart_as_asked(tmp_path: Path, digits: ImageSet)
 
     longer = dataclasses.replace(FP32, epochs=4)
     assert run(tmp_path / "often", 2, 0) == [1, 2]
-    assert run(tmp_path / "seldom", 2, 1000) == [False, 2]  # the last is always written
-    assert run(tmp_path / "seldom", 4, 1000) == [3, 4]
+    assert run(tmp_path / "seldom", 2, 1000) == [0, 2]  # the last is always written
+    assert run(tmp_path / "seldom", 4, 1000) == [2, 4]
     whole = tmp_path / "whole"
-    assert run(whole, 4, 1000) == [False, False, False, 4]
+    clock = iter(range(0, 10_000, 400))  # 400 seconds between one look at it and the next
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_module.time, "monotonic", lambda: next(clock))
+        assert run(whole, 4, 1000) == [0, 0, 3, 4]
     for name in (METRICS, WEIGHTS):
         assert (whole / name).exists()
     assert (whole / WEIGHTS).read_bytes() == (tmp_path / "seldom" / WEIGHTS).read_bytes()
