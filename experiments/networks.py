@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from capsnet.functional import RoutingStep, margin_loss, squash
 from capsnet.layers import channels_to_capsules
 from capsnet.model import CapsNet, CapsNetOutput
+from capsnet.training import Criterion
 
 
 class BaselineCNN(nn.Module):
@@ -181,7 +182,7 @@ class Kind(NamedTuple):
     """How a network is made and trained."""
 
     make: Callable[..., nn.Module]
-    criterion: Callable[[Tensor, Tensor], Tensor] = margin_loss
+    criterion: Criterion = margin_loss
     arrangement: str = "auto"
 
 

@@ -64,8 +64,11 @@ def plan(experiments: dict[str, Experiment], budget: str) -> list[Planned]:
 def is_done(run: Planned, experiment: Experiment, ledger: Path = LEDGER) -> bool:
     """Whether the ledger has the run, as it is declared now."""
     found = read(run, ledger)
-    if found is None:
-        return False
+    return found is not None and is_of(found, experiment, run)
+
+
+def is_of(found: dict[str, Any], experiment: Experiment, run: Planned) -> bool:
+    """Whether a record is of the run as it is declared now."""
     expected = json.loads(json.dumps(declaration(experiment, run)))
     return all(found.get(key) == expected.get(key) for key in expected.keys() | SETUP.keys())
 

@@ -10,7 +10,7 @@ from scipy.stats import t
 
 from capsnet.checkpoint import write_atomically
 from experiments.declared import EXPERIMENTS, Experiment
-from experiments.running import LEDGER, Planned, configuration, is_done, is_matched, plan, read
+from experiments.running import LEDGER, Planned, configuration, is_matched, is_of, plan, read
 
 SUMMARY = "summary.json"
 
@@ -30,7 +30,7 @@ def summarise(
     found: dict[str, list[dict[str, Any]]] = {row: [] for row in experiment.rows}
     for run in plan({name: experiment}, budget):
         record = read(run, ledger)
-        if record is not None and is_done(run, experiment, ledger):
+        if record is not None and is_of(record, experiment, run):
             found[run.row].append(record)
     return {
         "experiment": name,
