@@ -27,12 +27,7 @@ FOLDER = ROOT / "results" / "bench"
 
 
 def machine() -> dict[str, Any]:
-    return describe_machine(DEVICE) | {"processor": processor(), "system": platform.system()}
-
-
-def processor() -> str:
-    """The processor's vector extensions tell more than its name, which a cloud may hide."""
-    return torch.backends.cpu.get_cpu_capability()
+    return describe_machine(DEVICE) | {"system": platform.system()}
 
 
 def flop_per_image() -> int:

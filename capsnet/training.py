@@ -560,10 +560,14 @@ def can_compile(device: torch.device) -> bool:
 
 
 def describe_machine(device: torch.device, processes: int = 1) -> dict[str, Any]:
-    """What a time or a last digit may depend on."""
+    """What a time or a last digit may depend on.
+
+    The processor's vector extensions tell more than its name, which a cloud may hide.
+    """
     cuda = device.type == "cuda"
     return {
         "device": torch.cuda.get_device_name(device) if cuda else platform.machine(),
+        "processor": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
         "processes": processes,
         "bfloat16": bfloat16_is_fast(device),
