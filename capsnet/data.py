@@ -418,15 +418,20 @@ def _load_torchvision(name: str, train: bool, download: bool) -> ImageSet:
     return ImageSet(data.data[:, None], data.targets, tuple(classes), name)
 
 
-def _places(name: str) -> list[Path]:
-    """The folders where the data set's archives may be, in the order in which they are tried."""
+def data_folders() -> list[Path]:
+    """``$CAPSNET_DATA``, ``data``, and the one beside the package: tried in this order."""
     roots = [Path("data")]
     if os.environ.get("CAPSNET_DATA"):
         roots.insert(0, Path(os.environ["CAPSNET_DATA"]).expanduser())
     beside_the_package = Path(__file__).resolve().parent.parent / "data"
     if beside_the_package.is_dir() and beside_the_package != Path("data").resolve():
         roots.append(beside_the_package)
-    places = [root / TORCHVISION_NAMES[name] / "raw" for root in roots]
+    return roots
+
+
+def _places(name: str) -> list[Path]:
+    """The folders where the data set's archives may be, in the order in which they are tried."""
+    places = [root / TORCHVISION_NAMES[name] / "raw" for root in data_folders()]
     return [*places, DEBIAN_FASHION_MNIST] if name == "fashion-mnist" else places
 
 

@@ -436,8 +436,11 @@ def train_epochs(
     def done() -> bool:
         if len(run.records) == config.epochs:
             return True
-        enough = until is not None and bool(run.records) and until(run.records[-1])
-        return fabric.broadcast(enough)  # the first process alone has evaluated
+        # The first process alone has evaluated.
+        asked = until if fabric.is_global_zero and run.records else None
+        return fabric.broadcast(asked is not None and asked(run.records[-1]))
+
+    finished = done()
 
     show = progress and fabric.is_global_zero
     if show and run.records:
@@ -450,7 +453,7 @@ def train_epochs(
     if validation is not None:
         validation = validation.to(fabric.device)
     for epoch in range(len(run.records), last):
-        if done():
+        if finished:
             break
         start = time.perf_counter()
         unread: list[Tensor] = []
@@ -506,12 +509,13 @@ def train_epochs(
                 "validation_accuracy": result.accuracy,
             }
         run.records.append(record)
+        finished = done()
         if folder is not None:
-            folder.end_epoch(last=epoch == last - 1 or (until is not None and until(record)))
+            folder.end_epoch(last=finished or epoch == last - 1)
         fabric.barrier()
         if show:
             print_line(describe(record, config.epochs))
-    return done()
+    return finished
 
 
 def name_of(function: Callable[..., Any]) -> str:

@@ -3,26 +3,24 @@
 Source: T. Tieleman, https://www.cs.toronto.edu/~tijmen/affNIST/
 """
 
-import os
 import zlib
 from pathlib import Path
 
 import torch
 
-from capsnet.data import ImageSet
+from capsnet.data import ImageSet, data_folders
 
 FILE = Path("affNIST", "test.mat")  # of the "transformed" version
 SIDE = 40  # pixels
 
 
 def load() -> ImageSet | None:
-    """What ``$CAPSNET_DATA/affNIST/test.mat`` or ``data/affNIST/test.mat`` holds; None without it.
+    """What ``affNIST/test.mat`` in one of the data folders holds; None without it.
 
     Raises:
         ValueError: the file is something else.
     """
-    roots = [Path(os.environ["CAPSNET_DATA"])] if os.environ.get("CAPSNET_DATA") else []
-    for path in (root / FILE for root in [*roots, Path("data")]):
+    for path in (folder / FILE for folder in data_folders()):
         if path.exists():
             return read(path)
     return None

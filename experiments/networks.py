@@ -61,8 +61,7 @@ class BaselineCNN(nn.Module):
         )
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
-        logits = self.classifier(self.features(images))
-        return CapsNetOutput(capsules=logits.unsqueeze(2), lengths=logits, reconstruction=None)
+        return output_of(self.classifier(self.features(images)))
 
 
 class PairsCNN(nn.Module):
@@ -98,8 +97,12 @@ class PairsCNN(nn.Module):
         )
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
-        logits = self.layers(images)
-        return CapsNetOutput(capsules=logits.unsqueeze(2), lengths=logits, reconstruction=None)
+        return output_of(self.layers(images))
+
+
+def output_of(logits: Tensor) -> CapsNetOutput:
+    """Logits [batch, classes] in the place of lengths, as of capsules with one component."""
+    return CapsNetOutput(capsules=logits.unsqueeze(2), lengths=logits, reconstruction=None)
 
 
 class Variant(CapsNet):

@@ -330,14 +330,15 @@ def start(out: Path, *changes: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, str(TINY), str(out), *changes])
 
 
-def test_killed_at_any_moment_it_ends_bit_identical(tmp_path: Path) -> None:
+@pytest.mark.parametrize("task", ["digits", "pairs"])
+def test_killed_at_any_moment_it_ends_bit_identical(tmp_path: Path, task: str) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    assert start(whole, "epochs=6").wait() == 0
+    assert start(whole, "epochs=6", f"task={task}").wait() == 0
 
     dice = random.Random(0)
     kills = 0
     while not (broken / WEIGHTS).exists():
-        process = start(broken, "epochs=6")
+        process = start(broken, "epochs=6", f"task={task}")
         before = (broken / METRICS).stat().st_mtime if (broken / METRICS).exists() else 0.0
         if kills < 4:
             # Wait for a new epoch, then for a moment that may fall into a step or into a write.
@@ -631,7 +632,7 @@ def losses(out: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in (out / METRICS).read_text().splitlines()]
 
 
-def torchrun(machines: int, *outs: Path) -> list[int]:
+def torchrun(machines: int, *outs: Path, changes: tuple[str, ...] = ()) -> list[int]:
     """Two processes on one machine, or one on each of two, with an ``out`` for each machine."""
     command = [
         sys.executable, "-m", "torch.distributed.run", "--nnodes", str(machines),
@@ -641,7 +642,9 @@ def torchrun(machines: int, *outs: Path) -> list[int]:
     # gloo looks the host's own name up; on a machine without a network only the loopback answers.
     env = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     processes = [
-        subprocess.Popen([*command, "--node-rank", str(rank), str(TINY), str(out)], env=env)
+        subprocess.Popen(
+            [*command, "--node-rank", str(rank), str(TINY), str(out), *changes], env=env
+        )
         for rank, out in enumerate(outs)
     ]
     return [process.wait(timeout=300) for process in processes]
@@ -667,6 +670,15 @@ def test_two_processes_give_the_losses_of_one(tmp_path: Path, machines: int) -> 
         write_tensors(tmp_path / "two" / CHECKPOINT, tensors, document)
         assert torchrun(machines, *outs) == [0, 0]
         assert losses(tmp_path / "two") == pytest.approx(one, abs=1e-5, rel=0)
+
+
+@pytest.mark.slow
+def test_two_processes_learn_pairs_as_one_and_stop_together(tmp_path: Path) -> None:
+    assert start(tmp_path / "one", "task=pairs").wait() == 0
+    assert torchrun(1, tmp_path / "two", changes=("task=pairs",)) == [0]
+    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
+    assert len(one) == CONFIG["epochs"] - 1
+    assert two == pytest.approx(one, abs=1e-5, rel=0)
 
 
 def kept_after(out: Path, epochs: int) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -1,4 +1,8 @@
-"""A small run that a test starts as a process: ``python tests/tiny.py OUT [KEY=VALUE ...]``."""
+"""A small run that a test starts as a process: ``python tests/tiny.py OUT [KEY=VALUE ...]``.
+
+KEY is an option of the training, or ``task=pairs``: it learns pairs, tests itself after each epoch
+on single digits, and stops an epoch early.
+"""
 
 import sys
 from typing import Any
@@ -6,7 +10,7 @@ from typing import Any
 import torch
 
 from capsnet import CapsNet
-from capsnet.data import ImageSet, load
+from capsnet.data import ImageSet, load, overlaid, shifted
 from capsnet.training import TrainingConfig, fit
 
 CONFIG: dict[str, Any] = {
@@ -31,8 +35,18 @@ def some_digits(count: int, train: bool = True) -> ImageSet:
 def main() -> None:
     out, *changes = sys.argv[1:]
     torch.set_num_threads(1)
-    config = {**CONFIG, **{k: type(CONFIG[k])(v) for k, v in (c.split("=") for c in changes)}}
-    fit(tiny_model(), some_digits(640), None, TrainingConfig(**config), out=out, progress=False)
+    given = dict(change.split("=") for change in changes)
+    pairs = given.pop("task", "digits") == "pairs"
+    config = {**CONFIG, **{key: type(CONFIG[key])(value) for key, value in given.items()}}
+
+    def early(record: dict[str, Any]) -> bool:
+        return record["validation_accuracy"] >= 0 and record["epoch"] == config["epochs"] - 1
+
+    fit(
+        tiny_model(), some_digits(640), some_digits(50, train=False) if pairs else None,
+        TrainingConfig(**config), out=out, draw=overlaid if pairs else shifted,
+        until=early if pairs else None, progress=False,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 
-from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, Figure
+from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, Figure, name_rows
 
 
 class Sweep(NamedTuple):
@@ -84,12 +84,8 @@ def moved_and_bent(
             )  # fmt: skip
     axes.plot([], [], "s", color=INK, markersize=6, label="digits bent")
     axes.plot([], [], "o", color=INK, markersize=6, label="digits only moved")
-    figure.legend(loc="outside upper center", ncols=2)
+    name_rows(axes, list(accuracies))
     lowest = min(min(pair) for pair in accuracies.values())
     axes.set_xlim(max(0.0, 10 * np.floor((lowest - 2) / 10)), 100)
-    axes.set_ylim(len(accuracies) - 0.5, -0.5)
-    axes.set_yticks(range(len(accuracies)), list(accuracies))
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
     axes.set_xlabel("images read correctly, %")
     return figure

@@ -46,6 +46,8 @@ def by_iteration(
     for name, numbers in values.items():
         if numbers.shape != x.shape:
             raise ValueError(f"{name} must be [{len(x)}], got {list(numbers.shape)}")
+    if len(quantities) != len(values):
+        raise ValueError(f"quantities must be {len(values)}, one a line, got {len(quantities)}")
     until = [int(x[-1])] * len(values) if trained is None else list(trained)
     figure = Figure(max(2.9, 1.0 + 0.3 * len(values)))
     axes = figure.subplots()

@@ -63,7 +63,7 @@ def taken_apart(
     drawings: Mapping[str, ArrayLike],
     titles: Sequence[str],
     mistakes: Sequence[int] = (),
-    apart: bool = False,
+    alone: bool = False,
 ) -> Figure:
     """Columns of an image above drawings of its two digits, which are laid over each other.
 
@@ -74,7 +74,7 @@ def taken_apart(
         drawings: the rows below, by name: each [n, 2, 1, height, width], floating point in 0 … 1.
         titles: one for each column; may be of two lines.
         mistakes: columns whose title is set as a mistake's.
-        apart: also show the two drawings of the first row by themselves, above it.
+        alone: also show the two drawings of the first row by themselves, above it.
     """
     pictures = array(images)
     rows = {name: array(pair)[:, :, 0] for name, pair in drawings.items()}
@@ -85,7 +85,7 @@ def taken_apart(
             f"titles, n at least 1, got {[list(array(pair).shape) for pair in drawings.values()]}, "
             f"{list(pictures.shape)} and {len(titles)} titles"
         )
-    if apart:
+    if alone:
         one, other = np.array([[1, 0], [0, 1]])[:, None, :, None, None]
         pair = next(iter(rows.values()))
         rows = {"first": pair * one, "second": pair * other} | rows

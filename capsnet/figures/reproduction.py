@@ -7,7 +7,7 @@ import matplotlib as mpl
 import numpy as np
 
 from capsnet.figures.results import columns
-from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, Figure
+from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, Figure, name_rows
 
 
 def summary_table(summary: Mapping[str, Any]) -> str:
@@ -53,11 +53,7 @@ def errors_beside_paper(summary: Mapping[str, Any]) -> Figure:
     axes.plot([], [], "o", color=colour, markersize=5, label="a training here")
     if any(row["paper"] is not None for row in rows):
         axes.plot([], [], "D", color=INK, markersize=5, fillstyle="none", label="the paper")
-    figure.legend(loc="outside upper center", ncols=2)
-    axes.set_yticks(range(len(rows)), [row["row"] for row in rows])
-    axes.tick_params(axis="y", length=0)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
+    name_rows(axes, [row["row"] for row in rows])
     axes.set_xlim(0, 1.04 * axes.get_xlim()[1])  # room for the last dot
     axes.set_xlabel("error on the test set, %")
-    axes.spines["left"].set_visible(False)
     return figure

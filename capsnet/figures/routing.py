@@ -192,7 +192,7 @@ def share_histograms(shares: ArrayLike, uniform: float, parent: str) -> Figure:
     values = array(shares)
     if values.ndim != 2 or 0 in values.shape:
         raise ValueError(f"shares must be [iterations, children], got {list(values.shape)}")
-        # A bin has `uniform` in its middle: what is uniform up to rounding is one bar.
+    # A bin has `uniform` in its middle: what is uniform up to rounding is one bar.
     width = uniform / 5
     below = int(np.ceil((uniform - values.min()) / width)) + 1
     above = int(np.ceil((values.max() - uniform) / width)) + 1

@@ -6,7 +6,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from capsnet.figures.style import FAINT, INK, MISTAKE, QUANTITIES, STYLE, Figure
+from capsnet.figures.style import FAINT, INK, MISTAKE, QUANTITIES, STYLE, Figure, name_rows
 
 # A difference of two errors, and the half-width of its 95 % interval; None where one training
 # gives no spread.
@@ -41,13 +41,9 @@ def effects(here: Mapping[str, Difference | None], paper: Mapping[str, Differenc
                 axes.hlines(row + shift, *ends, color=colour, linewidth=1.6)
             axes.plot([difference], [row + shift], marker, color=colour, fillstyle=fill, ms=5)
         axes.plot([], [], marker, color=colour, fillstyle=fill, ms=5, label=name)
-    figure.legend(loc="outside upper center", ncols=2)
-    axes.set_yticks(range(len(paper)), list(paper))
-    axes.tick_params(axis="y", length=0)
-    axes.set_ylim(len(paper) - 0.5, -0.5)
+    name_rows(axes, list(paper))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlabel("error saved, percentage points")
-    axes.spines["left"].set_visible(False)
     return figure
 
 

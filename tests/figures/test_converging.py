@@ -74,3 +74,8 @@ def test_a_line_is_dotted_beyond_what_its_network_was_trained_with():
 def test_lines_that_do_not_fit_are_an_error(iterations, lines, message):
     with pytest.raises(ValueError, match=message):
         figures.by_iteration(iterations, lines, ["b"] * len(lines), "change")
+
+
+def test_each_line_has_a_quantity():
+    with pytest.raises(ValueError, match="quantities must be 2, one a line, got 1"):
+        figures.by_iteration(ITERATIONS, LINES, ["b"], "change")

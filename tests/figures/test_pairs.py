@@ -47,7 +47,7 @@ def test_boxes_of_other_images_are_an_error(images, boxes, titles):
 def test_two_drawings_are_green_magenta_and_white_together():
     images = torch.rand(1, 1, 1, 4)
     pair = torch.tensor([[1.0, 0, 1, 0], [0, 1, 1, 0]]).view(1, 2, 1, 1, 4)
-    figure = figures.taken_apart(images, {"both": pair}, ["3 and 5"], apart=True)
+    figure = figures.taken_apart(images, {"both": pair}, ["3 and 5"], alone=True)
     image, first, second, both = shown(figure.axes)
     assert np.array_equal(image, images[0, 0].numpy())
     assert np.allclose(both[0], [FIRST, SECOND, (1, 1, 1), (0, 0, 0)])
