@@ -106,7 +106,7 @@ def hours_of(run: Planned) -> float | None:
     for seed in range(experiment.budgets[run.budget].seeds):
         done = read(run._replace(seed=seed), LEDGER)
         if done is not None:
-            matched = is_matched(experiment, done["records"][-1])
+            matched = is_matched(experiment.budgets[run.budget], done["records"][-1])
             expected = len(done["records"]) if matched else total
             return expected * done["seconds"] / len(done["records"]) / 3600
     return None

@@ -18,11 +18,14 @@ class Budget:
             and the shifts.
         config: options of :class:`capsnet.training.TrainingConfig`.
         images: how many training images are used, from the first on; all if None.
+        match: stop after the first epoch that brings this accuracy on the validation split, which
+            is then not trained on; train to the end if None.
     """
 
     seeds: int
     config: dict[str, Any]
     images: int | None = None
+    match: float | None = None
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,6 @@ class Experiment:
     Attributes:
         canvas: images are put in the middle of so many pixels squared; as they are if None.
         task: a key of :data:`experiments.tasks.TASKS`: what is learned and counted.
-        match: stop after the first epoch that brings this accuracy on the validation split, which
-            is then not trained on; train to the end if None.
         keep_weights: a folder of the ledger that gets the weights of the first row's first seed, in
             float16, with their evaluation; none if empty.
     """
@@ -63,7 +64,6 @@ class Experiment:
     dataset: str = "mnist"
     canvas: int | None = None
     task: str = "digits"
-    match: float | None = None
     keep_weights: str = ""
 
 
@@ -142,15 +142,15 @@ EXPERIMENTS = {
         {
             # The paper's numbers, 79 % and 66 %, are of affNIST's own test set.
             "capsules": Row(),
-            "CNN": Row(kind="cnn-small", config={"learning_rate": 1e-3}),
+            "CNN": Row(kind="cnn-pooled", config={"learning_rate": 1e-3}),
         },
         {
-            "cpu": Budget(1, MOVED | {"epochs": 6}),
-            "gpu": Budget(5, MOVED | {"epochs": 12}),
+            # Six epochs of the capsules end at 99.1 %, before the paper's mark.
+            "cpu": Budget(1, MOVED | {"epochs": 6}, match=0.99),
+            "gpu": Budget(5, MOVED | {"epochs": 12}, match=0.992),
         },
         canvas=40,
         task="bent",
-        match=0.992,
     ),
     "fashion": Experiment(
         "The same network on pictures of clothes: Fashion-MNIST.",
@@ -170,6 +170,6 @@ EXPERIMENTS = {
             )
             for count, epochs in ((1, 300), (10, 100), (100, 30), (1000, 6))
         },
-        {"cpu": Budget(1, {"average": 0.9}), "gpu": Budget(5, {"average": 0.99})},
+        {"cpu": Budget(5, {"average": 0.9}), "gpu": Budget(5, {"average": 0.99})},
     ),
 }

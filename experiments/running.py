@@ -14,7 +14,7 @@ from capsnet.checkpoint import load_weights, save_weights, write_atomically
 from capsnet.data import ImageSet, centred, hold_out, load
 from capsnet.run import METRICS, WEIGHTS
 from capsnet.training import TrainingConfig, describe_machine, fit, make_fabric
-from experiments.declared import Experiment
+from experiments.declared import Budget, Experiment
 from experiments.networks import KINDS
 from experiments.tasks import TASKS, moved
 
@@ -23,11 +23,7 @@ LEDGER = ROOT / "results" / "experiments"
 WORK = ROOT / "runs" / "experiments"  # checkpoints; not in git
 CHECKPOINT_SECONDS = 60.0
 # What a record says of its experiment only where it is not this.
-SETUP = {
-    field.name: field.default
-    for field in dataclasses.fields(Experiment)
-    if field.name in ("canvas", "task", "match")
-}
+SETUP = {"canvas": Experiment.canvas, "task": Experiment.task, "match": Budget.match}
 
 
 class Planned(NamedTuple):
@@ -83,7 +79,7 @@ def declaration(experiment: Experiment, run: Planned) -> dict[str, Any]:
     """What a run is made from: with it, it can be made again."""
     row, budget = experiment.rows[run.row], experiment.budgets[run.budget]
     config = configuration(experiment, run)
-    setup = {name: getattr(experiment, name) for name in SETUP}
+    setup = {"canvas": experiment.canvas, "task": experiment.task, "match": budget.match}
     return {
         "experiment": run.experiment,
         "budget": run.budget,
@@ -116,7 +112,7 @@ def images_of(experiment: Experiment, train: bool) -> ImageSet:
 def training_images(experiment: Experiment, run: Planned) -> tuple[ImageSet, ImageSet | None]:
     """The images a run learns from, and those that tell it when to stop, if any do."""
     images, validation = images_of(experiment, train=True), None
-    if experiment.match is not None:
+    if experiment.budgets[run.budget].match is not None:
         images, validation = hold_out(images)
         validation = moved(validation, configuration(experiment, run).shift)
     count = experiment.budgets[run.budget].images
@@ -150,15 +146,15 @@ def train(
         criterion=kind.criterion,
         draw=TASKS[experiment.task].draw,
         stop_after=stop_after,
-        until=lambda record: is_matched(experiment, record),
+        until=lambda record: is_matched(experiment.budgets[run.budget], record),
         checkpoint_seconds=CHECKPOINT_SECONDS,
     )
     return model, records
 
 
-def is_matched(experiment: Experiment, record: dict[str, Any]) -> bool:
-    """Whether an epoch brought the accuracy at which the experiment stops, if it stops at one."""
-    return experiment.match is not None and record["validation_accuracy"] >= experiment.match
+def is_matched(budget: Budget, record: dict[str, Any]) -> bool:
+    """Whether an epoch brought the accuracy at which the training stops, if it stops at one."""
+    return budget.match is not None and record["validation_accuracy"] >= budget.match
 
 
 def perform(

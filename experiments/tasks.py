@@ -104,6 +104,11 @@ def moved(images: ImageSet, shift: int) -> ImageSet:
     return dataclasses.replace(images, images=random_shift(images.images, shift, seeded()))
 
 
+def placed(images: ImageSet) -> ImageSet:
+    """Each image anywhere, as affNIST's, but not bent, once and for all."""
+    return dataclasses.replace(images, images=moved_whole(images.images, seeded()))
+
+
 def bent(images: ImageSet) -> ImageSet:
     """Each image turned, sheared, stretched and moved in affNIST's manner, once and for all."""
     generator = seeded()
@@ -113,8 +118,8 @@ def bent(images: ImageSet) -> ImageSet:
 
 
 def bent_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
-    """Bent digits; as moved as in training, which is what was learned; and affNIST's, if here."""
-    sets = {"test": bent(test), "moved": moved(test, shift)}
+    """Bent digits; moved as far but not bent; moved as in training; affNIST's, if here."""
+    sets = {"test": bent(test), "placed": placed(test), "moved": moved(test, shift)}
     if (official := affnist.load()) is not None:
         sets["affnist"] = official
     return {
