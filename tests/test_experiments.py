@@ -265,7 +265,7 @@ def test_the_table_is_counted(tmp_path: Path) -> None:
     assert (without["row"], without["n"], without["mean"]) == ("few", 0, None)
     lines = figures.summary_table(found).splitlines()
     assert lines[1].split() == [
-        "capsules", "(1", "of", "2", "epochs)", "0.40", "±", "0.14", "±", "1.27", "2", "2"
+        "capsules", "(1", "of", "2", "epochs)", "0.40", "±", "0.14", "±", "1.27", "2", "2.0"
     ]  # fmt: skip
     assert lines[2].split() == ["few", "0", "of", "2"]
     tables.write("other", "cpu", TINY, tmp_path)

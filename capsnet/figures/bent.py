@@ -60,32 +60,41 @@ def against_amount(sweeps: Mapping[str, Sweep]) -> Figure:
 
 @mpl.rc_context(STYLE)
 def moved_and_bent(
-    accuracies: Mapping[str, tuple[float, float]], reported: Collection[str] = ()
+    accuracies: Mapping[str, Sequence[float | None]], reported: Collection[str] = ()
 ) -> Figure:
     """Of each network its accuracy on moved digits, a dot, and on bent ones, a square.
 
     Args:
-        accuracies: (moved, bent) in percent, by the name of the network, from top to bottom.
-        reported: names of those that others report; they are drawn hollow.
+        accuracies: on digits moved as in training, put anywhere, and bent, in percent, by the name
+            of the network, from top to bottom; None for what is not known.
+        reported: names of those that the paper reports; they are drawn hollow.
     """
     if not accuracies:
         raise ValueError("accuracies must hold at least one network, got none")
     if unknown := set(reported) - accuracies.keys():
         raise ValueError(f"reported names no network: {', '.join(sorted(unknown))}")
-    figure = Figure(1.0 + 0.36 * len(accuracies))
+    figure = Figure(1.2 + 0.36 * len(accuracies))
     axes = figure.subplots()
-    for height, (name, (moved, bent)) in enumerate(accuracies.items()):
-        axes.plot([bent, moved], [height, height], color=FAINT, linewidth=1.2, zorder=1)
+    kinds = {"as in training": "o", "anywhere": "^", "bent": "s"}
+    lowest = 100.0
+    for height, (name, shares) in enumerate(accuracies.items()):
+        known = [share for share in shares if share is not None]
+        lowest = min(lowest, *known)
+        axes.plot([min(known), max(known)], [height] * 2, color=FAINT, linewidth=1.2, zorder=1)
         filled = "white" if name in reported else INK
-        for value, marker in ((moved, "o"), (bent, "s")):
-            axes.plot(
-                [value], [height], marker, color=INK, markerfacecolor=filled, markersize=6,
-                clip_on=False,
-            )  # fmt: skip
-    axes.plot([], [], "s", color=INK, markersize=6, label="digits bent")
-    axes.plot([], [], "o", color=INK, markersize=6, label="digits only moved")
+        for share, marker in zip(shares, kinds.values(), strict=True):
+            if share is not None:
+                axes.plot(
+                    [share], [height], marker, color=INK, markerfacecolor=filled, markersize=6,
+                    clip_on=False,
+                )  # fmt: skip
+    for kind, marker in kinds.items():
+        axes.plot([], [], marker, color=INK, markersize=6, label=kind)
+    if reported:
+        axes.plot(
+            [], [], "o", color=INK, markerfacecolor="white", markersize=6, label="hollow: the paper"
+        )
     name_rows(axes, list(accuracies))
-    lowest = min(min(pair) for pair in accuracies.values())
     axes.set_xlim(max(0.0, 10 * np.floor((lowest - 2) / 10)), 100)
     axes.set_xlabel("images read correctly, %")
     return figure

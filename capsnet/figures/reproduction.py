@@ -14,7 +14,7 @@ def summary_table(summary: Mapping[str, Any]) -> str:
     """A summary of the ledger (``experiments/NAME/BUDGET/summary.json``) as text.
 
     Error in percent: mean ± standard deviation over n trainings; half-width of the 95 % interval of
-    the mean; the paper's.
+    the mean; the paper's. Columns without an entry are left out.
     """
     table = [("", "error, %", "95 %", "n", "minutes", "paper, %")]
     for row in summary["rows"]:
@@ -24,11 +24,12 @@ def summary_table(summary: Mapping[str, Any]) -> str:
         count = f"{n} of {row['declared']}" if n < row["declared"] else f"{n}"
         error = interval = minutes = ""
         if n:
-            error, minutes = f"{row['mean']:.2f}", f"{row['minutes']:.0f}"
+            error, minutes = f"{row['mean']:.2f}", f"{row['minutes']:.1f}"
         if n > 1:
             error, interval = f"{error} ± {row['deviation']:.2f}", f"± {row['interval']:.2f}"
         table.append((label, error, interval, count, minutes, paper))
-    return columns(table)
+    said = [column for column in zip(*table, strict=True) if any(column[1:])]
+    return columns(list(zip(*said, strict=True)))
 
 
 @mpl.rc_context(STYLE)

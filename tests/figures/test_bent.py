@@ -41,7 +41,7 @@ def test_a_sweep_has_two_numbers_for_each_amount():
 
 
 def test_moved_and_bent_digits_of_each_network():
-    accuracies = {"here": (99.5, 85.0), "the paper": (99.0, 62.5)}
+    accuracies = {"here": (99.5, 91.0, 85.0), "the paper": (99.0, None, 62.5)}
     figure = figures.moved_and_bent(accuracies, reported=["the paper"])
     (axes,) = figure.axes
     drawn = {
@@ -49,7 +49,8 @@ def test_moved_and_bent_digits_of_each_network():
         for line in axes.lines
         if len(line.get_xdata()) == 1
     }
-    for height, (moved, bent) in enumerate(accuracies.values()):
+    assert list(drawn["^", 0].get_xdata()) == [91.0] and ("^", 1) not in drawn
+    for height, (moved, _, bent) in enumerate(accuracies.values()):
         assert list(drawn["o", height].get_xdata()) == [moved]
         assert list(drawn["s", height].get_xdata()) == [bent]
     assert [drawn["o", height].get_markerfacecolor() for height in (0, 1)] == [style.INK, "white"]
@@ -57,11 +58,12 @@ def test_moved_and_bent_digits_of_each_network():
     assert axes.yaxis_inverted()
     assert axes.get_xlim() == (60, 100)
     (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["digits bent", "digits only moved"]
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names == ["as in training", "anywhere", "bent", "hollow: the paper"]
 
 
 def test_what_is_reported_is_of_a_network():
     with pytest.raises(ValueError, match="no network: nobody"):
-        figures.moved_and_bent({"here": (99.0, 80.0)}, ["nobody"])
+        figures.moved_and_bent({"here": (99.0, 90.0, 80.0)}, ["nobody"])
     with pytest.raises(ValueError, match="at least one network"):
         figures.moved_and_bent({})

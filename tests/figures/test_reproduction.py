@@ -19,9 +19,12 @@ SUMMARY = {"rows": [ROW, ONE, NOT_YET]}
 def test_the_table_says_what_there_is_and_what_is_missing() -> None:
     head, three, one, none = summary_table(SUMMARY).splitlines()
     assert head.split() == ["error,", "%", "95", "%", "n", "minutes", "paper,", "%"]
-    assert three.split() == ["three", "0.50", "±", "0.10", "±", "0.25", "3", "12", "0.25"]
-    assert one.split() == ["one", "1.00", "1", "of", "3", "1"]
+    assert three.split() == ["three", "0.50", "±", "0.10", "±", "0.25", "3", "12.4", "0.25"]
+    assert one.split() == ["one", "1.00", "1", "of", "3", "1.0"]
     assert none.split() == ["none", "0", "of", "3"]
+    head, one = summary_table({"rows": [ONE]}).splitlines()
+    assert head.split() == ["error,", "%", "n", "minutes"]
+    assert one.split() == ["one", "1.00", "1", "of", "3", "1.0"]
 
 
 def test_the_picture_shows_every_training_and_the_paper() -> None:
