@@ -337,7 +337,8 @@ def fit(
             or :func:`capsnet.data.overlaid`, for pairs.
         stop_after: leave off once so many epochs are done, although the schedule is made for all of
             ``config.epochs``; the next call goes on from there.
-        until: an epoch's record → whether the training is done with it, before ``config.epochs``.
+        until: an epoch's record → whether the training is done with it, before ``config.epochs``;
+            asked in the first process, whose records alone have "validation_…".
         checkpoint_seconds: write a checkpoint after an epoch only where the last is as old as this;
             always after the last epoch.
         progress: show a bar with rate and time left, and a line an epoch, on stderr.
@@ -437,8 +438,8 @@ def train_epochs(
         if len(run.records) == config.epochs:
             return True
         # The first process alone has evaluated.
-        asked = until if fabric.is_global_zero and run.records else None
-        return fabric.broadcast(asked is not None and asked(run.records[-1]))
+        asked = until if fabric.is_global_zero else None
+        return fabric.broadcast(asked is not None and any(map(asked, run.records)))
 
     finished = done()
 

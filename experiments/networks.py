@@ -65,7 +65,7 @@ class BaselineCNN(nn.Module):
 
 
 class PooledCNN(nn.Module):
-    """Two convolutions that keep the size of the image, each followed by pooling, and two layers.
+    """Two convolutions that keep the image's size, each followed by pooling, and a hidden layer.
 
     With the options as they are it is the paper's baseline for two overlapping digits (section 6),
     of 24.56 million parameters.
@@ -219,7 +219,8 @@ KINDS = {
         F.cross_entropy,
         "plain",
     ),
-    # On 40 × 40 pixels as many as the capsule network with it; pooling and dropout as the paper's.
+    # On 40 × 40 pixels as many as the capsule network with its decoder; with pooling and dropout,
+    # of which the paper says no more.
     "cnn-pooled": Kind(
         functools.partial(PooledCNN, channels=(64, 128), kernels=(5, 5), dropout=0.5),
         F.cross_entropy,

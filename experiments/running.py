@@ -22,8 +22,8 @@ ROOT = Path(__file__).parent.parent
 LEDGER = ROOT / "results" / "experiments"
 WORK = ROOT / "runs" / "experiments"  # checkpoints; not in git
 CHECKPOINT_SECONDS = 60.0
-# What a record says of its experiment only where it is not this.
-SETUP = {"canvas": Experiment.canvas, "task": Experiment.task, "match": Budget.match}
+# What a record says only where it is not this.
+USUAL = {"canvas": Experiment.canvas, "task": Experiment.task, "match": Budget.match}
 
 
 class Planned(NamedTuple):
@@ -66,7 +66,7 @@ def is_done(run: Planned, experiment: Experiment, ledger: Path = LEDGER) -> bool
 def is_of(found: dict[str, Any], experiment: Experiment, run: Planned) -> bool:
     """Whether a record is of the run as it is declared now."""
     expected = json.loads(json.dumps(declaration(experiment, run)))
-    return all(found.get(key) == expected.get(key) for key in expected.keys() | SETUP.keys())
+    return all(found.get(key) == expected.get(key) for key in expected.keys() | USUAL.keys())
 
 
 def read(run: Planned, ledger: Path = LEDGER) -> dict[str, Any] | None:
@@ -93,7 +93,7 @@ def declaration(experiment: Experiment, run: Planned) -> dict[str, Any]:
         "config": {
             name: value for name, value in dataclasses.asdict(config).items() if name != "compile"
         },
-    } | {name: value for name, value in setup.items() if value != SETUP[name]}
+    } | {key: value for key, value in setup.items() if value != USUAL[key]}
 
 
 def configuration(experiment: Experiment, run: Planned) -> TrainingConfig:
@@ -205,7 +205,8 @@ def keep(made: Path, folder: Path, task: str) -> CapsNet:
 def verify(experiment: Experiment, run: Planned, work: Path, ledger: Path = LEDGER) -> str | None:
     """Run a recorded run's first epoch again; what differs from the record, or None.
 
-    The last digits differ between machines and versions, so a thousandth is forgiven where they do.
+    The last digits differ between machines and versions, so a thousandth is forgiven where they do;
+    a record that does not say which processor it had is held to every digit.
     """
     recorded = read(run, ledger)
     assert recorded is not None

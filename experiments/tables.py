@@ -45,7 +45,7 @@ def summary(
     row: str, records: list[dict[str, Any]], experiment: Experiment, budget: str
 ) -> dict[str, Any]:
     errors = [100 * (1 - r["test"]["correct"] / r["test"]["total"]) for r in records]
-    n, allowed = len(errors), experiment.budgets[budget]
+    n, given = len(errors), experiment.budgets[budget]
     deviation = interval = None
     if n > 1:
         deviation = round(statistics.stdev(errors), 6)
@@ -56,12 +56,12 @@ def summary(
     short = [
         len(record["records"])
         for record in records
-        if len(record["records"]) < declared and not is_matched(allowed, record["records"][-1])
+        if len(record["records"]) < declared and not is_matched(given, record["records"][-1])
     ]
     return {
         "row": row,
         "n": n,
-        "declared": allowed.seeds,
+        "declared": given.seeds,
         "errors": [round(error, 4) for error in errors],
         "mean": round(statistics.mean(errors), 6) if n else None,
         "deviation": deviation,

@@ -39,6 +39,7 @@ def main() -> None:
     pairs = given.pop("task", "digits") == "pairs"
     config = {**CONFIG, **{key: type(CONFIG[key])(value) for key, value in given.items()}}
 
+    # Asked of the first process's records alone: the others' have no accuracy.
     def early(record: dict[str, Any]) -> bool:
         return record["validation_accuracy"] >= 0 and record["epoch"] == config["epochs"] - 1
 

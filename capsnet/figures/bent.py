@@ -62,7 +62,7 @@ def against_amount(sweeps: Mapping[str, Sweep]) -> Figure:
 def moved_and_bent(
     accuracies: Mapping[str, Sequence[float | None]], reported: Collection[str] = ()
 ) -> Figure:
-    """Of each network its accuracy on moved digits, a dot, and on bent ones, a square.
+    """Each network's accuracies: a dot for moved digits, a triangle for placed, a square for bent.
 
     Args:
         accuracies: on digits moved as in training, put anywhere, and bent, in percent, by the name
@@ -71,6 +71,9 @@ def moved_and_bent(
     """
     if not accuracies:
         raise ValueError("accuracies must hold at least one network, got none")
+    for name, shares in accuracies.items():
+        if len(shares) != 3 or all(share is None for share in shares):
+            raise ValueError(f"{name}: expected three accuracies, one known, got {list(shares)}")
     if unknown := set(reported) - accuracies.keys():
         raise ValueError(f"reported names no network: {', '.join(sorted(unknown))}")
     figure = Figure(1.2 + 0.36 * len(accuracies))
@@ -94,6 +97,7 @@ def moved_and_bent(
         axes.plot(
             [], [], "o", color=INK, markerfacecolor="white", markersize=6, label="hollow: the paper"
         )
+    figure.legend(loc="outside upper center", ncols=2)
     name_rows(axes, list(accuracies))
     axes.set_xlim(max(0.0, 10 * np.floor((lowest - 2) / 10)), 100)
     axes.set_xlabel("images read correctly, %")

@@ -54,6 +54,7 @@ def errors_beside_paper(summary: Mapping[str, Any]) -> Figure:
     axes.plot([], [], "o", color=colour, markersize=5, label="a training here")
     if any(row["paper"] is not None for row in rows):
         axes.plot([], [], "D", color=INK, markersize=5, fillstyle="none", label="the paper")
+    figure.legend(loc="outside upper center", ncols=2)
     name_rows(axes, [row["row"] for row in rows])
     axes.set_xlim(0, 1.04 * axes.get_xlim()[1])  # room for the last dot
     axes.set_xlabel("error on the test set, %")

@@ -110,13 +110,11 @@ def beside(axes: Axes, text: str, height: float, colour: str = INK) -> None:
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Names left of rows, from the top: at the heights 0, 1, 2, …; a legend goes above the axes."""
+    """Names left of rows, from the top: at the heights 0, 1, 2 and so on."""
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.spines["left"].set_visible(False)
-    assert axes.figure is not None
-    axes.figure.legend(loc="outside upper center", ncols=2)
 
 
 def apart(heights: NDArray[Any], gap: float) -> NDArray[Any]:

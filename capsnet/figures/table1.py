@@ -41,6 +41,7 @@ def effects(here: Mapping[str, Difference | None], paper: Mapping[str, Differenc
                 axes.hlines(row + shift, *ends, color=colour, linewidth=1.6)
             axes.plot([difference], [row + shift], marker, color=colour, fillstyle=fill, ms=5)
         axes.plot([], [], marker, color=colour, fillstyle=fill, ms=5, label=name)
+    figure.legend(loc="outside upper center", ncols=2)
     name_rows(axes, list(paper))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlabel("error saved, percentage points")

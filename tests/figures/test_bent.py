@@ -65,5 +65,8 @@ def test_moved_and_bent_digits_of_each_network():
 def test_what_is_reported_is_of_a_network():
     with pytest.raises(ValueError, match="no network: nobody"):
         figures.moved_and_bent({"here": (99.0, 90.0, 80.0)}, ["nobody"])
+    for shares in ((99.0, 80.0), (None, None, None)):
+        with pytest.raises(ValueError, match="here: expected three accuracies, one known, got"):
+            figures.moved_and_bent({"here": shares})
     with pytest.raises(ValueError, match="at least one network"):
         figures.moved_and_bent({})
