@@ -58,7 +58,9 @@ def test_the_committed_weights_do_what_is_said() -> None:
     share = f"{100 * evaluation['correct'] / evaluation['total']:.2f} %"
     said = " ".join(README.split())
     assert f"reach {share} ({evaluation['correct']:,}/{evaluation['total']:,}, one seed)" in said
-    assert f"after {evaluation['weights']['config']['epochs']} epochs" in said
+    epochs = evaluation["weights"]["config"]["epochs"]
+    assert f"after {epochs} epochs" in said
+    assert f"--epochs {epochs} " in (ROOT / "results" / "mnist" / "README.md").read_text()
 
 
 def test_the_speed_is_the_ledgers() -> None:
