@@ -32,8 +32,9 @@ lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-notebooks: $(READY)  ## make notebooks/ from book/, executing only what is stale
+notebooks: $(READY)  ## make notebooks/ from book/, executing only what is stale, and the first picture
 	$(BIN)/python tools/notebooks.py
+	$(BIN)/python tools/picture.py
 
 train: $(READY)  ## train on MNIST; options in ARGS="--epochs 2 …"
 	$(BIN)/capsnet train --dataset mnist $(ARGS)

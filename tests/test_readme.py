@@ -1,12 +1,17 @@
 """The README says what is so: its commands parse, its code runs, its numbers are the ledger's."""
 
+import io
 import json
 import re
 import shlex
 from pathlib import Path
 
+import numpy as np
+from PIL import Image
+
 from capsnet.cli import make_parser
 from capsnet.training import TrainingConfig
+from picture import PICTURE, draw
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -61,6 +66,16 @@ def test_the_committed_weights_do_what_is_said() -> None:
     epochs = evaluation["weights"]["config"]["epochs"]
     assert f"after {epochs} epochs" in said
     assert f"--epochs {epochs} " in (ROOT / "results" / "mnist" / "README.md").read_text()
+
+
+def test_the_picture_is_of_the_committed_weights() -> None:
+    committed, drawn = (
+        np.asarray(Image.open(file).convert("L"), dtype=float)
+        for file in (PICTURE, io.BytesIO(draw()))
+    )
+    assert committed.shape == drawn.shape
+    # Grey levels of 255; the picture from weights of 32 epochs was 2 off.
+    assert np.abs(committed - drawn).mean() < 0.1
 
 
 def test_the_speed_is_the_ledgers() -> None:
