@@ -104,7 +104,7 @@ EXPERIMENTS = {
             "reconstruction × 20": Row(config={"reconstruction_weight": 20 * 0.0005}),
             "primary ÷ 32": released(released_primary=True),
             "bias of 0.1": released(bias=True),
-            "smaller W": released(weight_std=0.01),
+            "smaller W": Row(kind="smaller-w"),
             "all of the released code's": Row(
                 {"released_primary": True, "bias": True},
                 kind="variant",

@@ -129,7 +129,6 @@ class Variant(CapsNet):
             they give by the number of types, and a bias that begins at 0.1 is added. (The division
             alone, of PyTorch's kernels of 0.004, leaves nothing to learn from.)
         bias: a learned bias of the digit capsules' input, which starts at 0.1.
-        weight_std: the standard deviation of W at the start.
         detach: no gradient through the routing logits.
         others: those of :class:`CapsNet`.
     """
@@ -139,13 +138,11 @@ class Variant(CapsNet):
         *args: Any,
         released_primary: bool = False,
         bias: bool = False,
-        weight_std: float = 0.1,
         detach: bool = False,
         **others: Any,
     ) -> None:
         super().__init__(*args, **others)
         self.released_primary, self.detach = released_primary, detach
-        draw_truncated(self.digits.weight, weight_std)
         if released_primary:
             assert self.primary.conv.bias is not None
             draw_truncated(self.primary.conv.weight, 0.1)
@@ -155,7 +152,6 @@ class Variant(CapsNet):
         self.config |= {
             "released_primary": released_primary,
             "bias": bias,
-            "weight_std": weight_std,
             "detach": detach,
         }
 
@@ -191,6 +187,13 @@ class Variant(CapsNet):
         return v
 
 
+def smaller_weights(*args: Any, **options: Any) -> CapsNet:
+    """The paper's network, its W_ij drawn with a standard deviation of 0.01, not 0.1."""
+    model = CapsNet(*args, **options)
+    draw_truncated(model.digits.weight, 0.01)
+    return model
+
+
 def draw_truncated(weight: Tensor, std: float) -> None:
     """As TensorFlow's truncated normal: nothing beyond two standard deviations."""
     nn.init.trunc_normal_(weight, std=std, a=-2 * std, b=2 * std)
@@ -212,6 +215,7 @@ def presence_loss(logits: Tensor, present: Tensor) -> Tensor:
 KINDS = {
     "capsnet": Kind(CapsNet),
     "variant": Kind(Variant, arrangement="plain"),
+    "smaller-w": Kind(smaller_weights),
     "cnn": Kind(BaselineCNN, F.cross_entropy, "plain"),
     # As many parameters as the capsule network without its decoder.
     "cnn-small": Kind(

@@ -1,6 +1,7 @@
 """The ledger's runner, with real digits and small networks; and what the ledger holds."""
 
 import dataclasses
+import functools
 import json
 import math
 from pathlib import Path
@@ -17,7 +18,7 @@ from capsnet.data import to_float
 from capsnet.functional import margin_loss
 from experiments import affnist, running, tables, tasks
 from experiments.declared import EXPERIMENTS, Budget, Experiment, Row
-from experiments.networks import KINDS, BaselineCNN, PooledCNN, Variant
+from experiments.networks import KINDS, BaselineCNN, PooledCNN, Variant, smaller_weights
 from experiments.running import Planned, is_done, perform, plan, train, training_images, verify
 
 SMALL = {"conv_channels": 8, "capsule_types": 2, "hidden": [16, 16]}
@@ -87,9 +88,16 @@ def test_the_released_codes_differences() -> None:
         plain.primary.conv.bias.copy_(conv.bias)
         plain.primary.conv.weight /= 2
     torch.testing.assert_close(variant(images).capsules, plain(images).capsules)
-    assert Variant(**SMALL, weight_std=0.01).digits.weight.std() < 0.011
+    assert smaller_weights(**SMALL).digits.weight.std() < 0.011
     bias = Variant(**SMALL, bias=True).bias
     assert bias is not None and bool((bias == 0.1).all())
+
+    starts = []
+    for make in (CapsNet, functools.partial(Variant, bias=True, detach=True)):
+        torch.manual_seed(0)
+        starts.append(make(**SMALL).state_dict())
+    for name, weights in starts[0].items():
+        assert torch.equal(weights, starts[1][name]), name  # what is not changed starts alike
 
 
 def test_every_declared_run_can_be_made() -> None:
