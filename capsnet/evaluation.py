@@ -1,7 +1,6 @@
 """Evaluation: what a network makes of a data set, and in which precision it runs."""
 
 import dataclasses
-import math
 from typing import Any
 
 import torch
@@ -207,29 +206,3 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
     """The autocast context of a precision, as :func:`resolve_precision` takes it."""
     enabled = resolve_precision(device, precision) == "bf16"
     return torch.autocast(device.type, torch.bfloat16, enabled=enabled)
-
-
-def wilson_interval(right: int, total: int, z: float = 1.96) -> tuple[float, float]:
-    """The shares p for which a count of right answers is within z standard deviations of p·total.
-
-    Args:
-        right: right answers, 0 … total.
-        total: all answers, independent of each other.
-        z: standard deviations; 1.96 for 95 %.
-
-    Returns:
-        The lowest and the highest such share, 0 … 1.
-
-    Raises:
-        ValueError: the counts are not 0 ≤ right ≤ total, total at least 1.
-
-    Source: E. B. Wilson, Probable Inference, the Law of Succession, and Statistical Inference,
-    Journal of the American Statistical Association 22 (1927).
-    """
-    if not 0 <= right <= total or total < 1:
-        raise ValueError(f"expected 0 ≤ right ≤ total and 1 ≤ total, got {right} and {total}")
-    share = right / total
-    centre = (share + z**2 / (2 * total)) / (1 + z**2 / total)
-    inside = share * (1 - share) / total + (z / (2 * total)) ** 2
-    half = z * math.sqrt(inside) / (1 + z**2 / total)
-    return max(0.0, centre - half), min(1.0, centre + half)

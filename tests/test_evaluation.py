@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from conftest import Refuses
-from scipy.stats import binomtest, norm
 from tiny import some_digits, tiny_model
 
 from capsnet.data import ImageSet, to_float
-from capsnet.evaluation import Evaluation, autocast, evaluate, pick_device, wilson_interval
+from capsnet.evaluation import Evaluation, autocast, evaluate, pick_device
 from capsnet.functional import margin_loss, reconstruction_loss
 
 
@@ -109,17 +107,3 @@ def test_precision_decides_autocast() -> None:
     for precision, dtype in (("bf16", torch.bfloat16), ("fp32", torch.float32)):
         with autocast(cpu, precision):
             assert (weight @ weight).dtype == dtype
-
-
-@pytest.mark.parametrize(("right", "total"), [(0, 1), (10, 10), (7, 31), (9964, 10_000)])
-def test_wilson_interval_is_scipys(right: int, total: int) -> None:
-    z = float(norm.ppf(0.975))
-    expected = binomtest(right, total).proportion_ci(method="wilson")
-    assert wilson_interval(right, total, z) == pytest.approx((expected.low, expected.high))
-    assert wilson_interval(right, total) == pytest.approx((expected.low, expected.high), abs=1e-4)
-
-
-@pytest.mark.parametrize(("right", "total"), [(-1, 5), (6, 5), (0, 0)])
-def test_counts_that_cannot_be(right: int, total: int, refuses: Refuses) -> None:
-    with refuses("0 ≤ right ≤ total", f"got {right} and {total}"):
-        wilson_interval(right, total)

@@ -8,17 +8,15 @@ from matplotlib.ticker import MaxNLocator
 
 from capsnet.figures.style import FAINT, INK, MISTAKE, QUANTITIES, STYLE, Figure, name_rows
 
-# A difference of two errors, and the half-width of its 95 % interval; None where one training
-# gives no spread.
-Difference = tuple[float, float | None]
+Difference = tuple[float, float]  # of two errors, and the half-width of its 95 % interval
 
 
 @mpl.rc_context(STYLE)
-def effects(here: Mapping[str, Difference | None], paper: Mapping[str, Difference]) -> Figure:
+def effects(here: Mapping[str, Difference], paper: Mapping[str, Difference]) -> Figure:
     """What each change saves, here as a dot and in the paper as a diamond, each on its interval.
 
     Args:
-        here: of each change the difference, or None where there is no training of it yet.
+        here: of each change the difference.
         paper: of each change the paper's, under the same names.
     """
     if not paper or here.keys() != paper.keys():
@@ -32,13 +30,9 @@ def effects(here: Mapping[str, Difference | None], paper: Mapping[str, Differenc
     )
     for values, shift, colour, marker, fill, name in kinds:
         for row, change in enumerate(paper):
-            found = values[change]
-            if found is None:
-                continue
-            difference, half = found
-            if half is not None:
-                ends = difference - half, difference + half
-                axes.hlines(row + shift, *ends, color=colour, linewidth=1.6)
+            difference, half = values[change]
+            ends = difference - half, difference + half
+            axes.hlines(row + shift, *ends, color=colour, linewidth=1.6)
             axes.plot([difference], [row + shift], marker, color=colour, fillstyle=fill, ms=5)
         axes.plot([], [], marker, color=colour, fillstyle=fill, ms=5, label=name)
     figure.legend(loc="outside upper center", ncols=2)

@@ -7,7 +7,7 @@ from capsnet import figures
 from capsnet.figures import style
 
 PAPER = {"one": (0.5, 0.25), "two": (0.125, 0.5), "three": (-0.25, 0.125)}
-HERE = {"one": (0.25, 0.125), "two": (0.375, None), "three": None}
+HERE = {"one": (0.25, 0.125), "two": (0.375, 0.25), "three": (0.0, 0.5)}
 
 
 def dots(axes):
@@ -19,15 +19,19 @@ def dots(axes):
     ]
 
 
-def test_effects_stand_on_their_intervals_where_there_are_any():
+def test_effects_stand_on_their_intervals():
     figure = figures.effects(HERE, PAPER)
     (axes,) = figure.axes
     ours, theirs = figures.QUANTITIES["v"].colour.lower(), style.INK.lower()
     assert dots(axes) == [
-        (0.25, 0, ours), (0.375, 1, ours), (0.5, 0, theirs), (0.125, 1, theirs), (-0.25, 2, theirs)
+        (0.25, 0, ours), (0.375, 1, ours), (0.0, 2, ours),
+        (0.5, 0, theirs), (0.125, 1, theirs), (-0.25, 2, theirs),
     ]  # fmt: skip
     bars = [list(bar.get_segments()[0][:, 0]) for bar in axes.collections]
-    assert bars == [[0.125, 0.375], [0.25, 0.75], [-0.375, 0.625], [-0.375, -0.125]]
+    assert bars == [
+        [0.125, 0.375], [0.125, 0.625], [-0.5, 0.5],
+        [0.25, 0.75], [-0.375, 0.625], [-0.375, -0.125],
+    ]  # fmt: skip
     assert [label.get_text() for label in axes.get_yticklabels()] == list(PAPER)
     assert axes.yaxis_inverted()
     (legend,) = figure.legends
@@ -39,7 +43,7 @@ def test_a_zero_is_drawn_to_compare_effects_with():
     assert [0, 0] in [list(line.get_xdata()) for line in axes.lines]
 
 
-@pytest.mark.parametrize(("here", "paper"), [({"one": None}, PAPER), ({}, {})])
+@pytest.mark.parametrize(("here", "paper"), [({"one": (0.5, 0.25)}, PAPER), ({}, {})])
 def test_effects_here_are_those_of_the_paper(here, paper):
     with pytest.raises(ValueError, match="must be of the paper's changes"):
         figures.effects(here, paper)
