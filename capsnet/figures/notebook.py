@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import textwrap
 from typing import Any
 
@@ -41,12 +42,16 @@ def source(thing: Any, start: str = "") -> Any:
 def glue(name: str, value: str) -> None:
     """Name a computed value, so that the book's prose can say it: {glue:text}`name`.
 
-    It is stored in the notebook as ``myst_nb.glue`` would, which Colab does not have.
+    It is stored in the notebook as ``myst_nb.glue`` would, which Colab does not have. A percent
+    sign is set off from its number by a space that does not break.
     """
     from IPython.display import display
 
+    value = re.sub(r"(?<=\d) ?%", "\N{NO-BREAK SPACE}%", value)
+    # The book shows what stands between the quotes as it is.
+    stored = repr(value).replace(r"\xa0", "\N{NO-BREAK SPACE}")
     display(
-        {"application/papermill.record/text/plain": repr(value)},
+        {"application/papermill.record/text/plain": stored},
         metadata={"scrapbook": {"name": name, "mime_prefix": "application/papermill.record/"}},
         raw=True,
     )
