@@ -116,7 +116,8 @@ EXPERIMENTS = {
     "routing": Experiment(
         "How many iterations, and does the gradient have to flow through them?",
         {
-            **{f"{r} iterations": Row({"routing_iterations": r}) for r in (1, 2, 3, 5, 10)},
+            "1 iteration": Row({"routing_iterations": 1}),
+            **{f"{r} iterations": Row({"routing_iterations": r}) for r in (2, 3, 5, 10)},
             "3 iterations, stop-gradient": released(detach=True),
             "3 iterations, learned prior": Row({"learn_prior": True}),
         },
