@@ -36,32 +36,27 @@ def wilson_interval(right: int, total: int, z: float = 1.96) -> tuple[float, flo
 
 def paired_difference(
     before: Sequence[float], after: Sequence[float], least_deviation: float = 0.0
-) -> tuple[float, float | None]:
+) -> tuple[float, float]:
     """The mean of before − after, pair by pair, and the half-width of its 95 % interval.
 
     Args:
-        before: one number a pair, of trainings that share a seed, say; 1 to 10 pairs.
+        before: one number a pair, of trainings that share a seed, say; 2 to 10 pairs.
         after: the other number of each pair.
         least_deviation: what the differences' standard deviation is taken to be at least; two that
             agree by chance would otherwise make an interval of no width.
 
     Returns:
         The mean, and t·s/√n, where s is the differences' sample standard deviation and t Student's
-        with n − 1 degrees of freedom; None in its place for one pair, which has no spread.
+        with n − 1 degrees of freedom.
 
     Raises:
-        ValueError: not as many before as after, or no or more than 10 pairs.
+        ValueError: not as many before as after, or not 2 to 10 of them.
 
     Source: Student, The Probable Error of a Mean, Biometrika 6 (1908).
     """
     n = len(before)
-    if len(after) != n or not 1 <= n <= len(T95) + 1:
-        raise ValueError(
-            f"expected 1 to {len(T95) + 1} pairs, got {n} numbers before and {len(after)} after"
-        )
+    if len(after) != n or n - 1 not in T95:
+        raise ValueError(f"expected 2 to 10 pairs, got {n} numbers before and {len(after)} after")
     differences = [x - y for x, y in zip(before, after, strict=True)]
-    mean = statistics.mean(differences)
-    if n == 1:
-        return mean, None
     deviation = max(statistics.stdev(differences), least_deviation)
-    return mean, T95[n - 1] * deviation / math.sqrt(n)
+    return statistics.mean(differences), T95[n - 1] * deviation / math.sqrt(n)

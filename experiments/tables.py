@@ -20,11 +20,11 @@ def summarise(
 ) -> dict[str, Any]:
     """All rows of an experiment under one budget, those without a run too.
 
-    A row has: "row", its name; "n" runs in the ledger, of "declared"; "errors", of each on the test
-    set in percent, with their "mean", sample standard "deviation" and "interval", the half-width of
-    the 95 % interval of the mean (None for fewer than two runs); "minutes" of training, mean;
-    "epochs" run and "unfinished", how the runs fall short of what is declared, or ""; and the
-    "paper"'s error in percent, or None.
+    A row has: "row", its name; "n" runs in the ledger, of "declared"; their "seeds", and "errors",
+    of each on the test set in percent, with their "mean", sample standard "deviation" and
+    "interval", the half-width of the 95 % interval of the mean (None for fewer than two runs);
+    "minutes" of training, mean; "epochs" run and "unfinished", how the runs fall short of what is
+    declared, or ""; and the "paper"'s error in percent, or None.
     """
     experiment = experiment or EXPERIMENTS[name]
     found: dict[str, list[dict[str, Any]]] = {row: [] for row in experiment.rows}
@@ -62,6 +62,7 @@ def summary(
         "row": row,
         "n": n,
         "declared": given.seeds,
+        "seeds": [record["seed"] for record in records],
         "errors": [round(error, 4) for error in errors],
         "mean": round(statistics.mean(errors), 6) if n else None,
         "deviation": deviation,

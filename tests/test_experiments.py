@@ -1,16 +1,16 @@
 """The ledger's runner, with real digits and small networks; and what the ledger holds."""
 
 import dataclasses
-import functools
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from conftest import Refuses
-from torch import nn
+from torch import Tensor, nn
 
 from capsnet import CapsNet, figures
 from capsnet.checkpoint import load_weights
@@ -88,16 +88,26 @@ def test_the_released_codes_differences() -> None:
         plain.primary.conv.bias.copy_(conv.bias)
         plain.primary.conv.weight /= 2
     torch.testing.assert_close(variant(images).capsules, plain(images).capsules)
-    assert smaller_weights(**SMALL).digits.weight.std() < 0.011
     bias = Variant(**SMALL, bias=True).bias
     assert bias is not None and bool((bias == 0.1).all())
 
-    starts = []
-    for make in (CapsNet, functools.partial(Variant, bias=True, detach=True)):
+
+def test_what_a_variant_does_not_change_starts_alike() -> None:
+    def start(make: Callable[..., nn.Module], **options: bool) -> dict[str, Tensor]:
         torch.manual_seed(0)
-        starts.append(make(**SMALL).state_dict())
-    for name, weights in starts[0].items():
-        assert torch.equal(weights, starts[1][name]), name  # what is not changed starts alike
+        return make(**SMALL, **options).state_dict()
+
+    theirs = start(CapsNet)
+    for ours, changed in (
+        (start(Variant, bias=True, detach=True), set()),
+        (start(Variant, released_primary=True), {"primary.conv.weight", "primary.conv.bias"}),
+        (start(smaller_weights), {"digits.weight"}),
+    ):
+        assert theirs.keys() == ours.keys() - {"bias"}
+        different = {name for name in theirs if not torch.equal(theirs[name], ours[name])}
+        assert different == changed
+    small = start(smaller_weights)["digits.weight"]
+    assert 0.008 < small.std() < 0.01 and small.abs().max() <= 0.02
 
 
 def test_every_declared_run_can_be_made() -> None:
@@ -273,6 +283,7 @@ def test_the_table_is_counted(tmp_path: Path) -> None:
     assert found == json.loads((tmp_path / "tiny" / "cpu" / "summary.json").read_text())
     row, without = found["rows"]
     assert (row["row"], row["n"], row["declared"], row["minutes"]) == ("capsules", 2, 2, 2.0)
+    assert row["seeds"] == [0, 1]
     assert row["errors"] == [0.5, 0.3]
     assert row["mean"] == pytest.approx(0.4)
     assert row["deviation"] == pytest.approx(math.sqrt(2) * 0.1, rel=1e-4)

@@ -151,19 +151,33 @@ def read_chapter(chapter: Path, root: Path = ROOT) -> NotebookNode:
 
 
 def key(notebook: NotebookNode, root: Path = ROOT) -> str:
-    """Hash of everything the outputs depend on: code cells, capsnet/, the lock, and the ledger.
-
-    The ledger counts for chapters that read it.
+    """Hash of everything the outputs depend on: code cells, capsnet/, the lock, what is read of
+    the ledger.
     """
     cells = [(cell.source, unfolded(cell.metadata)) for cell in code_cells(notebook)]
     digest = hashlib.sha256(json.dumps(cells, sort_keys=True).encode())
     paths = [*sorted((root / "capsnet").rglob("*.py")), root / "requirements.txt"]
-    if any("ledger" in source for source, _ in cells):
-        paths += sorted(p for p in (root / "results").rglob("*") if p.suffix in LEDGER)
+    paths += records(notebook, root)
     for path in paths:
         content = path.read_bytes()
         digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
     return digest.hexdigest()[:16]
+
+
+def records(notebook: NotebookNode, root: Path = ROOT) -> list[Path]:
+    """The ledger's files that a chapter may read: those whose names begin as a string of its code.
+
+    A string counts up to its first placeholder, so "experiments/{name}" means all experiments. All
+    files count if the ledger is read and no string begins with one of its folders.
+    """
+    code = "\n".join(cell.source for cell in code_cells(notebook))
+    if "ledger" not in code:
+        return []
+    ledger = root / "results"
+    files = sorted(path for path in ledger.rglob("*") if path.suffix in LEDGER)
+    folders = "|".join(sorted({path.relative_to(ledger).parts[0] for path in files}))
+    names = tuple(re.findall(rf"""["']((?:{folders})/[^"'{{]*)""", code)) or ("",)
+    return [path for path in files if path.relative_to(ledger).as_posix().startswith(names)]
 
 
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:

@@ -1,6 +1,7 @@
 """A picture of how much a network learns from few labels."""
 
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
@@ -12,34 +13,30 @@ LINES = ((QUANTITIES["v"].colour, "-", "o"), (INK, "--", "s"), (FAINT, ":", "^")
 
 
 @mpl.rc_context(STYLE)
-def errors_by_labels(
-    curves: Mapping[str, Mapping[int, float]],
-    spreads: Mapping[str, Mapping[int, tuple[float, float]]] | None = None,
-) -> Figure:
+def errors_by_labels(curves: Mapping[str, Mapping[int, Sequence[float]]]) -> Figure:
     """Error on the test set against labels per class, both axes logarithmic.
 
+    The mean of the draws is a point of the curve; the lowest and the highest are the ends of an
+    upright line. The curves stand a little beside each other, so that these lines do not overlap.
+
     Args:
-        curves: at most three; by name, the error in percent by labels per class.
-        spreads: for some of the curves, the lowest and the highest error by labels per class,
-            drawn as upright lines with ends.
+        curves: at most three; by name, the errors in percent of all draws by labels per class.
     """
-    spreads = spreads or {}
     if not 0 < len(curves) <= len(LINES):
         raise ValueError(f"curves must be 1 to {len(LINES)}, got {len(curves)}")
-    if unknown := spreads.keys() - curves.keys():
-        raise ValueError(f"spreads are of no curve: {', '.join(sorted(unknown))}")
     figure = Figure(3.4)
     axes = figure.subplots()
-    for (name, errors), (colour, line, marker) in zip(curves.items(), LINES, strict=False):
-        counts = sorted(errors)
+    for k, (name, draws) in enumerate(curves.items()):
+        colour, line, marker = LINES[k]
+        counts = sorted(draws)
+        places = [count * 1.07 ** (k - 1) for count in counts]
         axes.plot(
-            counts, [errors[count] for count in counts], line, color=colour, marker=marker,
-            markersize=5, linewidth=1.5, label=name,
+            places, [statistics.mean(draws[count]) for count in counts], line, color=colour,
+            marker=marker, markersize=5, linewidth=1.5, label=name,
         )  # fmt: skip
-        for count, (low, high) in spreads.get(name, {}).items():
-            axes.vlines(count, low, high, color=colour, linewidth=1.2, zorder=1)
-            axes.scatter([count, count], [low, high], s=150, marker="_", color=colour, zorder=1)
-    counts = sorted({count for errors in curves.values() for count in errors})
+        lowest, highest = ([end(draws[count]) for count in counts] for end in (min, max))
+        axes.vlines(places, lowest, highest, color=colour, linewidth=1.2, zorder=1)
+    counts = sorted({count for draws in curves.values() for count in draws})
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xticks(counts, [f"{count:,}" for count in counts])
