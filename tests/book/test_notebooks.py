@@ -325,6 +325,34 @@ def test_a_new_file_of_the_package_makes_it_stale(project):
     assert "stale" in notebooks.check(project / "book" / "chapter.md", project)
 
 
+MNIST, ONE, OTHER = "mnist/weights.safetensors", "runs/one/summary.json", "runs/other/seed-0.json"
+
+
+@pytest.mark.parametrize(
+    ("code", "read"),
+    [
+        ("1 + 1", []),
+        ('load("mnist/weights.safetensors")', []),
+        ('ledger.path("mnist/weights.safetensors")', [MNIST]),
+        ("ledger.read(f'runs/{name}/summary.json')", [ONE, OTHER]),
+        ('folder = "runs/one"\nledger.read(f"{folder}/summary.json")', [ONE]),
+        ("ledger.read(name)", [MNIST, ONE, OTHER]),
+    ],
+)
+def test_a_notebook_depends_on_the_records_that_it_may_read(root, code, read):
+    for name in (MNIST, ONE, OTHER, "runs/one/notes.txt"):
+        (root / "results" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "results" / name).write_text("1")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    found = notebooks.records(notebook, root)
+    assert [path.relative_to(root / "results").as_posix() for path in found] == read
+    before = notebooks.key(notebook, root)
+    for name in (MNIST, ONE, OTHER):
+        (root / "results" / name).write_text("2")
+        assert (notebooks.key(notebook, root) != before) == (name in read)
+        (root / "results" / name).write_text("1")
+
+
 @pytest.mark.parametrize("new", ["1 + 2", "1 + 1\\n2"])
 def test_a_notebook_edited_by_hand_is_stale(project, new):
     edit(project / "notebooks" / "chapter.ipynb", '"1 + 1"', f'"{new}"')
