@@ -9,7 +9,8 @@ PACKAGE = Path(__file__).parent.parent / "capsnet"
 
 # Each file may import those before it, and nothing else of the package.
 ORDER = [
-    "functional", "layers", "model", "__init__", "memory", "ledger", "fourier", "routing", "fast",
+    "functional", "layers", "model", "__init__", "memory", "ledger", "intervals", "fourier",
+    "routing", "fast",
     "pictures", "data", "figures", "checkpoint", "evaluation", "run", "training", "export",
     "bench", "cli", "__main__",
 ]  # fmt: skip
