@@ -100,8 +100,9 @@ class PooledCNN(nn.Module):
         colours, height, width = image_shape
         self.layers = nn.Sequential()
         for before, after, side in zip((colours, *channels), channels, kernels, strict=False):
+            # ReLU after pooling, on a quarter of the numbers: the largest stays the largest.
             self.layers += nn.Sequential(
-                nn.Conv2d(before, after, side, padding=side // 2), nn.ReLU(), nn.MaxPool2d(2)
+                nn.Conv2d(before, after, side, padding=side // 2), nn.MaxPool2d(2), nn.ReLU()
             )
         self.layers += nn.Sequential(
             nn.Flatten(),
@@ -113,6 +114,14 @@ class PooledCNN(nn.Module):
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
         return output_of(self.layers(images))
+
+
+def channels_last(*args: Any, **options: Any) -> PooledCNN:
+    """:class:`PooledCNN` with channels last in memory, which is faster.
+
+    It rounds differently, so networks that are recorded with another layout keep theirs.
+    """
+    return PooledCNN(*args, **options).to(memory_format=torch.channels_last)
 
 
 def output_of(logits: Tensor) -> CapsNetOutput:
@@ -230,5 +239,5 @@ KINDS = {
         F.cross_entropy,
         "plain",
     ),
-    "cnn-pairs": Kind(PooledCNN, presence_loss, "plain"),
+    "cnn-pairs": Kind(channels_last, presence_loss, "plain"),
 }
