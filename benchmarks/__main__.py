@@ -20,7 +20,7 @@ from benchmarks.contestants import BATCH, DEVICE, HALF_WAY, NAMES, possible
 from benchmarks.tables import TABLES
 from capsnet import CapsNet
 from capsnet.checkpoint import write_atomically
-from capsnet.training import describe_machine
+from capsnet.machine import describe_machine
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "results" / "bench"

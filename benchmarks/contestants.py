@@ -13,9 +13,10 @@ from capsnet import CapsNet, CapsuleLayer
 from capsnet.evaluation import RECONSTRUCTION_WEIGHT, autocast, bfloat16_is_fast, pick_device
 from capsnet.fast import FastCapsNet, arrange
 from capsnet.fourier import fourier_conv2d
+from capsnet.machine import can_compile
 from capsnet.model import CapsNetOutput
 from capsnet.routing import routed_capsules
-from capsnet.training import TrainingConfig, TrainingLoss, can_compile, make_optimizer, make_step
+from capsnet.training import TrainingConfig, TrainingLoss, make_optimizer, make_step
 
 BATCH = 128
 DEVICE = pick_device()

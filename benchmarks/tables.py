@@ -23,7 +23,8 @@ def share_of_the_rate(document: Document, name: str, which: str = "times") -> fl
     return document["flop_per_image"] * step["images"] / step["median"] / rate(times, dtype)
 
 
-def describe_machine(document: Document) -> str:
+def machine_line(document: Document) -> str:
+    """What it was measured on."""
     machine = document["machine"]
     return (
         f"{machine['device']}, {machine['processor']}, {machine['threads']} threads, "
@@ -63,7 +64,7 @@ def speed_group(document: Document, group: str, which: str) -> str:
 
 
 def speed(document: Document) -> str:
-    parts = [f"{describe_machine(document)}, batch {document['batch_size']}"]
+    parts = [f"{machine_line(document)}, batch {document['batch_size']}"]
     titles = {
         "times": "As a process starts",
         "times_keeping_freed_memory": "With an allocator that keeps freed memory, for all",
@@ -115,7 +116,7 @@ def growth(document: Document) -> str:
         rows.append([f"{axis.replace('_', ' ')} {value}", *cells])
     big = document["largest"]
     return (
-        f"{describe_machine(document)}\n{columns(rows)}\n\n"
+        f"{machine_line(document)}\n{columns(rows)}\n\n"
         f"{big['children']} children, {big['parents']} parents, batch {big['batch_size']}: "
         f"{big['seconds']:.1f} s a step, the process takes {big['process'] / 1e9:.1f} GB"
     )

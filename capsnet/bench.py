@@ -10,8 +10,9 @@ import torch
 
 from capsnet.evaluation import autocast, bfloat16_is_fast
 from capsnet.fast import arrange
+from capsnet.machine import can_compile, describe_machine
 from capsnet.model import CapsNet
-from capsnet.training import TrainingConfig, can_compile, describe_machine, make_step
+from capsnet.training import TrainingConfig, make_step
 
 
 def benchmark(device: torch.device, batch_size: int = 128, steps: int = 7) -> dict[str, Any]:

@@ -207,8 +207,9 @@ def train(args: argparse.Namespace) -> int:
     from capsnet import CapsNet, data
     from capsnet.checkpoint import load_weights
     from capsnet.evaluation import evaluate
+    from capsnet.machine import can_compile, make_fabric
     from capsnet.run import WEIGHTS
-    from capsnet.training import TrainingConfig, can_compile, fit, make_fabric
+    from capsnet.training import TrainingConfig, fit
 
     config = TrainingConfig(
         epochs=args.epochs,

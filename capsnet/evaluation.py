@@ -17,9 +17,9 @@ RECONSTRUCTION_WEIGHT = 0.0005  # of the summed squared error beside the margin 
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """What a network makes of a data set of n images and k classes."""
+    """What a network makes of a data set of n images."""
 
-    lengths: Tensor  # ‖v_k‖, [n, k], float32
+    lengths: Tensor  # ‖v_j‖ of every class j, [n, num_classes], float32
     labels: Tensor  # [n]
     classes: tuple[str, ...]
     margin: float  # eq. 4, mean over images
@@ -37,9 +37,10 @@ class Evaluation:
 
     @property
     def confusion(self) -> Tensor:
-        """Counts, [k, k]: a row for each label, a column for each prediction."""
-        k = self.lengths.shape[1]
-        return torch.bincount(self.labels * k + self.predictions, minlength=k * k).view(k, k)
+        """Counts, [num_classes, num_classes]: a row for a label, a column for a prediction."""
+        size = self.lengths.shape[1]
+        cells = self.labels * size + self.predictions
+        return torch.bincount(cells, minlength=size**2).view(size, size)
 
     @property
     def per_class(self) -> list[tuple[int, int]]:

@@ -59,7 +59,8 @@ def dynamic_routing(
 
     Args:
         u_hat: the predictions û_{j|i}, [batch, in_capsules, out_capsules, out_dim].
-        iterations: r, at least 1. One iteration is the average under the prior.
+        iterations: r, at least 1. One iteration reads no agreement: it adds the predictions up,
+            weighted by the softmax of the prior over the parents, and squashes the sums.
         prior: initial logits b_ij, [in_capsules, out_capsules]; zeros where not given.
         trace: a list that receives one :class:`RoutingStep` an iteration.
 
@@ -121,7 +122,8 @@ def margin_loss(
         the loss, a scalar.
 
     Raises:
-        ValueError: shapes do not fit, or a class index is out of range.
+        ValueError: ``lengths`` is not floating point, shapes do not fit, or class indices are not
+            integers or are out of range (as :func:`class_mask` checks them).
     """
     require_floating("lengths", lengths)
     if lengths.dim() != 2:

@@ -5,7 +5,9 @@ import statistics
 from collections.abc import Sequence
 
 # Student's t by degrees of freedom: 95 % of its distribution lie within ± t.
-T95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
+T95 = {
+    1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262
+}  # fmt: skip
 
 
 def wilson_interval(right: int, total: int, z: float = 1.96) -> tuple[float, float]:

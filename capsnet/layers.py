@@ -11,7 +11,16 @@ from capsnet.functional import RoutingStep, class_mask, dynamic_routing, squash
 
 
 def channels_to_capsules(maps: Tensor, capsule_dim: int) -> Tensor:
-    """Neighbouring channels as vectors, [n, types · dim, h, w] → [n, types · h · w, dim]."""
+    """Neighbouring channels as vectors, [n, types · dim, h, w] → [n, types · h · w, dim].
+
+    Raises:
+        ValueError: ``maps`` is not 4-D, or its channels are not a multiple of ``capsule_dim``.
+    """
+    if maps.dim() != 4 or capsule_dim < 1 or maps.shape[1] % capsule_dim:
+        raise ValueError(
+            f"maps must be [batch, a multiple of capsule_dim = {capsule_dim}, height, width], got "
+            f"shape {list(maps.shape)}"
+        )
     maps = maps.unflatten(1, (-1, capsule_dim))  # [batch, types, dim, h, w]
     return maps.permute(0, 1, 3, 4, 2).flatten(1, 3)
 
@@ -107,7 +116,17 @@ class CapsuleLayer(nn.Module):
             nn.init.zeros_(self.prior)
 
     def predict(self, u: Tensor) -> Tensor:
-        """û_{j|i} = W_ij u_i (eq. 2): [batch, in, in_dim] → [batch, in, out, out_dim]."""
+        """The predictions û_{j|i} = W_ij u_i (eq. 2).
+
+        Args:
+            u: u_i, the children, [batch, in_capsules, in_dim].
+
+        Returns:
+            û_{j|i}, [batch, in_capsules, out_capsules, out_dim].
+
+        Raises:
+            ValueError: ``u`` has another shape.
+        """
         in_capsules, _, in_dim, _ = self.weight.shape
         if u.shape[1:] != (in_capsules, in_dim):
             raise ValueError(
@@ -132,12 +151,12 @@ class Decoder(nn.Module):
         hidden: units of the two hidden layers.
 
     Shape:
-        capsules [batch, num_classes, capsule_dim] and classes [batch] → [batch, channels, height,
-        width], in 0 … 1.
+        capsules [batch, num_classes, capsule_dim] and classes, indices [batch] or a mask of zeros
+        and ones [batch, num_classes], → [batch, channels, height, width], in 0 … 1.
 
     Raises:
-        ValueError: ``hidden`` is not two numbers, the capsules have another shape, or a class is
-            out of range.
+        ValueError: ``hidden`` is not two numbers of at least 1, the capsules or classes have
+            another shape, or class indices are not integers or are out of range.
     """
 
     def __init__(

@@ -32,3 +32,25 @@ def read(name: str) -> Any:
     if name.endswith(".jsonl"):
         return [json.loads(line) for line in text.splitlines()]
     return json.loads(text)
+
+
+def run_name(row: str) -> str:
+    """The folder of a row's runs: "Baseline CNN, 10 %" becomes "baseline-cnn-10"."""
+    return "-".join("".join(x if x.isalnum() else " " for x in row.lower()).split())
+
+
+def record(experiment: str, row: str, seed: int = 0, budget: str = "cpu") -> dict[str, Any]:
+    """The record of one run, such as ``record("table-1", "baseline CNN")``.
+
+    Args:
+        experiment: a folder of ``results/experiments``.
+        row: a row's name, as the experiment's summary says it.
+        seed: one of the row's seeds.
+        budget: "cpu" or "gpu", whose runs never mix.
+
+    Raises:
+        FileNotFoundError: the ledger has no such run.
+    """
+    name = f"experiments/{experiment}/{budget}/{run_name(row)}/seed-{seed}.json"
+    found: dict[str, Any] = read(name)
+    return found

@@ -28,7 +28,7 @@ class CapsNet(nn.Module):
     Args:
         image_shape: [channels, height, width]; height and width of at least 17 with the default
             kernels, so that one primary capsule of each type is left.
-        num_classes: k, at least 1.
+        num_classes: parents j, one a class; at least 1.
         routing_iterations: r of Procedure 1, at least 1.
         learn_prior: learn the routing's initial logits.
         reconstruct: have a decoder.
@@ -116,7 +116,18 @@ class CapsNet(nn.Module):
         )
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
-        """Images → one capsule a class, [batch, num_classes, capsule_dim]."""
+        """Images → one capsule a class (section 4).
+
+        Args:
+            images: as :meth:`forward`.
+            trace: a list that receives one :class:`RoutingStep` an iteration.
+
+        Returns:
+            v_j, [batch, num_classes, capsule_dim].
+
+        Raises:
+            ValueError: ``images`` has another shape, or is not floating point.
+        """
         self.check_images(images)
         features = F.relu(self.conv(images))  # [batch, 256, 20, 20] for MNIST
         primary = self.primary(features)  # [batch, 1152, 8]
@@ -140,20 +151,36 @@ class CapsNet(nn.Module):
             )
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
-        """Classify and reconstruct.
+        """Classify and reconstruct (section 4, Fig. 1 and 2).
 
         Args:
             images: [batch, channels, height, width], floating point, intensities in 0 … 1.
-            labels: class indices [batch], in training: the decoder sees the capsule of the label;
-                without them, the longest capsule.
+            labels: class indices [batch] or a mask of zeros and ones [batch, num_classes], in
+                training: the decoder sees the capsules that they name; without them, the longest.
+
+        Returns:
+            the capsules v_j, their lengths, and the reconstruction of the images.
 
         Raises:
-            ValueError: images or labels of another shape, integer images, a label out of range.
+            ValueError: images or labels of another shape, images that are not floating point, class
+                indices that are not integers or are out of range.
         """
         return self.read_out(self.encode(images), labels)
 
     def read_out(self, capsules: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
-        """Capsules of the classes → their lengths, and a reconstruction."""
+        """Capsules of the classes → their lengths (section 3), and a reconstruction (section 4.1).
+
+        Args:
+            capsules: v_j, [batch, num_classes, capsule_dim].
+            labels: as :meth:`forward`.
+
+        Returns:
+            as :meth:`forward`.
+
+        Raises:
+            ValueError: labels as :meth:`forward` refuses; capsules of another shape, where there is
+                a decoder.
+        """
         # Lengths meet the margins 0.9 and 0.1: half precision is too coarse for that.
         wide = torch.promote_types(capsules.dtype, torch.float32)
         lengths = torch.linalg.vector_norm(capsules, dim=2, dtype=wide)
@@ -164,7 +191,17 @@ class CapsNet(nn.Module):
 
     @torch.no_grad()
     def routing_trace(self, images: Tensor) -> list[RoutingStep]:
-        """Every routing iteration's logits, coupling coefficients and outputs for ``images``."""
+        """Every routing iteration's logits, coupling coefficients and outputs (Procedure 1).
+
+        Args:
+            images: as :meth:`forward`.
+
+        Returns:
+            one :class:`RoutingStep` an iteration, without gradients.
+
+        Raises:
+            ValueError: as :meth:`encode`.
+        """
         trace: list[RoutingStep] = []
         self.encode(images, trace)
         return trace

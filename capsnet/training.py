@@ -1,9 +1,7 @@
-"""Training: ``make_step``, ``fit``, and ``evaluate`` beside them."""
+"""Training: ``make_step``, and ``fit``, which repeats the step over epochs."""
 
 import dataclasses
 import math
-import os
-import platform
 import sys
 import time
 import zlib
@@ -21,14 +19,13 @@ from capsnet.evaluation import (
     PRECISIONS,
     RECONSTRUCTION_WEIGHT,
     autocast,
-    bfloat16_is_fast,
     check_fits,
     evaluate,
-    pick_device,
     resolve_precision,
 )
 from capsnet.fast import ARRANGEMENTS, arrange
 from capsnet.functional import class_mask, margin_loss, reconstruction_loss
+from capsnet.machine import can_compile, describe_machine, make_fabric
 from capsnet.model import CapsNet
 from capsnet.run import CHECKPOINT, Run, RunFolder
 
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
     from tqdm import tqdm
 
-__all__ = ["TrainingConfig", "TrainingError", "evaluate", "fit", "make_step"]
+__all__ = ["TrainingConfig", "TrainingError", "fit", "make_step"]
 
 MAX_SEED = 2**40
 Criterion = Callable[[Tensor, Tensor], Tensor]  # lengths, targets → a scalar
@@ -54,21 +51,25 @@ class TrainingConfig:
     """How to train. The defaults suit MNIST.
 
     Attributes:
-        epochs: passes over the training images.
-        batch_size: images a step, over all devices together. An epoch's last, partial batch is
-            left out (a random one each epoch).
-        learning_rate: Adam's; the peak of "one-cycle", the start of "exponential".
+        epochs: passes over the training images, at least 1.
+        batch_size: images a step, over all devices together, at least 1. An epoch's last, partial
+            batch is left out (a random one each epoch).
+        learning_rate: Adam's, above 0; the peak of "one-cycle", the start of "exponential".
         schedule: "one-cycle" (rise over the first 30 % of the steps, cosine fall to 0) or
             "exponential" (× 0.96 every 2000 steps, continuously, as the authors' released code).
         average: decay of an exponential moving average of the weights, which is then what is
-            evaluated and saved; 0 for none.
-        reconstruction_weight: factor of the summed squared error (section 4.1).
-        shift: largest random shift in pixels, in each direction.
+            evaluated and saved; at least 0, for none, and below 1.
+        reconstruction_weight: factor of the summed squared error (section 4.1), at least 0.
+        shift: largest random shift in pixels, in each direction, at least 0.
         precision: "bf16", "fp32", or "auto": bf16 where the hardware multiplies in it.
         arrangement: of the arithmetic, "plain", "fast", or "auto" (:func:`capsnet.fast.arrange`).
         compile: use torch.compile: for the whole network, or the parts of the fast arrangement;
             None: where it works, which :func:`fit` finds out after a run's first batch.
-        seed: of the order of the images and of the shifts.
+        seed: of the order of the images and of the shifts, at least 0 and below 2⁴⁰.
+
+    Raises:
+        ValueError: a number is out of its range or not whole where it must be, or there is no such
+            schedule, precision or arrangement.
     """
 
     epochs: int = 10
@@ -113,6 +114,12 @@ class TrainingLoss(nn.Module):
     """The network and its loss as one module: what is autocast and distributed.
 
     The loss is eq. 4 plus ``reconstruction_weight`` times the summed squared error, a scalar.
+
+    Args:
+        model: the network, in an arrangement.
+        reconstruction_weight: as in :class:`TrainingConfig`.
+        precision: "bf16", "fp32" or "auto".
+        criterion: as :func:`make_step`; eq. 4 if not given.
     """
 
     def __init__(
@@ -249,12 +256,22 @@ def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Opti
 def make_schedule(
     optimizer: torch.optim.Optimizer, config: TrainingConfig, steps: int
 ) -> LRScheduler:
-    """The learning rate's schedule over ``steps`` steps, one call of ``step()`` after each."""
+    """The learning rate's schedule, one call of its ``step()`` after each training step.
+
+    Args:
+        optimizer: whose rate is set.
+        config: ``schedule`` and ``learning_rate`` count.
+        steps: training steps in all; "exponential" does not depend on it.
+
+    Raises:
+        ValueError: "one-cycle" over fewer than 2 steps.
+    """
     if config.schedule == "exponential":
         return ExponentialLR(optimizer, gamma=0.96 ** (1 / 2000))
     if steps < 2:
         raise ValueError(
-            "one-cycle needs at least 2 steps, got 1: train for more epochs, or in smaller batches"
+            f"one-cycle needs at least 2 steps, got {steps}: train for more epochs, or in smaller "
+            "batches"
         )
     return OneCycleLR(optimizer, config.learning_rate, total_steps=steps, cycle_momentum=False)
 
@@ -331,7 +348,8 @@ def fit(
         config: how to train.
         out: a folder for ``checkpoint.safetensors``, ``metrics.jsonl``, TensorBoard
             events and, at the end, ``weights.safetensors``; nothing is written if None.
-        fabric: where to train, from :func:`make_fabric`; CUDA where there is one if None.
+        fabric: where to train, from :func:`capsnet.machine.make_fabric`; CUDA where there is one
+            if None.
         criterion: as :func:`make_step`.
         draw: makes a batch of the images at some indices, at random: :func:`capsnet.data.shifted`,
             or :func:`capsnet.data.overlaid`, for pairs.
@@ -530,58 +548,17 @@ def compile_step(step: Step, config: TrainingConfig, fabric: "Fabric") -> None:
         step.compile()
 
 
-def make_fabric(device: str = "auto") -> "Fabric":
-    """Lightning Fabric for this process: one device, or torchrun's processes and machines.
+def check_finite(name: str, value: float, step: int) -> None:
+    """See that a number of the training is finite.
 
     Args:
-        device: as :func:`capsnet.evaluation.pick_device`.
+        name: what it is, for the message.
+        value: the number.
+        step: after how many training steps, for the message.
 
     Raises:
-        ValueError: there is no such device.
+        TrainingError: it is infinite, or not a number.
     """
-    from lightning_fabric import Fabric
-
-    world = int(os.environ.get("WORLD_SIZE", 1))  # set by torchrun, as is the next
-    local = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-    fabric = Fabric(
-        accelerator=pick_device(device).type,
-        devices=local,
-        num_nodes=world // local,
-        strategy="ddp" if world > 1 else "auto",
-    )
-    fabric.launch()
-    return fabric
-
-
-def can_compile(device: torch.device) -> bool:
-    """Whether torch.compile works here: it needs a C++ compiler, or Triton on a GPU."""
-    try:
-        # A real try: compilers, headers and caches can be missing in many ways.
-        torch.compile(lambda x: x + 1)(torch.zeros(2, device=device))
-    except Exception:
-        torch._dynamo.reset()
-        return False
-    return True
-
-
-def describe_machine(device: torch.device, processes: int = 1) -> dict[str, Any]:
-    """What a time or a last digit may depend on.
-
-    The processor's vector extensions tell more than its name, which a cloud may hide.
-    """
-    cuda = device.type == "cuda"
-    return {
-        "device": torch.cuda.get_device_name(device) if cuda else platform.machine(),
-        "processor": torch.backends.cpu.get_cpu_capability(),
-        "threads": torch.get_num_threads(),
-        "processes": processes,
-        "bfloat16": bfloat16_is_fast(device),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-    }
-
-
-def check_finite(name: str, value: float, step: int) -> None:
     if not math.isfinite(value):
         raise TrainingError(
             f"{name} is {value} at step {step}; try a lower learning rate (the last checkpoint is "

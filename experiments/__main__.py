@@ -14,12 +14,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from capsnet.evaluation import pick_device
 from capsnet.figures import columns, summary_table
 from capsnet.memory import keep_freed_memory
 from capsnet.run import METRICS
-from experiments.declared import EXPERIMENTS
+from experiments.declared import EXPERIMENTS, Experiment
 from experiments.running import (
     LEDGER,
     WORK,
@@ -35,89 +36,123 @@ from experiments.running import (
 from experiments.tables import write
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(
+    arguments: list[str] | None = None,
+    declared: dict[str, Experiment] = EXPERIMENTS,
+    ledger: Path = LEDGER,
+    work: Path = WORK,
+) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m experiments", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("experiments", nargs="*", help=f"of {', '.join(EXPERIMENTS)}; all if none")
+    parser.add_argument("experiments", nargs="*", help=f"of {', '.join(declared)}; all if none")
     parser.add_argument("--budget", choices=["cpu", "gpu"], help="the machine's if not given")
     parser.add_argument("--minutes", type=float, help="begin no run after so many minutes")
     parser.add_argument("--list", action="store_true", help="only say what is done and remains")
     parser.add_argument("--verify", action="store_true", help="first epochs of recorded runs again")
     options = parser.parse_args(arguments)
-    if unknown := set(options.experiments) - EXPERIMENTS.keys():
+    if unknown := set(options.experiments) - declared.keys():
         parser.error(
-            f"unknown experiment {', '.join(sorted(unknown))}; expected of {', '.join(EXPERIMENTS)}"
+            f"unknown experiment {', '.join(sorted(unknown))}; expected of {', '.join(declared)}"
         )
     chosen = {
         name: experiment
-        for name, experiment in EXPERIMENTS.items()
+        for name, experiment in declared.items()
         if not options.experiments or name in options.experiments
     }
     budget = options.budget or ("cpu" if pick_device("auto").type == "cpu" else "gpu")
     runs = plan(chosen, budget)
-    missing = [run for run in runs if not is_done(run, EXPERIMENTS[run.experiment])]
-    print(progress(runs, missing), flush=True)
+    missing = [run for run in runs if not is_done(run, declared[run.experiment], ledger)]
+    print(progress(declared, runs, missing, ledger, work), flush=True)
     if options.list:
         return 0
     keep_freed_memory()
     if options.verify:
-        return check([run for run in runs if run not in missing])
-    start = time.monotonic()
+        return check(declared, [run for run in runs if run not in missing], ledger)
+    start, faults = time.monotonic(), 0
     for run in missing:
         if options.minutes is not None and time.monotonic() - start > 60 * options.minutes:
             break
         print(f"\n{run.name}, seed {run.seed}", flush=True)
-        record = perform(EXPERIMENTS[run.experiment], run)
+        try:
+            record = perform(declared[run.experiment], run, ledger, work)
+        except ValueError as error:  # a checkpoint of another declaration, say: the others can run
+            print(f"{run.folder(work)}: {error}", file=sys.stderr, flush=True)
+            faults += 1
+            continue
         test = record["test"]
         print(f"{test['correct']}/{test['total']} in {record['seconds'] / 60:.1f} minutes")
-        write(run.experiment, budget)
-    for name in chosen:
-        print(f"\n{EXPERIMENTS[name].question}\n{summary_table(write(name, budget))}")
-    return 0
+        write(run.experiment, budget, declared[run.experiment], ledger)
+    for name, experiment in chosen.items():
+        found = write(name, budget, experiment, ledger)
+        print(f"\n{experiment.question}\n{summary_table(found)}")
+    return 1 if faults else 0
 
 
-def progress(runs: list[Planned], missing: list[Planned]) -> str:
-    """A line for each experiment: runs done, runs left, hours left."""
-    rows = [("experiment", "budget", "done", "left", "hours left")]
-    for name in dict.fromkeys(run.experiment for run in runs):
-        mine = [run for run in runs if run.experiment == name]
+def progress(
+    declared: dict[str, Experiment],
+    runs: list[Planned],
+    missing: list[Planned],
+    ledger: Path,
+    work: Path,
+) -> str:
+    """A line for each experiment: runs done, runs left, hours; and one for each run begun."""
+    rows, begun = [("experiment", "budget", "done", "left", "hours done", "hours left")], []
+
+    def add(name: str, mine: list[Planned]) -> None:
         left = [run for run in mine if run in missing]
-        hours = [hours_of(run) for run in left]
+        hours = [hours_left(declared[run.experiment], run, ledger, work) for run in left]
         known = [value for value in hours if value is not None]
         parts = [f"{sum(known):.1f}"] if known or not left else []
         parts += [f"? for {len(hours) - len(known)}"] if len(known) < len(hours) else []
-        said = " + ".join(parts)
-        rows.append((name, mine[0].budget, f"{len(mine) - len(left)}", f"{len(left)}", said))
-    return columns(rows)
+        spent = sum(hours_of(run, ledger) for run in mine if run not in missing)
+        counts = f"{len(mine) - len(left)}", f"{len(left)}"
+        rows.append((name, mine[0].budget, *counts, f"{spent:.1f}", " + ".join(parts)))
+
+    for name in dict.fromkeys(run.experiment for run in runs):
+        add(name, [run for run in runs if run.experiment == name])
+    add("all", runs)
+    for run in missing:
+        if epochs := len(epochs_of(run, work)):
+            total = configuration(declared[run.experiment], run).epochs
+            begun.append(f"begun: {run.name}, seed {run.seed}, {epochs} of {total} epochs")
+    return "\n".join([columns(rows), *begun])
 
 
-def hours_of(run: Planned) -> float | None:
-    """What is left of a run, by a recorded run of the same row or by its own epochs so far."""
-    epochs = run.folder(WORK) / METRICS
-    experiment = EXPERIMENTS[run.experiment]
+def epochs_of(run: Planned, work: Path) -> list[dict[str, Any]]:
+    """The epochs so far of a run that was begun."""
+    path = run.folder(work) / METRICS
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def hours_of(run: Planned, ledger: Path) -> float:
+    """What a recorded run took, its test included."""
+    record = read(run, ledger)
+    assert record is not None
+    return float(record["seconds"] + record["evaluation_seconds"]) / 3600
+
+
+def hours_left(experiment: Experiment, run: Planned, ledger: Path, work: Path) -> float | None:
+    """What is left of a run, by its own epochs so far or by a recorded run of the same row."""
     total = configuration(experiment, run).epochs
-    records = (
-        [json.loads(line) for line in epochs.read_text().splitlines()] if epochs.exists() else []
-    )
-    if records:
+    if records := epochs_of(run, work):
         seconds = sum(record["seconds"] for record in records) / len(records)
         return (total - len(records)) * seconds / 3600
     for seed in range(experiment.budgets[run.budget].seeds):
-        done = read(run._replace(seed=seed), LEDGER)
+        done = read(run._replace(seed=seed), ledger)
         if done is not None:
             matched = is_matched(experiment.budgets[run.budget], done["records"][-1])
-            expected = len(done["records"]) if matched else total
-            return expected * done["seconds"] / len(done["records"]) / 3600
+            share = 1.0 if matched else total / len(done["records"])
+            return (share * done["seconds"] + done["evaluation_seconds"]) / 3600
     return None
 
 
-def check(runs: list[Planned]) -> int:
+def check(declared: dict[str, Experiment], runs: list[Planned], ledger: Path) -> int:
     """Verify records; 1 if any first epoch differs."""
     faults = []
     for run in runs:
         with tempfile.TemporaryDirectory() as work:
-            fault = verify(EXPERIMENTS[run.experiment], run, Path(work))
+            fault = verify(declared[run.experiment], run, Path(work), ledger)
         print(fault or f"{run.name}, seed {run.seed}: the first epoch is the same", flush=True)
         faults += [fault] if fault else []
     return 1 if faults else 0

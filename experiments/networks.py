@@ -130,7 +130,8 @@ def output_of(logits: Tensor) -> CapsNetOutput:
 
 
 class Variant(CapsNet):
-    """The network with one or more of what the authors' released code does and the paper does not.
+    """The network with what the authors' released code does and the paper does not, or with a
+    stopped gradient, as others have it.
 
     Args:
         released_primary: the primary capsules as the released code makes them: their kernels begin

@@ -12,8 +12,10 @@ import torch
 from capsnet import CapsNet, cli
 from capsnet.checkpoint import load_weights, save_weights, write_atomically
 from capsnet.data import ImageSet, centred, hold_out, load
+from capsnet.ledger import run_name
+from capsnet.machine import describe_machine, make_fabric
 from capsnet.run import METRICS, WEIGHTS
-from capsnet.training import TrainingConfig, describe_machine, fit, make_fabric
+from capsnet.training import TrainingConfig, fit
 from experiments.declared import Budget, Experiment
 from experiments.networks import KINDS
 from experiments.tasks import TASKS, moved
@@ -22,6 +24,7 @@ ROOT = Path(__file__).parent.parent
 LEDGER = ROOT / "results" / "experiments"
 WORK = ROOT / "runs" / "experiments"  # checkpoints; not in git
 CHECKPOINT_SECONDS = 60.0
+CLOCKED = ("seconds", "images_per_second")  # of an epoch; never the same twice
 # What a record says only where it is not this.
 USUAL = {"canvas": Experiment.canvas, "task": Experiment.task, "match": Budget.match}
 
@@ -36,8 +39,7 @@ class Planned(NamedTuple):
 
     @property
     def name(self) -> Path:
-        row = "".join(letter if letter.isalnum() else "-" for letter in self.row.lower())
-        return Path(self.experiment, self.budget, "-".join(filter(None, row.split("-"))))
+        return Path(self.experiment, self.budget, run_name(self.row))
 
     def folder(self, work: Path) -> Path:
         """Where it trains."""
@@ -63,9 +65,13 @@ def is_done(run: Planned, experiment: Experiment, ledger: Path = LEDGER) -> bool
     return found is not None and is_of(found, experiment, run)
 
 
-def is_of(found: dict[str, Any], experiment: Experiment, run: Planned) -> bool:
-    """Whether a record is of the run as it is declared now."""
+def is_of(
+    found: dict[str, Any], experiment: Experiment, run: Planned, shorter: bool = False
+) -> bool:
+    """Whether a record is of the run as it is declared now, or of one with fewer epochs."""
     expected = json.loads(json.dumps(declaration(experiment, run)))
+    if shorter and found["config"]["epochs"] < expected["config"]["epochs"]:
+        expected["config"]["epochs"] = found["config"]["epochs"]
     return all(found.get(key) == expected.get(key) for key in expected.keys() | USUAL.keys())
 
 
@@ -167,7 +173,8 @@ def perform(
     first = next(iter(experiment.rows)), 0
     if experiment.keep_weights and (run.row, run.seed) == first:
         # The record is of these.
-        kept = keep(made, ledger.parent / experiment.keep_weights, experiment.task)
+        name = experiment.keep_weights + ("" if run.budget == "cpu" else f"-{run.budget}")
+        kept = keep(made, ledger.parent / name, experiment.task)
         model = kept.to(device)
     start = time.perf_counter()
     arrangement = KINDS[experiment.rows[run.row].kind].arrangement
@@ -212,7 +219,10 @@ def verify(experiment: Experiment, run: Planned, work: Path, ledger: Path = LEDG
     assert recorded is not None
     _, records = train(experiment, run, work, stop_after=1)
     same_machine = recorded["machine"].items() <= describe_machine(make_fabric().device).items()
-    before, now = recorded["records"][0]["loss"], records[0]["loss"]
-    if abs(now - before) > (0 if same_machine else 1e-3 * abs(before)):
-        return f"{run.record(ledger)}: the first epoch's loss was {before}, now it is {now}"
+    for name, before in recorded["records"][0].items():
+        now = records[0].get(name)
+        if name in CLOCKED or now == before:
+            continue
+        if same_machine or now is None or abs(now - before) > 1e-3 * abs(before):
+            return f"{run.record(ledger)}: the first epoch's {name} was {before}, now it is {now}"
     return None

@@ -6,9 +6,8 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from scipy.stats import t
-
 from capsnet.checkpoint import write_atomically
+from capsnet.intervals import T95
 from experiments.declared import EXPERIMENTS, Experiment
 from experiments.running import LEDGER, Planned, configuration, is_matched, is_of, plan, read
 
@@ -20,6 +19,8 @@ def summarise(
 ) -> dict[str, Any]:
     """All rows of an experiment under one budget, those without a run too.
 
+    Runs that were declared, and made, with fewer epochs than now count, and are shown as such.
+
     A row has: "row", its name; "n" runs in the ledger, of "declared"; their "seeds", and "errors",
     of each on the test set in percent, with their "mean", sample standard "deviation" and
     "interval", the half-width of the 95 % interval of the mean (None for fewer than two runs);
@@ -30,7 +31,7 @@ def summarise(
     found: dict[str, list[dict[str, Any]]] = {row: [] for row in experiment.rows}
     for run in plan({name: experiment}, budget):
         record = read(run, ledger)
-        if record is not None and is_of(record, experiment, run):
+        if record is not None and is_of(record, experiment, run, shorter=True):
             found[run.row].append(record)
     return {
         "experiment": name,
@@ -49,7 +50,7 @@ def summary(
     deviation = interval = None
     if n > 1:
         deviation = round(statistics.stdev(errors), 6)
-        interval = round(float(t.ppf(0.975, n - 1)) * deviation / math.sqrt(n), 6)
+        interval = round(T95[n - 1] * deviation / math.sqrt(n), 6)
     epochs = [len(record["records"]) for record in records]
     declared = configuration(experiment, Planned("", budget, row, seed=0)).epochs
     # A run that stopped at a given accuracy is whole.

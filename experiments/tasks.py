@@ -50,7 +50,7 @@ def routing_of(model: CapsNet, test: ImageSet) -> dict[str, Any]:
 
     Over the first test images: by how much the logits change from one iteration to the next (mean
     of |Δb|), and how evenly a child's output is shared out (mean entropy of c, in units of that of
-    equal shares).
+    equal shares). And where the prior b_ij is learned, how far it has come from 0.
     """
     digits, device = model.digits, next(model.parameters()).device
     images = to_float(test.images[:TRACED]).to(device)
@@ -63,11 +63,18 @@ def routing_of(model: CapsNet, test: ImageSet) -> dict[str, Any]:
     changes = [(b.logits - a.logits).abs().mean().item() for a, b in itertools.pairwise(trace)]
     entropies = [torch.special.entr(step.coupling).sum(dim=2).mean().item() for step in trace]
     even = math.log(digits.weight.shape[1])
-    return {
+    found: dict[str, Any] = {
         "images": len(images),
         "change": [round(change, 6) for change in changes],
         "entropy": [round(entropy / even, 6) for entropy in entropies],
     }
+    if digits.prior is not None:
+        sizes = digits.prior.abs()
+        found["prior"] = {
+            "mean": round(sizes.mean().item(), 6),
+            "max": round(sizes.max().item(), 6),
+        }
+    return found
 
 
 def pairs_of(test: ImageSet, shift: int) -> tuple[Tensor, Tensor, Tensor]:

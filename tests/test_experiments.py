@@ -17,6 +17,7 @@ from capsnet.checkpoint import load_weights
 from capsnet.data import to_float
 from capsnet.functional import margin_loss
 from experiments import affnist, running, tables, tasks
+from experiments.__main__ import main
 from experiments.declared import EXPERIMENTS, Budget, Experiment, Row
 from experiments.networks import KINDS, BaselineCNN, PooledCNN, Variant, smaller_weights
 from experiments.running import Planned, is_done, perform, plan, train, training_images, verify
@@ -28,6 +29,7 @@ TINY = Experiment(
     {"cpu": Budget(2, {"epochs": 2, "batch_size": 100, "precision": "fp32"}, images=600)},
     keep_weights="digits",
 )
+QUICK = TINY.budgets["cpu"].config
 RUN = Planned("tiny", "cpu", "capsules", 0)
 
 
@@ -157,20 +159,73 @@ def test_a_run_is_cut_off_goes_on_is_recorded_and_not_run_again(tmp_path: Path) 
     whole = perform(TINY, RUN, tmp_path / "again", work)  # cut off or not: the same
     assert whole["test"] == record["test"]
     assert verify(TINY, RUN, tmp_path / "verify", ledger) is None
-    longer = dataclasses.replace(TINY.budgets["cpu"], config={"epochs": 3})
-    assert not is_done(RUN, dataclasses.replace(TINY, budgets={"cpu": longer}), ledger)
+    budget = TINY.budgets["cpu"]
+    longer = dataclasses.replace(budget, config=budget.config | {"epochs": 3})
+    declared_longer = dataclasses.replace(TINY, budgets={"cpu": longer})
+    assert not is_done(RUN, declared_longer, ledger)
+    (row, _) = tables.summarise("tiny", "cpu", declared_longer, ledger)["rows"]
+    assert (row["n"], row["unfinished"]) == (1, "2 of 3 epochs")
+    (row, _) = tables.summarise("tiny", "cpu", TINY, ledger)["rows"]
+    assert (row["n"], row["unfinished"]) == (1, "")
 
-    def verified(change: float) -> str | None:
-        changed = [written["records"][0] | {"loss": (1 + change) * record["records"][0]["loss"]}]
+    def verified(change: float, of: str = "loss") -> str | None:
+        changed = [written["records"][0] | {of: (1 + change) * record["records"][0][of]}]
         RUN.record(ledger).write_text(json.dumps(written | {"records": changed}))
         return verify(TINY, RUN, tmp_path / "other", ledger)
 
+    assert verified(1, of="seconds") is None
     assert "the first epoch's loss was" in (verified(1e-6) or "")
+    assert "the first epoch's learning_rate was" in (verified(1e-6, of="learning_rate") or "")
     del written["machine"]["processor"]  # it may have been this one
     assert verified(1e-6) is not None
     written["machine"]["processor"] = "another"  # whose last digits may differ
     assert verified(1e-6) is None
     assert verified(1e-2) is not None
+
+
+def test_another_budgets_weights_do_not_replace_those_that_are_read(tmp_path: Path) -> None:
+    both = dataclasses.replace(
+        TINY, budgets={name: Budget(1, QUICK, images=100) for name in ("cpu", "gpu")}
+    )
+    perform(both, RUN._replace(budget="gpu"), tmp_path / "ledger", tmp_path / "work")
+    assert (tmp_path / "digits-gpu" / "weights.safetensors").exists()
+    assert not (tmp_path / "digits").exists()
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger, work = tmp_path / "ledger", tmp_path / "work"
+    declared = {"tiny": dataclasses.replace(TINY, budgets={"cpu": Budget(1, QUICK, images=100)})}
+
+    def said(*arguments: str, code: int = 0) -> list[str]:
+        assert main([*arguments, "--budget", "cpu"], declared, ledger, work) == code
+        return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+
+    train(declared["tiny"], RUN, work, stop_after=1)
+    heads, tiny, everything, begun = said("--list")
+    assert heads == "experiment budget done left hours done hours left"
+    assert tiny == "tiny cpu 0 2 0.0 0.0 + ? for 1"
+    assert everything == "all" + tiny.removeprefix("tiny")
+    assert begun == "begun: tiny/cpu/capsules, seed 0, 1 of 2 epochs"
+
+    assert said("--minutes", "0")[1].startswith("tiny cpu 0 2")
+    assert not list(ledger.rglob("seed-*.json"))  # no time, no run
+
+    other = dataclasses.replace(declared["tiny"].budgets["cpu"], config=QUICK | {"epochs": 3})
+    longer = {"tiny": dataclasses.replace(TINY, budgets={"cpu": other})}
+    assert main(["tiny", "--budget", "cpu"], longer, ledger, work) == 1
+    assert "tiny/cpu/capsules/seed-0: " in capsys.readouterr().err  # a checkpoint of two epochs
+    assert is_done(RUN._replace(row="few"), longer["tiny"], ledger)  # the other ran all the same
+
+    said("tiny")
+    assert all(is_done(run, declared["tiny"], ledger) for run in plan(declared, "cpu"))
+    assert said("--list")[1].startswith("tiny cpu 2 0")
+    assert sum("the first epoch is the same" in line for line in said("--verify")) == 2
+    path = RUN.record(ledger)
+    path.write_text(path.read_text().replace('"loss": ', '"loss": 1'))
+    assert any("the first epoch's loss was" in line for line in said("--verify", code=1))
+    with pytest.raises(SystemExit):
+        said("other")
+    assert "unknown experiment other; expected of tiny" in capsys.readouterr().err
 
 
 PAIRS = dataclasses.replace(TINY, canvas=36, task="pairs", keep_weights="two")
@@ -264,8 +319,15 @@ def test_the_routing_is_looked_into() -> None:
     assert found["change"][0] == pytest.approx(second.logits.abs().mean().item(), abs=1e-6)
     change = (third.logits - second.logits).abs().mean().item()
     assert found["change"][1] == pytest.approx(change, abs=1e-6)
+    assert "prior" not in found
     entropy = -(third.coupling * third.coupling.log()).sum(2).mean().item() / math.log(10)
     assert found["entropy"][2] == pytest.approx(entropy, abs=1e-5)
+    learned = CapsNet(**SMALL, learn_prior=True)
+    assert learned.digits.prior is not None
+    with torch.no_grad():
+        learned.digits.prior[0, 0] = -2.0
+    prior = tasks.routing_of(learned, test)["prior"]
+    assert prior == {"mean": pytest.approx(2 / learned.digits.prior.numel(), abs=1e-6), "max": 2.0}
 
 
 def test_the_table_is_counted(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from torch.testing import assert_close
 
 from capsnet import CapsuleLayer, Decoder, PrimaryCapsules
 from capsnet.functional import RoutingStep, dynamic_routing
+from capsnet.layers import channels_to_capsules
 
 F64 = torch.float64
 PRECISION = [(torch.float64, 1e-10), (torch.float32, 1e-5)]
@@ -99,6 +100,30 @@ def test_primary_capsules_refuse_other_than_four_dimensions(
 ) -> None:
     with refuses("[batch, 2, height, width]", f"got shape {shape}"):
         PrimaryCapsules(2, 1, 2)(torch.rand(shape))
+
+
+@pytest.mark.parametrize("dim", [1, 2, 8])
+def test_a_capsule_is_neighbouring_channels(dim: int) -> None:
+    capsules = channels_to_capsules(torch.arange(16).view(2, 8, 1, 1), dim)
+    assert torch.equal(capsules, torch.arange(16).view(2, 8 // dim, dim))
+
+
+@pytest.mark.parametrize(
+    ("shape", "dim"),
+    [
+        ([2, 8, 3, 3], 5),
+        ([2, 8, 3, 3], 16),
+        ([2, 8, 3, 3], 0),
+        ([2, 8, 3, 3], -4),
+        ([8, 3, 3], 4),
+        ([2, 8, 9], 4),
+        ([1, 8, 2, 3, 3], 4),
+    ],
+)
+def test_channels_that_make_no_whole_capsules(refuses: Refuses, shape: list[int], dim: int) -> None:
+    expected = f"maps must be [batch, a multiple of capsule_dim = {dim}, height, width]"
+    with refuses(f"{expected}, got shape {shape}"):
+        channels_to_capsules(torch.rand(shape), dim)
 
 
 # ---------------------------------------------------------------------------------- CapsuleLayer

@@ -27,6 +27,32 @@ def test_a_document_that_is_not_there() -> None:
         ledger.read("nothing.json")
 
 
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        ("baseline CNN", "baseline-cnn"),
+        ("3 iterations, reconstruction", "3-iterations-reconstruction"),
+        ("reconstruction × 20", "reconstruction-20"),
+        ("all of the released code's", "all-of-the-released-code-s"),
+    ],
+)
+def test_the_folder_of_a_row(row: str, name: str) -> None:
+    assert ledger.run_name(row) == name
+
+
+def test_the_record_of_a_run() -> None:
+    for row, seed in (("baseline CNN", 0), ("3 iterations, reconstruction", 1)):
+        record = ledger.record("table-1", row, seed)
+        named = [record[key] for key in ("experiment", "budget", "row", "seed")]
+        assert named == ["table-1", "cpu", row, seed]
+    assert ledger.record("table-1", "baseline CNN")["seed"] == 0
+
+
+def test_a_run_that_is_not_there() -> None:
+    with pytest.raises(FileNotFoundError, match=r"no experiments/table-1/gpu/no-row/seed-7\.json"):
+        ledger.record("table-1", "No row!", seed=7, budget="gpu")
+
+
 @pytest.mark.slow
 def test_an_installed_package_brings_the_ledger_along(tmp_path: Path) -> None:
     subprocess.run(

@@ -11,8 +11,8 @@ PACKAGE = Path(__file__).parent.parent / "capsnet"
 ORDER = [
     "functional", "layers", "model", "__init__", "memory", "ledger", "intervals", "fourier",
     "routing", "fast",
-    "pictures", "data", "figures", "checkpoint", "evaluation", "run", "training", "export",
-    "bench", "cli", "__main__",
+    "pictures", "data", "figures", "checkpoint", "evaluation", "machine", "run", "training",
+    "export", "bench", "cli", "__main__",
 ]  # fmt: skip
 
 

@@ -168,7 +168,8 @@ def records(notebook: NotebookNode, root: Path = ROOT) -> list[Path]:
     """The ledger's files that a chapter may read: those whose names begin as a string of its code.
 
     A string counts up to its first placeholder, so "experiments/{name}" means all experiments. All
-    files count if the ledger is read and no string begins with one of its folders.
+    files count if the ledger is read and no string begins with one of its folders. What
+    ``ledger.record`` reads counts too: its experiment, or, where no plain string names it, all.
     """
     code = "\n".join(cell.source for cell in code_cells(notebook))
     if "ledger" not in code:
@@ -176,8 +177,11 @@ def records(notebook: NotebookNode, root: Path = ROOT) -> list[Path]:
     ledger = root / "results"
     files = sorted(path for path in ledger.rglob("*") if path.suffix in LEDGER)
     folders = "|".join(sorted({path.relative_to(ledger).parts[0] for path in files}))
-    names = tuple(re.findall(rf"""["']((?:{folders})/[^"'{{]*)""", code)) or ("",)
-    return [path for path in files if path.relative_to(ledger).as_posix().startswith(names)]
+    names = re.findall(rf"""["']((?:{folders})/[^"'{{]*)""", code)
+    for name in re.findall(r"""\bledger\.record\b(?:\(\s*["']([^"']+)["'])?""", code):
+        names.append(f"experiments/{name}/" if name else "experiments/")
+    begins = tuple(names) or ("",)
+    return [path for path in files if path.relative_to(ledger).as_posix().startswith(begins)]
 
 
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:

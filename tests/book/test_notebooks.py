@@ -326,6 +326,8 @@ def test_a_new_file_of_the_package_makes_it_stale(project):
 
 
 MNIST, ONE, OTHER = "mnist/weights.safetensors", "runs/one/summary.json", "runs/other/seed-0.json"
+TABLE, TABLE_10 = (f"experiments/{name}/cpu/row/seed-0.json" for name in ("table-1", "table-10"))
+RECORDS = [TABLE, TABLE_10, MNIST, ONE, OTHER]
 
 
 @pytest.mark.parametrize(
@@ -336,18 +338,24 @@ MNIST, ONE, OTHER = "mnist/weights.safetensors", "runs/one/summary.json", "runs/
         ('ledger.path("mnist/weights.safetensors")', [MNIST]),
         ("ledger.read(f'runs/{name}/summary.json')", [ONE, OTHER]),
         ('folder = "runs/one"\nledger.read(f"{folder}/summary.json")', [ONE]),
-        ("ledger.read(name)", [MNIST, ONE, OTHER]),
+        ("ledger.read(name)", RECORDS),
+        ('ledger.record("table-1", "row")', [TABLE]),
+        ("ledger.record(\n    'table-10', row, seed=1\n)", [TABLE_10]),
+        ('ledger.record("table-1", row)\nledger.read("runs/one/summary.json")', [TABLE, ONE]),
+        ('ledger.record(f"table-{n}", "row")', [TABLE, TABLE_10]),
+        ('record = ledger.record\nrecord("table-1", "row")', [TABLE, TABLE_10]),
+        ('ledger.records["table-1"]', RECORDS),
     ],
 )
 def test_a_notebook_depends_on_the_records_that_it_may_read(root, code, read):
-    for name in (MNIST, ONE, OTHER, "runs/one/notes.txt"):
+    for name in (*RECORDS, "runs/one/notes.txt"):
         (root / "results" / name).parent.mkdir(parents=True, exist_ok=True)
         (root / "results" / name).write_text("1")
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
     found = notebooks.records(notebook, root)
     assert [path.relative_to(root / "results").as_posix() for path in found] == read
     before = notebooks.key(notebook, root)
-    for name in (MNIST, ONE, OTHER):
+    for name in RECORDS:
         (root / "results" / name).write_text("2")
         assert (notebooks.key(notebook, root) != before) == (name in read)
         (root / "results" / name).write_text("1")
