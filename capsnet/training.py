@@ -1,4 +1,4 @@
-"""Training: ``make_step``, and ``fit``, which repeats the step over epochs."""
+"""Training: ``make_step``, ``fit``, and ``evaluate`` beside them."""
 
 import dataclasses
 import math
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
     from tqdm import tqdm
 
-__all__ = ["TrainingConfig", "TrainingError", "fit", "make_step"]
+__all__ = ["TrainingConfig", "TrainingError", "evaluate", "fit", "make_step"]
 
 MAX_SEED = 2**40
 Criterion = Callable[[Tensor, Tensor], Tensor]  # lengths, targets → a scalar
