@@ -127,6 +127,15 @@ def test_every_declared_run_can_be_made() -> None:
                 KINDS[row.kind].make((1, side, side), 10, **row.network)
 
 
+def test_what_the_pages_say_of_the_larger_budget() -> None:
+    steps, images = 300_000 * 128, 60_000  # the released command's
+    row = EXPERIMENTS["table-1"].budgets["gpu"]
+    assert row.images is None and round(steps / (row.config["epochs"] * images)) == 6
+    pairs = EXPERIMENTS["multimnist"].budgets["gpu"]
+    assert pairs.config["epochs"] == 100 and 100 * images == 60e6 / 10
+    assert (pairs.seeds, row.seeds, EXPERIMENTS["headline"].budgets["gpu"].seeds) == (3, 3, 5)
+
+
 def test_few_labels_are_few_and_drawn_by_the_seed() -> None:
     run = RUN._replace(row="few")
     images, _ = training_images(TINY, run)
