@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 # Imports beyond torch stand in the functions, so that a mistyped option is answered at once.
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
+INTERRUPTED = 130  # the exit code after Ctrl-C, as a shell's
 
 
 class Parser(argparse.ArgumentParser):
@@ -66,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print(f"capsnet {args.command}: interrupted", file=sys.stderr)
-        return 130
+        return INTERRUPTED
 
 
 def one_line(message: str) -> str:
@@ -258,7 +260,8 @@ def train(args: argparse.Namespace) -> int:
     if fabric.is_global_zero:
         parameters = sum(p.numel() for p in model.parameters())
         print(f"{parameters:,} parameters, {len(training):,} images, {fabric.device}", flush=True)
-    fit(model, training, validation, config, out=out, fabric=fabric)
+    start = f"{zlib.crc32(args.init.read_bytes()):08x}" if args.init else None
+    fit(model, training, validation, config, out=out, fabric=fabric, start=start)
     if fabric.is_global_zero:
         print(f"weights: {out / WEIGHTS}")
         if test is not None:

@@ -1,9 +1,11 @@
 """A training run and its folder: checkpoint, metrics and TensorBoard events."""
 
+import contextlib
 import fcntl
 import json
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -53,6 +55,8 @@ class Run:
         for index, entries in state["state"].items():
             for name, tensor in entries.items():
                 tensors[f"optimizer.{index}.{name}"] = tensor
+        # What draws from torch's own generators, such as dropout, goes on as well.
+        tensors |= {f"random.{name}": state for name, state in self._random().items()}
         document = {
             "identity": self.identity,
             "step": self.step,
@@ -75,6 +79,14 @@ class Run:
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise ValueError(f"{path} is damaged: {type(error).__name__} {error}") from error
 
+    def _random(self) -> dict[str, Tensor]:
+        """States of the generators that torch draws from: the processor's, and the GPU's."""
+        states = {"cpu": torch.get_rng_state()}
+        device = next(self.model.parameters()).device
+        if device.type == "cuda":
+            states["cuda"] = torch.cuda.get_rng_state(device)
+        return states
+
     def _restore(self, tensors: dict[str, Tensor], document: dict[str, Any], path: Path) -> None:
         for part, expected in self.identity.items():
             found = document["identity"].get(part, {})
@@ -84,7 +96,9 @@ class Run:
                         f"{path} is of another run: its {part} has {key} = {found.get(key)}, this "
                         f"one has {expected.get(key)}; choose another folder or remove it"
                     )
-        groups: dict[str, dict[str, Tensor]] = {"model": {}, "averaged": {}, "optimizer": {}}
+        groups: dict[str, dict[str, Tensor]] = {
+            "model": {}, "averaged": {}, "optimizer": {}, "random": {}
+        }  # fmt: skip
         for name, tensor in tensors.items():
             group, _, rest = name.partition(".")
             groups[group][rest] = tensor
@@ -99,6 +113,11 @@ class Run:
             state[index] = {k: torch.empty_like(parameter).copy_(m) for k, m in moments.items()}
             state[index]["step"] = groups["optimizer"][f"{index}.step"].clone()
         records, step = document["records"], document["step"]
+        random = groups["random"]
+        for name, now in self._random().items():
+            then = random.get(name, now)  # it was another device's
+            if (then.dtype, then.shape) != (now.dtype, now.shape):
+                raise ValueError(f"{path} is damaged: random.{name} is no generator's state")
 
         check_state(self.model, groups["model"], path)
         if self.averaged is not None:
@@ -109,6 +128,11 @@ class Run:
         self.model.load_state_dict(groups["model"])
         self.optimizer.load_state_dict({"state": state, "param_groups": document["optimizer"]})
         self.schedule.load_state_dict(document["schedule"])
+        device = next(self.model.parameters()).device
+        if "cpu" in random:
+            torch.set_rng_state(random["cpu"])
+        if device.type == "cuda" and "cuda" in random:
+            torch.cuda.set_rng_state(random["cuda"], device)
         self.records, self.step = records, step
 
 
@@ -151,18 +175,20 @@ class RunFolder:
 
     def log_loss(self, loss: float) -> None:
         """A step's loss, for TensorBoard."""
-        self.events.add_scalar("loss", loss, self.run.step)
+        with self._writing_events():
+            self.events.add_scalar("loss", loss, self.run.step)
 
     def end_epoch(self, last: bool) -> None:
         """Write events and metrics, which a restored run cuts off, and a checkpoint if it is time.
 
         After the last epoch it is.
         """
-        for key, value in self.run.records[-1].items():
-            if key not in ("epoch", "step"):
-                name = key if key.startswith("validation") else f"epoch_{key}"
-                self.events.add_scalar(name, value, self.run.step)
-        self.events.flush()
+        with self._writing_events():
+            for key, value in self.run.records[-1].items():
+                if key not in ("epoch", "step"):
+                    name = key if key.startswith("validation") else f"epoch_{key}"
+                    self.events.add_scalar(name, value, self.run.step)
+            self.events.flush()
         if last or time.monotonic() - self.saved >= self.checkpoint_seconds:
             self.run.save(self.path / CHECKPOINT)
             self.saved = time.monotonic()
@@ -174,9 +200,20 @@ class RunFolder:
 
     def close(self) -> None:
         """Let go of the events, and let another process train here."""
-        if hasattr(self, "events"):
-            self.events.close()
-        os.close(self._lock)
+        try:
+            if hasattr(self, "events"):
+                with self._writing_events():
+                    self.events.close()
+        finally:
+            os.close(self._lock)
+
+    @contextlib.contextmanager
+    def _writing_events(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:  # TensorBoard's, which names no file
+            reason = error.strerror or str(error)
+            raise OSError(f"cannot write {self.path / EVENTS}: {reason}") from error
 
     def _write_metrics(self) -> None:
         text = "".join(json.dumps(record) + "\n" for record in self.run.records)

@@ -332,6 +332,7 @@ def fit(
     fabric: "Fabric | None" = None,
     criterion: Criterion = margin_loss,
     draw: Draw = shifted,
+    start: str | None = None,
     stop_after: int | None = None,
     until: Callable[[dict[str, Any]], bool] | None = None,
     checkpoint_seconds: float = 0.0,
@@ -353,6 +354,8 @@ def fit(
         criterion: as :func:`make_step`.
         draw: makes a batch of the images at some indices, at random: :func:`capsnet.data.shifted`,
             or :func:`capsnet.data.overlaid`, for pairs.
+        start: names the model's first weights, where they are not its own, by a checksum, say: a
+            checkpoint in ``out`` of another start is another run's.
         stop_after: leave off once so many epochs are done, although the schedule is made for all of
             ``config.epochs``; the next call goes on from there.
         until: an epoch's record → whether the training is done with it, before ``config.epochs``;
@@ -364,7 +367,8 @@ def fit(
     Returns:
         one record an epoch: "epoch", "step", "loss", "learning_rate", "seconds" and
         "images_per_second" of training, and with validation images "validation_loss",
-        "validation_margin", "validation_reconstruction" and "validation_accuracy".
+        "validation_margin", "validation_reconstruction" and "validation_accuracy"; loss and margin
+        are of the margin loss there, whatever the criterion.
 
     Raises:
         ValueError: the images do not fit the model, the batch cannot be divided among the
@@ -404,7 +408,7 @@ def fit(
                 zlib.crc32(t.cpu().numpy().tobytes()) for t in (training.images, training.labels)
             ],
         },
-        "task": {"draw": name_of(draw), "criterion": name_of(criterion)},
+        "task": {"draw": name_of(draw), "criterion": name_of(criterion), "start": start},
     }
     run = Run(model, averaged, optimizer, schedule, identity)
     folder = None

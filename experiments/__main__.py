@@ -10,12 +10,14 @@ Stop it at any time; the next call goes on from the last checkpoint, a minute or
 
 import argparse
 import json
+import math
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
+from capsnet.cli import INTERRUPTED
 from capsnet.evaluation import pick_device
 from capsnet.figures import columns, summary_table
 from capsnet.memory import keep_freed_memory
@@ -51,6 +53,10 @@ def main(
     parser.add_argument("--list", action="store_true", help="only say what is done and remains")
     parser.add_argument("--verify", action="store_true", help="first epochs of recorded runs again")
     options = parser.parse_args(arguments)
+    if options.minutes is not None and not 0 <= options.minutes < math.inf:
+        parser.error(f"--minutes must be a number from 0 on, got {options.minutes}")
+    if sum([options.list, options.verify, options.minutes is not None]) > 1:
+        parser.error("give one of --list, --verify and --minutes")
     if unknown := set(options.experiments) - declared.keys():
         parser.error(
             f"unknown experiment {', '.join(sorted(unknown))}; expected of {', '.join(declared)}"
@@ -62,21 +68,27 @@ def main(
     }
     budget = options.budget or ("cpu" if pick_device("auto").type == "cpu" else "gpu")
     runs = plan(chosen, budget)
-    missing = [run for run in runs if not is_done(run, declared[run.experiment], ledger)]
-    print(progress(declared, runs, missing, ledger, work), flush=True)
+    try:
+        missing = [run for run in runs if not is_done(run, declared[run.experiment], ledger)]
+        print(progress(declared, runs, missing, ledger, work), flush=True)
+    except ValueError as error:  # a record that cannot be read
+        parser.exit(1, f"{error}\n")
     if options.list:
         return 0
     keep_freed_memory()
     if options.verify:
-        return check(declared, [run for run in runs if run not in missing], ledger)
+        return check(declared, [run for run in runs if run not in missing], ledger, budget)
     start, faults = time.monotonic(), 0
     for run in missing:
         if options.minutes is not None and time.monotonic() - start > 60 * options.minutes:
             break
+        if is_done(run, declared[run.experiment], ledger):  # by another process, meanwhile
+            continue
         print(f"\n{run.name}, seed {run.seed}", flush=True)
         try:
             record = perform(declared[run.experiment], run, ledger, work)
-        except ValueError as error:  # a checkpoint of another declaration, say: the others can run
+        # A checkpoint of another declaration, say, or a data set that is not here: others can run.
+        except (ValueError, OSError, RuntimeError) as error:
             print(f"{run.folder(work)}: {error}", file=sys.stderr, flush=True)
             faults += 1
             continue
@@ -115,7 +127,8 @@ def progress(
     for run in missing:
         if epochs := len(epochs_of(run, work)):
             total = configuration(declared[run.experiment], run).epochs
-            begun.append(f"begun: {run.name}, seed {run.seed}, {epochs} of {total} epochs")
+            of = f"of {total}" if epochs <= total else f"and more than the {total}"
+            begun.append(f"begun: {run.name}, seed {run.seed}, {epochs} {of} epochs")
     return "\n".join([columns(rows), *begun])
 
 
@@ -137,7 +150,7 @@ def hours_left(experiment: Experiment, run: Planned, ledger: Path, work: Path) -
     total = configuration(experiment, run).epochs
     if records := epochs_of(run, work):
         seconds = sum(record["seconds"] for record in records) / len(records)
-        return (total - len(records)) * seconds / 3600
+        return max(total - len(records), 0) * seconds / 3600
     for seed in range(experiment.budgets[run.budget].seeds):
         done = read(run._replace(seed=seed), ledger)
         if done is not None:
@@ -147,8 +160,11 @@ def hours_left(experiment: Experiment, run: Planned, ledger: Path, work: Path) -
     return None
 
 
-def check(declared: dict[str, Experiment], runs: list[Planned], ledger: Path) -> int:
-    """Verify records; 1 if any first epoch differs."""
+def check(declared: dict[str, Experiment], runs: list[Planned], ledger: Path, budget: str) -> int:
+    """Verify records; 1 if any first epoch differs, or if there is none."""
+    if not runs:
+        print(f"the ledger has no such run of the budget {budget}: nothing to verify")
+        return 1
     faults = []
     for run in runs:
         with tempfile.TemporaryDirectory() as work:
@@ -162,4 +178,6 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        sys.exit("\nstopped; the same command goes on from the last checkpoint")
+        # Every training but those of --verify has a checkpoint.
+        print("\nstopped; make results goes on from the last checkpoint", file=sys.stderr)
+        sys.exit(INTERRUPTED)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from capsnet.evaluation import RECONSTRUCTION_WEIGHT
+from capsnet.intervals import T95
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,10 @@ class Budget:
     config: dict[str, Any]
     images: int | None = None
     match: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.seeds <= len(T95) + 1:  # more, and the table of t has to be longer
+            raise ValueError(f"expected 1 to {len(T95) + 1} seeds, got {self.seeds}")
 
 
 @dataclass(frozen=True)

@@ -116,14 +116,6 @@ class PooledCNN(nn.Module):
         return output_of(self.layers(images))
 
 
-def channels_last(*args: Any, **options: Any) -> PooledCNN:
-    """:class:`PooledCNN` with channels last in memory, which is faster.
-
-    It rounds differently, so networks that are recorded with another layout keep theirs.
-    """
-    return PooledCNN(*args, **options).to(memory_format=torch.channels_last)
-
-
 def output_of(logits: Tensor) -> CapsNetOutput:
     """Logits [batch, classes] in the place of lengths, as of capsules with one component."""
     return CapsNetOutput(capsules=logits.unsqueeze(2), lengths=logits, reconstruction=None)
@@ -240,5 +232,5 @@ KINDS = {
         F.cross_entropy,
         "plain",
     ),
-    "cnn-pairs": Kind(channels_last, presence_loss, "plain"),
+    "cnn-pairs": Kind(PooledCNN, presence_loss, "plain"),
 }

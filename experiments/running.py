@@ -23,8 +23,10 @@ from experiments.tasks import TASKS, moved
 ROOT = Path(__file__).parent.parent
 LEDGER = ROOT / "results" / "experiments"
 WORK = ROOT / "runs" / "experiments"  # checkpoints; not in git
+EVALUATION = "evaluation.json"  # beside weights that are kept
 CHECKPOINT_SECONDS = 60.0
 CLOCKED = ("seconds", "images_per_second")  # of an epoch; never the same twice
+WHOLE = {"config", "records", "test", "seconds", "evaluation_seconds", "machine"}  # of a record
 # What a record says only where it is not this.
 USUAL = {"canvas": Experiment.canvas, "task": Experiment.task, "match": Budget.match}
 
@@ -76,9 +78,21 @@ def is_of(
 
 
 def read(run: Planned, ledger: Path = LEDGER) -> dict[str, Any] | None:
-    """A run's record, or None."""
+    """A run's record, or None.
+
+    Raises:
+        ValueError: its file holds none.
+    """
     path = run.record(ledger)
-    return json.loads(path.read_text()) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        found = json.loads(path.read_text())
+        if not found.keys() >= WHOLE:
+            raise ValueError(f"it lacks {', '.join(sorted(WHOLE - found.keys()))}")
+    except (ValueError, AttributeError) as error:
+        raise ValueError(f"{path} is no record: {error}") from error
+    return cast(dict[str, Any], found)
 
 
 def declaration(experiment: Experiment, run: Planned) -> dict[str, Any]:
@@ -160,7 +174,7 @@ def train(
 
 def is_matched(budget: Budget, record: dict[str, Any]) -> bool:
     """Whether an epoch brought the accuracy at which the training stops, if it stops at one."""
-    return budget.match is not None and record["validation_accuracy"] >= budget.match
+    return budget.match is not None and record.get("validation_accuracy", 0.0) >= budget.match
 
 
 def perform(
@@ -192,20 +206,29 @@ def perform(
         "machine": describe_machine(device),
     }
     write_atomically(run.record(ledger), (json.dumps(record, indent=1) + "\n").encode())
-    shutil.rmtree(made)
+    shutil.rmtree(made, ignore_errors=True)
     return record
 
 
 def keep(made: Path, folder: Path, task: str) -> CapsNet:
-    """Put a run's weights and metrics into a folder, with what ``capsnet evaluate`` says of it."""
+    """Put a run's weights and metrics into a folder; of single digits, also what ``capsnet
+    evaluate`` says of the weights.
+    """
     model, metadata = load_weights(made / WEIGHTS)
     metadata.pop("model")
-    save_weights(folder / WEIGHTS, model, metadata, torch.float16)
-    shutil.copyfile(made / METRICS, folder / METRICS)
+    kept, names = made / "kept", [WEIGHTS, METRICS]  # whole before the first is replaced
+    save_weights(kept / WEIGHTS, model, metadata, torch.float16)
+    shutil.copyfile(made / METRICS, kept / METRICS)
     if task == "digits":
-        command = ["evaluate", str(folder / WEIGHTS), "--json", str(folder / "evaluation.json")]
-        if cli.main([*command, "--no-download"]):
+        command = ["evaluate", str(kept / WEIGHTS), "--json", str(kept / EVALUATION)]
+        code = cli.main([*command, "--no-download"])
+        if code == cli.INTERRUPTED:
+            raise KeyboardInterrupt
+        if code:
             raise RuntimeError(f"capsnet {' '.join(command)} failed")
+        names.append(EVALUATION)
+    for name in names:
+        write_atomically(folder / name, (kept / name).read_bytes())
     return load_weights(folder / WEIGHTS)[0]
 
 

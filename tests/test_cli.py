@@ -16,6 +16,7 @@ import torch
 from PIL import Image
 from tiny import some_digits, tiny_model
 
+from capsnet import CapsNet
 from capsnet.checkpoint import load_weights, save_weights
 from capsnet.cli import main
 from capsnet.data import load
@@ -336,16 +337,33 @@ def test_output_that_cannot_be_written(fails, weights: Path, tmp_path: Path) -> 
     assert "auto, bf16, fp32, got int8" in fails("evaluate", weights, "--precision", "int8")
 
 
-def test_a_folder_that_holds_another_run(fails, pictures: Path, tmp_path: Path) -> None:
+def test_a_folder_that_holds_another_run(tmp_path: Path) -> None:
     model = tiny_model()
     digits = some_digits(60)
     config = TrainingConfig(epochs=1, batch_size=30)
     fit(model, digits, None, config, out=tmp_path, progress=False)
-    said = "\n" + subprocess.run(
+    done = subprocess.run(
         [Path(sys.executable).with_name("capsnet"), "train", "--no-compile", "--out", tmp_path],
         capture_output=True, text=True, check=False,
-    ).stderr  # fmt: skip
-    assert "is of another run" in said.splitlines()[-1]
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "is of another run" in done.stderr.splitlines()[-1]
+
+
+def test_other_weights_to_start_from_are_another_run(
+    pictures: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    words = ["train", "--dataset", f"folder:{pictures}", "--epochs", "1", "--batch-size", "8"]
+    words += ["--no-compile", "--out", str(tmp_path / "out")]
+    one, other = tmp_path / "one.safetensors", tmp_path / "other.safetensors"
+    for seed, path in enumerate((one, other)):
+        torch.manual_seed(seed)
+        model = CapsNet(num_classes=2, conv_channels=8, capsule_types=2, hidden=(16, 16))
+        save_weights(path, model, {"classes": ["is 3", "is 7"]})
+    assert main([*words, "--init", str(one)]) == 0
+    assert main([*words, "--init", str(one)]) == 0  # this very run again
+    assert main([*words, "--init", str(other)]) == 2
+    assert "its task has start = " in capsys.readouterr().err
 
 
 def test_metadata_that_says_too_little_or_nonsense(

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import torch
 from conftest import Refuses
 from torch import Tensor, nn
 
-from capsnet import CapsNet, figures
+from capsnet import CapsNet, figures, ledger
 from capsnet.checkpoint import load_weights
 from capsnet.data import to_float
 from capsnet.functional import margin_loss
@@ -20,7 +21,16 @@ from experiments import affnist, running, tables, tasks
 from experiments.__main__ import main
 from experiments.declared import EXPERIMENTS, Budget, Experiment, Row
 from experiments.networks import KINDS, BaselineCNN, PooledCNN, Variant, smaller_weights
-from experiments.running import Planned, is_done, perform, plan, train, training_images, verify
+from experiments.running import (
+    Planned,
+    is_done,
+    is_of,
+    perform,
+    plan,
+    train,
+    training_images,
+    verify,
+)
 
 SMALL = {"conv_channels": 8, "capsule_types": 2, "hidden": [16, 16]}
 TINY = Experiment(
@@ -192,6 +202,17 @@ def test_a_run_is_cut_off_goes_on_is_recorded_and_not_run_again(tmp_path: Path) 
     assert verified(1e-2) is not None
 
 
+def test_a_network_with_dropout_goes_on_as_if_it_had_not_been_cut_off(tmp_path: Path) -> None:
+    quick = Budget(1, QUICK | {"compile": False}, images=200)
+    cnn = Experiment("Does it drop out?", {"cnn": Row(kind="cnn-small")}, {"cpu": quick})
+    run = Planned("dropout", "cpu", "cnn", 0)
+    _, whole = train(cnn, run, tmp_path / "whole")
+    train(cnn, run, tmp_path / "cut", stop_after=1)
+    torch.rand(3)
+    _, resumed = train(cnn, run, tmp_path / "cut")
+    assert [record["loss"] for record in resumed] == [record["loss"] for record in whole]
+
+
 def test_another_budgets_weights_do_not_replace_those_that_are_read(tmp_path: Path) -> None:
     both = dataclasses.replace(
         TINY, budgets={name: Budget(1, QUICK, images=100) for name in ("cpu", "gpu")}
@@ -225,6 +246,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "tiny/cpu/capsules/seed-0: " in capsys.readouterr().err  # a checkpoint of two epochs
     assert is_done(RUN._replace(row="few"), longer["tiny"], ledger)  # the other ran all the same
 
+    assert said("--verify", code=1)[-1].endswith("nothing to verify")
+
     said("tiny")
     assert all(is_done(run, declared["tiny"], ledger) for run in plan(declared, "cpu"))
     assert said("--list")[1].startswith("tiny cpu 2 0")
@@ -235,6 +258,66 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(SystemExit):
         said("other")
     assert "unknown experiment other; expected of tiny" in capsys.readouterr().err
+    for words, complaint in {
+        ("--list", "--verify"): "one of --list, --verify and --minutes",
+        ("--minutes", "nan"): "--minutes must be a number from 0 on, got nan",
+    }.items():
+        with pytest.raises(SystemExit) as stop:
+            said(*words)
+        assert stop.value.code == 2 and complaint in capsys.readouterr().err
+    for damaged in ("<<<<<<< ours", "{}"):
+        path.write_text(damaged)
+        with pytest.raises(SystemExit) as stop:
+            said("--list")
+        told = capsys.readouterr().err
+        assert stop.value.code == 1 and told.startswith(f"{path} is no record: ")
+        assert told.count("\n") == 1
+
+
+def test_a_run_that_cannot_be_made_is_told_and_the_others_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, work = tmp_path / "ledger", tmp_path / "work"
+    quick = {"cpu": Budget(1, QUICK, images=100)}
+    declared = {
+        "lost": dataclasses.replace(TINY, dataset=f"folder:{tmp_path}/none", budgets=quick),
+        "tiny": dataclasses.replace(TINY, budgets=quick, keep_weights=""),
+    }
+    made = []
+
+    def beside(experiment: Experiment, run: Planned, *places: Path) -> dict[str, Any]:
+        made.append(run)
+        for other in plan({"tiny": experiment}, "cpu") if run.experiment == "tiny" else []:
+            perform(experiment, other, *places)  # as another process might, meanwhile
+        return perform(experiment, run, *places)
+
+    monkeypatch.setattr("experiments.__main__.perform", beside)
+    assert main(["--budget", "cpu"], declared, ledger, work) == 1
+    assert capsys.readouterr().err.count(f"{tmp_path}/none") >= 2  # both rows' complaint
+    assert [run.experiment for run in made] == ["lost", "lost", "tiny"]
+    assert all(is_done(run, declared["tiny"], ledger) for run in plan(declared, "cpu")[2:])
+
+
+def test_weights_that_were_not_evaluated_replace_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, work, kept = (tmp_path / name for name in ("ledger", "work", "digits"))
+    (kept).mkdir()
+    (kept / "weights.safetensors").write_text("before")
+    for code, error in ((130, KeyboardInterrupt), (2, RuntimeError)):
+        monkeypatch.setattr("capsnet.cli.main", lambda _, code=code: code)
+        with pytest.raises(error):
+            perform(TINY, RUN, ledger, work)
+        assert [path.name for path in kept.iterdir()] == ["weights.safetensors"]
+        assert (kept / "weights.safetensors").read_text() == "before"
+    monkeypatch.undo()
+    perform(TINY, RUN, ledger, work)
+    assert len(list(kept.iterdir())) == 3 and is_done(RUN, TINY, ledger)
+
+
+def test_so_many_seeds_have_no_t(refuses: Refuses) -> None:
+    with refuses("1 to 10 seeds", "11"):
+        Budget(11, {})
 
 
 PAIRS = dataclasses.replace(TINY, canvas=36, task="pairs", keep_weights="two")
@@ -345,6 +428,8 @@ def test_the_table_is_counted(tmp_path: Path) -> None:
         record |= {
             "records": [{"epoch": 1}],
             "seconds": 120.0,
+            "evaluation_seconds": 1.0,
+            "machine": {},
             "test": {"correct": correct, "total": 10_000},
         }
         path = RUN._replace(seed=seed).record(tmp_path)
@@ -375,7 +460,8 @@ def test_the_ledgers_runs_are_declared(path: Path) -> None:
     record = json.loads(path.read_text())
     run = Planned(*(record[key] for key in ("experiment", "budget", "row", "seed")))
     assert run.record(running.LEDGER) == path
-    assert is_done(run, EXPERIMENTS[run.experiment])
+    assert is_of(record, EXPERIMENTS[run.experiment], run, shorter=True)
+    assert ledger.record(run.experiment, run.row, run.seed, run.budget) == record
     assert record["test"]["correct"] + len(record["test"]["errors"]) == record["test"]["total"]
 
 

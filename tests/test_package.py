@@ -42,8 +42,11 @@ def test_imports_run_one_way() -> None:
     assert set(paths.values()) == set(ORDER)
     for path, name in paths.items():
         for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.ImportFrom) or not node.module:
+            if isinstance(node, ast.Import):  # `from` alone says what is taken
+                assert not any(a.name.split(".")[0] == "capsnet" for a in node.names), path
+            if not isinstance(node, ast.ImportFrom):
                 continue
+            assert node.level == 0 and node.module, f"{path} has a relative import"
             if node.module == "capsnet":
                 targets = [a.name if a.name in ORDER else "__init__" for a in node.names]
             elif node.module.startswith("capsnet."):

@@ -436,6 +436,13 @@ def test_another_runs_checkpoint_is_refused(tmp_path: Path, digits: ImageSet, re
     assert (tmp_path / CHECKPOINT).read_bytes() == before
 
 
+def test_other_first_weights_are_another_run(tmp_path: Path, digits: ImageSet, refuses) -> None:
+    for _ in range(2):
+        fit(tiny_model(), digits, None, FP32, out=tmp_path, start="one", progress=False)
+    with refuses("its task has start = one", "this one has two"):
+        fit(tiny_model(), digits, None, FP32, out=tmp_path, start="two", progress=False)
+
+
 def test_other_images_or_names_are_another_run(tmp_path: Path, digits: ImageSet, refuses) -> None:
     config = dataclasses.replace(FP32, epochs=1)
     fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
@@ -563,6 +570,26 @@ def test_a_full_disk_is_told_and_keeps_the_checkpoint(tmp_path: Path, digits: Im
     assert not list(tmp_path.glob(".*partial"))
     records = fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
     assert [record["epoch"] for record in records] == [1, 2, 3]
+
+
+# TensorBoard's own thread says so as well.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_disk_too_full_for_events_is_told_and_lets_go_of_the_folder(
+    tmp_path: Path, digits: ImageSet
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    model = tiny_model()
+
+    def fill(*_: Any) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300, hard))
+
+    model.register_forward_pre_hook(fill)
+    try:
+        with pytest.raises(OSError, match=f"cannot write {tmp_path}/events: File too large"):
+            fit(model, digits, None, FP32, out=tmp_path, progress=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert fit(tiny_model(), digits, None, FP32, out=tmp_path, progress=False)
 
 
 def test_images_that_do_not_fit_the_model(digits: ImageSet, refuses) -> None:
