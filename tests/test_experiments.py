@@ -21,16 +21,7 @@ from experiments import affnist, running, tables, tasks
 from experiments.__main__ import main
 from experiments.declared import EXPERIMENTS, Budget, Experiment, Row
 from experiments.networks import KINDS, BaselineCNN, PooledCNN, Variant, smaller_weights
-from experiments.running import (
-    Planned,
-    is_done,
-    is_of,
-    perform,
-    plan,
-    train,
-    training_images,
-    verify,
-)
+from experiments.running import Planned, is_done, perform, plan, train, training_images, verify
 
 SMALL = {"conv_channels": 8, "capsule_types": 2, "hidden": [16, 16]}
 TINY = Experiment(
@@ -460,9 +451,13 @@ def test_the_ledgers_runs_are_declared(path: Path) -> None:
     record = json.loads(path.read_text())
     run = Planned(*(record[key] for key in ("experiment", "budget", "row", "seed")))
     assert run.record(running.LEDGER) == path
-    assert is_of(record, EXPERIMENTS[run.experiment], run, shorter=True)
+    assert is_done(run, EXPERIMENTS[run.experiment])
     assert ledger.record(run.experiment, run.row, run.seed, run.budget) == record
     assert record["test"]["correct"] + len(record["test"]["errors"]) == record["test"]["total"]
+
+
+def test_the_ledger_has_every_run_of_the_budget_cpu() -> None:
+    assert all(is_done(run, EXPERIMENTS[run.experiment]) for run in plan(EXPERIMENTS, "cpu"))
 
 
 @pytest.mark.parametrize("path", sorted(running.LEDGER.rglob(tables.SUMMARY)), ids=str)

@@ -1,5 +1,6 @@
 """Training: the step, the loop, resuming, several processes, and what goes wrong."""
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -11,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -547,10 +549,19 @@ def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path, digits: Image
     assert not (tmp_path / CHECKPOINT).exists()
 
 
+@contextlib.contextmanager
+def small_disk() -> Iterator[Callable[[int], None]]:
+    """What it yields makes the system refuse files of so many bytes, until the block's end."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
 def test_a_full_disk_is_told_and_keeps_the_checkpoint(tmp_path: Path, digits: ImageSet) -> None:
     config = dataclasses.replace(FP32, epochs=3)
     kept = {}
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     model = tiny_model()
     steps = []
 
@@ -558,14 +569,12 @@ def test_a_full_disk_is_told_and_keeps_the_checkpoint(tmp_path: Path, digits: Im
         steps.append(1)
         if len(steps) == 5:  # in the second epoch: from now on, the system refuses large files
             kept["checkpoint"] = (tmp_path / CHECKPOINT).read_bytes()
-            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+            limit(100_000)
 
     model.register_forward_pre_hook(fill)
-    try:
-        with pytest.raises(OSError, match=f"cannot write {tmp_path / CHECKPOINT}: File too large"):
-            fit(model, digits, None, config, out=tmp_path, progress=False)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    told = f"cannot write {tmp_path / CHECKPOINT}: File too large"
+    with small_disk() as limit, pytest.raises(OSError, match=told):
+        fit(model, digits, None, config, out=tmp_path, progress=False)
     assert (tmp_path / CHECKPOINT).read_bytes() == kept["checkpoint"]
     assert not list(tmp_path.glob(".*partial"))
     records = fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
@@ -577,18 +586,11 @@ def test_a_full_disk_is_told_and_keeps_the_checkpoint(tmp_path: Path, digits: Im
 def test_a_disk_too_full_for_events_is_told_and_lets_go_of_the_folder(
     tmp_path: Path, digits: ImageSet
 ) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     model = tiny_model()
-
-    def fill(*_: Any) -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (300, hard))
-
-    model.register_forward_pre_hook(fill)
-    try:
-        with pytest.raises(OSError, match=f"cannot write {tmp_path}/events: File too large"):
-            fit(model, digits, None, FP32, out=tmp_path, progress=False)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    model.register_forward_pre_hook(lambda *_: limit(300))
+    told = f"cannot write {tmp_path}/events: File too large"
+    with small_disk() as limit, pytest.raises(OSError, match=told):
+        fit(model, digits, None, FP32, out=tmp_path, progress=False)
     assert fit(tiny_model(), digits, None, FP32, out=tmp_path, progress=False)
 
 
