@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PORT ?= 8000
 ARGS ?=
+# A worker for each core, up to four: more would fill the memory of a small machine. A file's tests
+# share what they prepare. Threads that wait sleep, and leave the core to the other workers.
+PYTEST = OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -20,9 +23,8 @@ book: notebooks  ## execute what is stale, build the book: _build/html/index.htm
 	$(BIN)/jb build --all -W -n --keep-going .
 
 test: lint  ## lint, types, unit tests, then every cell of every notebook
-	$(BIN)/python -m pytest tests
-	$(BIN)/python -m pytest benchmarks --benchmark-disable -q
-	$(BIN)/python -m pytest --nbval notebooks/
+	$(PYTEST) --benchmark-disable tests benchmarks
+	$(PYTEST) --nbval notebooks/
 
 fresh: $(READY)  ## run every notebook as Colab would: fresh environment, capsnet from git
 	$(BIN)/python -m pytest -m fresh -rP --durations=0 tests/book/test_fresh.py

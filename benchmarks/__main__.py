@@ -1,7 +1,7 @@
 """``make bench``: measure, print the tables, write ``results/bench/*.json``.
 
-``python -m benchmarks [speed] [growth] [accuracy]`` does a part of it. Leave the machine alone
-while it runs: ratios of times that were measured one after the other are only as good as that.
+``python -m benchmarks [speed] [floor] [growth] [accuracy]`` does a part of it. Leave the machine
+alone while it runs: ratios of times that were measured one after the other are only as good as that.
 """
 
 import json
@@ -91,7 +91,11 @@ def grow() -> dict[str, Any]:
     }
 
 
-PARTS = {"speed": speed, "growth": grow, "accuracy": accuracy.run}
+def floor() -> dict[str, Any]:
+    return memory.run_alone("benchmarks.memory", "floor")
+
+
+PARTS = {"speed": speed, "floor": floor, "growth": grow, "accuracy": accuracy.run}
 
 
 def main(words: list[str]) -> None:

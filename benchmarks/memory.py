@@ -1,6 +1,7 @@
 """Peak memory of a call: of its tensors, and of a process that does nothing else.
 
-``python -m benchmarks.memory GROUP NAME`` prints a process's figures as JSON.
+``python -m benchmarks.memory GROUP NAME`` prints a process's figures as JSON, and
+``python -m benchmarks.memory floor`` what a process takes before any arithmetic of a network.
 """
 
 import json
@@ -77,6 +78,24 @@ def measure(group: str, name: str) -> dict[str, Any]:
     }
 
 
+def floor() -> dict[str, int]:
+    """What a process that trains cannot go below, however little memory its arithmetic needs.
+
+    Returns:
+        bytes: "import", with torch imported; "optimizer", when one step of Adam has been made with
+        the paper's network and gradients of zero.
+    """
+    from capsnet import CapsNet
+    from capsnet.training import TrainingConfig, make_optimizer
+
+    imported = process_peak()
+    model = CapsNet()
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    make_optimizer(model, TrainingConfig()).step()
+    return {"import": imported, "optimizer": process_peak()}
+
+
 def process_peak() -> int:
     """Bytes of memory that this process has had at most; 0 where /proc does not tell.
 
@@ -99,4 +118,5 @@ def parameters(name: str) -> int:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(*sys.argv[1:])))
+    words = sys.argv[1:]
+    print(json.dumps(floor() if words == ["floor"] else measure(*words)))

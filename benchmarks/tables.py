@@ -101,6 +101,15 @@ def speed(document: Document) -> str:
     return "\n\n".join(parts)
 
 
+def floor(document: Document) -> str:
+    return (
+        f"{machine_line(document)}\n"
+        f"a process takes {document['import'] / 1e9:.2f} GB with torch imported, and "
+        f"{document['optimizer'] / 1e9:.2f} GB with the network and one step of Adam, before any "
+        "arithmetic of the network"
+    )
+
+
 def growth(document: Document) -> str:
     names = list(dict.fromkeys(row["name"] for row in document["rows"]))
     rows = [
@@ -138,6 +147,7 @@ def accuracy(document: Document) -> str:
 
 TABLES: dict[str, Callable[[Document], str]] = {
     "speed": speed,
+    "floor": floor,
     "growth": growth,
     "accuracy": accuracy,
 }

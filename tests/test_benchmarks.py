@@ -76,6 +76,16 @@ def test_the_peak_is_that_of_what_is_held_at_once() -> None:
     assert memory.process_peak() > 100e6
 
 
+def test_no_contestants_process_is_below_the_floor() -> None:
+    floor = memory.run_alone("benchmarks.memory", "floor")
+    parameters, gradients_and_averages = 4 * 8_215_568, 12 * 8_215_568
+    assert floor["optimizer"] - floor["import"] > parameters + gradients_and_averages
+    floor = ledger.read("bench/floor-cpu.json")
+    document = ledger.read("bench/speed-cpu.json")
+    for name, row in document["memory"]["training step"].items():
+        assert row["process"] > floor["optimizer"] > floor["import"], name
+
+
 def test_every_table_can_be_made_of_the_ledger() -> None:
     for part, table in tables.TABLES.items():
         document = ledger.read(f"bench/{part}-cpu.json")
