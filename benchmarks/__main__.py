@@ -1,7 +1,7 @@
 """``make bench``: measure, print the tables, write ``results/bench/*.json``.
 
 ``python -m benchmarks [speed] [floor] [growth] [accuracy]`` does a part of it. Leave the machine
-alone while it runs: ratios of times that were measured one after the other are only as good as that.
+alone while it runs: ratios of times measured one after the other are only as good as that.
 """
 
 import json
