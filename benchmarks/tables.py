@@ -42,25 +42,35 @@ def speed_group(document: Document, group: str, which: str) -> str:
             "least",
             "most",
             "images/s",
+            "60,000 in",
             "slower by",
             "tensors",
             "of theirs",
             "process",
+            "of theirs",
             "above rest",
         ]
     ]
     for name, stats in times.items():
         rows.append([
             name,
-            *(f"{1e3 * stats[key]:.0f}" for key in ("median", "min", "max")),
+            *(f"{1e3 * stats[key]:.4g}" for key in ("median", "min", "max")),
             f"{stats['images'] / stats['median']:.0f}",
+            f"{60_000 * stats['median'] / stats['images']:.3g} s",
             f"{stats['median'] / ours:.1f} ×" if ours else "",
             f"{memory[name]['tensors'] / 1e6:.0f} MB",
-            f"{memory[HEADLINE]['tensors'] / memory[name]['tensors']:.2f} ×" if ours else "",
+            share_of_theirs(memory, name, "tensors"),
             f"{memory[name]['process'] / 1e9:.2f} GB",
+            share_of_theirs(memory, name, "process"),
             f"{(memory[name]['process'] - memory[name]['process_at_rest']) / 1e9:.2f} GB",
         ])  # fmt: skip
     return f"{group}\n{columns(rows)}"
+
+
+def share_of_theirs(memory: Document, name: str, key: str) -> str:
+    """What ours takes of another's; empty where one of the two was not measured (memory.py)."""
+    ours, theirs = memory.get(HEADLINE, {}).get(key), memory[name][key]
+    return f"{ours / theirs:.2f} ×" if ours and theirs else ""
 
 
 def speed(document: Document) -> str:
