@@ -27,7 +27,7 @@ test: lint  ## lint, types, unit tests, then every cell of every notebook
 	$(PYTEST) --nbval notebooks/
 
 fresh: $(READY)  ## run every notebook as Colab would: fresh environment, capsnet from git
-	$(BIN)/python -m pytest -m fresh -rP --durations=0 tests/book/test_fresh.py
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -m fresh -s tests/book/test_fresh.py
 
 lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check
