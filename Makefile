@@ -41,7 +41,7 @@ notebooks: $(READY)  ## make notebooks/ from book/, executing only what is stale
 train: $(READY)  ## train on MNIST; options in ARGS="--epochs 2 …"
 	$(BIN)/capsnet train --dataset mnist $(ARGS)
 
-bench: $(READY)  ## measure this machine beside others' networks: results/bench (a quarter of an hour)
+bench: $(READY)  ## measure this machine beside others' networks: results/bench (half an hour)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 results: $(READY)  ## run what the ledger lacks (a night); ARGS="--list" says what that is

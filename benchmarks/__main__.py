@@ -1,6 +1,6 @@
 """``make bench``: measure, print the tables, write ``results/bench/*.json``.
 
-``python -m benchmarks [speed] [floor] [growth] [accuracy]`` does a part of it. Leave the machine
+``python -m benchmarks [speed] [memory] [growth] [accuracy]`` does a part of it. Leave the machine
 alone while it runs: ratios of times measured one after the other are only as good as that.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from benchmarks import accuracy, growth, memory
-from benchmarks.contestants import BATCH, DEVICE, HALF_WAY, NAMES, possible
+from benchmarks.contestants import BATCH, DEVICE
 from benchmarks.tables import TABLES
 from capsnet import CapsNet
 from capsnet.checkpoint import write_atomically
@@ -67,35 +67,13 @@ def speed() -> dict[str, Any]:
         "flop_per_image": flop_per_image(),
         "times": time_all(keep=False),
     }
-    if sys.platform.startswith("linux"):
+    allocator = "import sys, capsnet.memory; sys.exit(not capsnet.memory.keep_freed_memory())"
+    if subprocess.run([sys.executable, "-c", allocator], check=False).returncode == 0:
         result["times_keeping_freed_memory"] = time_all(keep=True)
-    result["memory"] = {
-        group: {name: memory.in_own_process(group, name) for name in names(group)}
-        for group in memory.GROUPS
-    }
-    result["start_up"] = accuracy.start_up()
     return result
 
 
-def names(group: str) -> list[str]:
-    """Who takes part in a group."""
-    extra = [HALF_WAY] if group == "training step" else []
-    return [name for name in [*NAMES, *extra] if possible(name)]
-
-
-def grow() -> dict[str, Any]:
-    contestants = growth.names()
-    return {
-        "rows": [row for name in contestants for row in growth.grow(name)],
-        "largest": growth.train_the_largest(contestants[-1]),
-    }
-
-
-def floor() -> dict[str, Any]:
-    return memory.run_alone("benchmarks.memory", "floor")
-
-
-PARTS = {"speed": speed, "floor": floor, "growth": grow, "accuracy": accuracy.run}
+PARTS = {"speed": speed, "memory": memory.run, "growth": growth.run, "accuracy": accuracy.run}
 
 
 def main(words: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 import torch.nn.functional as F
@@ -56,8 +56,6 @@ OURS = {
         Ours("fast", "bf16", True),
     )
 }
-# What `capsnet train` runs on such a device.
-HEADLINE = str(Ours("fast" if DEVICE.type == "cpu" else "plain", "bf16", True))
 NAMES = [*PUBLISHED, COMPILED_PEER, *OURS]
 # A step on the way from plain to fast, for the book.
 HALF_WAY = "capsnet Fourier with plain routing, bf16, compiled"
@@ -67,6 +65,18 @@ def possible(name: str) -> bool:
     if name in (COMPILED_PEER, HALF_WAY):
         return bfloat16_is_fast(DEVICE) and compiles(DEVICE)
     return name not in OURS or OURS[name].possible
+
+
+def headline(names: Iterable[str]) -> str:
+    """Of these, what ``capsnet train`` runs on such a device, or the nearest to it."""
+    arrangement = "fast" if DEVICE.type == "cpu" else "plain"
+    return [n for n in OURS if n in set(names) and OURS[n].arrangement == arrangement][-1]
+
+
+def names(group: str) -> list[str]:
+    """Who takes part in a group, on this machine."""
+    extra = [HALF_WAY] if group == "training step" else []
+    return [name for name in [*NAMES, *extra] if possible(name)]
 
 
 def batch(size: int = BATCH) -> tuple[Tensor, Tensor]:
@@ -87,6 +97,13 @@ def finished(call: Call) -> Call:
         torch.accelerator.synchronize()
 
     return wait
+
+
+def matrix_product(dtype: torch.dtype) -> tuple[Call, int]:
+    """A large product of matrices, and how many operations it takes: the rate to compare with."""
+    n = 2048 if DEVICE.type == "cpu" else 8192
+    a, b = (torch.randn(n, n, device=DEVICE).to(dtype) for _ in range(2))
+    return finished(lambda: a @ b), 2 * n**3
 
 
 def training_step(name: str) -> Call:

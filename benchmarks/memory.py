@@ -1,5 +1,6 @@
 """Peak memory of a call: of its tensors, and of a process that does nothing else.
 
+Freed memory goes back to the system, as it does where nobody calls ``keep_freed_memory``.
 ``python -m benchmarks.memory GROUP NAME`` prints a process's figures as JSON, and
 ``python -m benchmarks.memory floor`` what a process takes before any arithmetic of a network.
 """
@@ -23,10 +24,26 @@ GROUPS = {
 }
 
 
+def run() -> dict[str, Any]:
+    """Every contestant's figures, and what none goes below."""
+    return {
+        "batch_size": contestants.BATCH,
+        "peaks": {
+            group: {
+                name: run_alone("benchmarks.memory", group, name)
+                for name in contestants.names(group)
+            }
+            for group in GROUPS
+        },
+        "floor": run_alone("benchmarks.memory", "floor"),
+    }
+
+
 def tensor_peak(call: Call) -> int:
     """Bytes that a call's tensors take at most, beyond what was there before it.
 
-    What is left allocated from earlier calls and freed in this one counts against it.
+    On a CPU, what was there before it and is freed in it makes no difference; on a GPU it leaves
+    its place to what comes after.
     """
     if contestants.DEVICE.type == "cuda":
         before = torch.cuda.memory_allocated()
@@ -41,11 +58,6 @@ def tensor_peak(call: Call) -> int:
             now += event.nbytes()
             peak = max(peak, now)
     return peak
-
-
-def in_own_process(group: str, name: str) -> dict[str, Any]:
-    """The figures of one contestant, measured in a fresh interpreter."""
-    return run_alone("benchmarks.memory", group, name)
 
 
 def run_alone(*words: str) -> dict[str, Any]:
@@ -69,8 +81,11 @@ def measure(group: str, name: str) -> dict[str, Any]:
         call()
     process = process_peak()
     transient = tensor_peak(call)
-    # Parameters, their gradients, and the optimiser's two averages, which outlive the call.
-    kept = 16 * parameters(name) if group == "training step" else 0
+    # Parameters and the optimiser's two averages outlive the call; gradients are made in it, after
+    # those of the last one are freed.
+    kept = (16 if contestants.DEVICE.type == "cuda" else 12) * parameters(name)
+    if group != "training step":
+        kept = 0
     return {
         "tensors": transient + kept,
         "process": process,

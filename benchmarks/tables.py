@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.contestants import HEADLINE
+from benchmarks.contestants import headline
 from capsnet.figures import columns
 
 Document = dict[str, Any]
@@ -32,45 +32,18 @@ def machine_line(document: Document) -> str:
     )
 
 
-def speed_group(document: Document, group: str, which: str) -> str:
-    times, memory = document[which][group], document["memory"][group]
-    ours = times[HEADLINE]["median"] if HEADLINE in times else None
-    rows = [
-        [
-            "",
-            "ms",
-            "least",
-            "most",
-            "images/s",
-            "60,000 in",
-            "slower by",
-            "tensors",
-            "of theirs",
-            "process",
-            "of theirs",
-            "above rest",
-        ]
-    ]
+def speed_group(times: Document) -> str:
+    ours = times[headline(times)]["median"]
+    rows = [["", "ms", "least", "most", "images/s", "60,000 in", "slower by"]]
     for name, stats in times.items():
         rows.append([
             name,
             *(f"{1e3 * stats[key]:.4g}" for key in ("median", "min", "max")),
             f"{stats['images'] / stats['median']:.0f}",
             f"{60_000 * stats['median'] / stats['images']:.3g} s",
-            f"{stats['median'] / ours:.1f} ×" if ours else "",
-            f"{memory[name]['tensors'] / 1e6:.0f} MB",
-            share_of_theirs(memory, name, "tensors"),
-            f"{memory[name]['process'] / 1e9:.2f} GB",
-            share_of_theirs(memory, name, "process"),
-            f"{(memory[name]['process'] - memory[name]['process_at_rest']) / 1e9:.2f} GB",
+            f"{stats['median'] / ours:.1f} ×",
         ])  # fmt: skip
-    return f"{group}\n{columns(rows)}"
-
-
-def share_of_theirs(memory: Document, name: str, key: str) -> str:
-    """What ours takes of another's; empty where one of the two was not measured (memory.py)."""
-    ours, theirs = memory.get(HEADLINE, {}).get(key), memory[name][key]
-    return f"{ours / theirs:.2f} ×" if ours and theirs else ""
+    return columns(rows)
 
 
 def speed(document: Document) -> str:
@@ -87,7 +60,8 @@ def speed(document: Document) -> str:
             for dtype in ("bf16", "fp32")
         )
         parts.append(f"{title}. Matrix product: {product}")
-        parts += [speed_group(document, group, which) for group in document["memory"]]
+        groups = ("training step", "evaluation", "routed layer")
+        parts += [f"{group}\n{speed_group(document[which][group])}" for group in groups]
         names = document[which]["training step"]
         parts.append(
             "plain network's arithmetic over time, against the matrix product's rate (over 100 % "
@@ -103,21 +77,36 @@ def speed(document: Document) -> str:
                 ]
             )
         )
-    start = document["start_up"]
-    parts.append(
-        f"capsnet train: first batch after {start['cold']:.0f} s, {start['warm']:.0f} s with what "
-        "torch.compile kept"
-    )
     return "\n\n".join(parts)
 
 
-def floor(document: Document) -> str:
-    return (
-        f"{machine_line(document)}\n"
-        f"a process takes {document['import'] / 1e9:.2f} GB with torch imported, and "
-        f"{document['optimizer'] / 1e9:.2f} GB with the network and one step of Adam, before any "
-        "arithmetic of the network"
-    )
+def memory(document: Document) -> str:
+    parts = [f"{machine_line(document)}, batch {document['batch_size']}"]
+    for group, peaks in document["peaks"].items():
+        ours = peaks[headline(peaks)]
+        rows = [["", "tensors", "ours", "process", "ours", "above rest"]]
+        for name, peak in peaks.items():
+            rows.append([
+                name,
+                f"{peak['tensors'] / 1e6:.0f} MB",
+                f"{ours['tensors'] / peak['tensors']:.2f} ×",
+                gigabytes(peak["process"]),
+                f"{ours['process'] / peak['process']:.2f} ×" if peak["process"] else "",
+                gigabytes(peak["process"] - peak["process_at_rest"]),
+            ])  # fmt: skip
+        parts.append(f"{group}\n{columns(rows)}")
+    floor = document["floor"]
+    rows = [
+        ["torch imported", gigabytes(floor["import"])],
+        ["and one step of Adam with gradients of zero", gigabytes(floor["optimizer"])],
+    ]
+    parts.append(f"before any arithmetic of the network\n{columns(rows)}")
+    return "\n\n".join(parts)
+
+
+def gigabytes(count: int) -> str:
+    """Empty where the system does not tell (memory.py)."""
+    return f"{count / 1e9:.2f} GB" if count else ""
 
 
 def growth(document: Document) -> str:
@@ -131,33 +120,38 @@ def growth(document: Document) -> str:
         for name in names:
             row = of[name, axis, value]
             for use in ("train", "infer"):
-                cells += [f"{row[f'{use}_ms']:.0f} ms", f"{row[f'{use}_bytes'] / 1e6:.0f} MB"]
+                least, most = row[f"{use}_least"], row[f"{use}_most"]
+                cells.append(f"{row[f'{use}_ms']:.0f} ({least:.0f}–{most:.0f}) ms")
+                cells.append(f"{row[f'{use}_bytes'] / 1e6:.0f} MB")
         rows.append([f"{axis.replace('_', ' ')} {value}", *cells])
     big = document["largest"]
+    product = ", ".join(f"{k} {rate / 1e9:.0f} GFLOP/s" for k, rate in document["product"].items())
     return (
-        f"{machine_line(document)}\n{columns(rows)}\n\n"
+        f"{machine_line(document)}. Matrix product: {product}\n{columns(rows)}\n\n"
         f"{big['children']} children, {big['parents']} parents, batch {big['batch_size']}: "
-        f"{big['seconds']:.1f} s a step, the process takes {big['process'] / 1e9:.1f} GB"
+        f"{big['seconds']:.1f} s a step, {gigabytes(big['process'])} the process"
     )
 
 
 def accuracy(document: Document) -> str:
-    rows = [["goal", "minutes", "test accuracy", "command"]]
+    rows = [["goal", "", "minutes", "test accuracy", "command"]]
     rows += [
         [
             f"{run['goal']} %",
+            "reached" if 100 * run["correct"] >= run["goal"] * run["total"] else "missed",
             f"{run['seconds'] / 60:.1f}",
             f"{run['correct'] / run['total']:.2%}",
             run["command"],
         ]
         for run in document["runs"]
     ]
-    return columns(rows)
+    start = f"capsnet train: first batch, not compiled, after {document['first_batch']:.1f} s"
+    return f"{machine_line(document)}\n{columns(rows)}\n\n{start}"
 
 
 TABLES: dict[str, Callable[[Document], str]] = {
     "speed": speed,
-    "floor": floor,
+    "memory": memory,
     "growth": growth,
     "accuracy": accuracy,
 }

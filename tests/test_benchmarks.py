@@ -1,14 +1,18 @@
 """The benchmarks measure what they say: the peers' arithmetic, memory, and the tables."""
 
+import json
+from pathlib import Path
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.testing import assert_close
 
-from benchmarks import contestants, memory, peers, tables
+from benchmarks import accuracy, contestants, memory, peers, tables
 from capsnet import ledger
 from capsnet.functional import dynamic_routing
+from capsnet.machine import describe_machine
 
 SIZES = peers.Sizes(in_capsules=5, out_capsules=3, in_dim=2, out_dim=4)
 
@@ -76,14 +80,53 @@ def test_the_peak_is_that_of_what_is_held_at_once() -> None:
     assert memory.process_peak() > 100e6
 
 
+def test_the_peak_on_a_cpu_leaves_out_what_was_there_before() -> None:
+    old = [torch.ones(1_000_000)]
+
+    def call() -> None:
+        old.clear()
+        torch.ones(500_000)
+
+    assert memory.tensor_peak(call) == 2_000_000
+
+
+def test_ours_is_what_train_runs_or_the_nearest_that_was_possible() -> None:
+    assert contestants.headline(contestants.NAMES) == "capsnet fast, bf16, compiled"
+    without_bfloat16 = [name for name in contestants.NAMES if "bf16" not in name]
+    assert contestants.headline(without_bfloat16) == "capsnet fast, fp32, compiled"
+    assert contestants.headline(["labml", "capsnet fast, fp32"]) == "capsnet fast, fp32"
+
+
+def test_minutes_of_another_machine_are_not_taken_for_this_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accuracy, "RUNS", tmp_path)
+    stored = ledger.read("time-to-accuracy/99.0/summary.json")
+    options = stored["command"].split()[4:]
+    (tmp_path / "99.0").mkdir()
+    summary = tmp_path / "99.0" / "summary.json"
+
+    def trains(*_: str) -> list[str]:
+        raise InterruptedError
+
+    monkeypatch.setattr(accuracy, "capsnet", trains)
+    here = stored["weights"]["machine"] = describe_machine(contestants.DEVICE)
+    summary.write_text(json.dumps(stored))
+    assert accuracy.one("99.0", 99.0, options)["seconds"] == stored["seconds"]
+    stored["weights"]["machine"] = here | {"threads": 1 + here["threads"]}
+    summary.write_text(json.dumps(stored))
+    with pytest.raises(InterruptedError):
+        accuracy.one("99.0", 99.0, options)
+
+
 def test_no_contestants_process_is_below_the_floor() -> None:
     floor = memory.run_alone("benchmarks.memory", "floor")
     parameters, gradients_and_averages = 4 * 8_215_568, 12 * 8_215_568
     assert floor["optimizer"] - floor["import"] > parameters + gradients_and_averages
-    floor = ledger.read("bench/floor-cpu.json")
-    document = ledger.read("bench/speed-cpu.json")
-    for name, row in document["memory"]["training step"].items():
-        assert row["process"] > floor["optimizer"] > floor["import"], name
+    document = ledger.read("bench/memory-cpu.json")
+    floor = document["floor"]
+    for name, peak in document["peaks"]["training step"].items():
+        assert peak["process"] > floor["optimizer"] > floor["import"], name
 
 
 def test_every_table_can_be_made_of_the_ledger() -> None:

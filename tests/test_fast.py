@@ -13,6 +13,7 @@ from capsnet.data import load, to_float
 from capsnet.evaluation import evaluate
 from capsnet.fast import FastCapsNet, arrange
 from capsnet.functional import margin_loss, reconstruction_loss
+from capsnet.machine import can_compile
 from capsnet.training import TrainingLoss
 
 F64 = torch.float64
@@ -53,9 +54,10 @@ def test_outputs_and_gradients_are_the_plain_ones(options: dict[str, Any], label
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("compiled", [False, True], ids=["uncompiled", "compiled"])
 @pytest.mark.parametrize(("precision", "limit"), [("fp32", 1e-5), ("bf16", 2e-2)])
 def test_the_papers_network_on_real_digits_agrees_with_float64(
-    precision: str, limit: float
+    precision: str, limit: float, compiled: bool
 ) -> None:
     """Every parameter's gradient, relative to that of the plain network in float64."""
     digits = load("mnist", train=False).subset(slice(16))
@@ -69,7 +71,13 @@ def test_the_papers_network_on_real_digits_agrees_with_float64(
         expected[name] = parameter.grad
     model.zero_grad()
     model.float()
-    TrainingLoss(arrange(model, "fast"), 0.0005, precision)(images, labels).backward()
+    loss = TrainingLoss(arrange(model, "fast"), 0.0005, precision)
+    if compiled:
+        if not can_compile(images.device):
+            pytest.skip("NOT VERIFIED: this machine has no compiler")
+        torch.compiler.reset()
+        loss.compile()
+    loss(images, labels).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None
         error = (parameter.grad.double() - expected[name]).norm() / expected[name].norm()

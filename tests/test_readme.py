@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from capsnet import ledger
 from capsnet.cli import make_parser
 from capsnet.training import TrainingConfig
 from picture import PICTURE, draw
@@ -79,9 +80,9 @@ def test_the_picture_is_of_the_committed_weights() -> None:
 
 
 def test_the_speed_is_the_ledgers() -> None:
-    bench = json.loads((ROOT / "results" / "bench" / "speed-cpu.json").read_text())
+    bench = ledger.read("bench/speed-cpu.json")
     steps, fast = bench["times"]["training step"], "capsnet fast, bf16, compiled"
-    tensors = bench["memory"]["training step"]
+    tensors = ledger.read("bench/memory-cpu.json")["peaks"]["training step"]
     said = " ".join(README.split())
     assert f"{1e3 * steps[fast]['median']:.0f} ms on {bench['machine']['threads']} threads" in said
     for name in ("labml", "XifengGuo", "adambielski"):
