@@ -8,7 +8,8 @@ PORT ?= 8000
 ARGS ?=
 # A worker for each core, up to four: more would fill the memory of a small machine. A file's tests
 # share what they prepare. Threads that wait sleep, and leave the core to the other workers.
-PYTEST = OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+PYTEST = OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest
+WORKERS = -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -23,11 +24,11 @@ book: notebooks  ## execute what is stale, build the book: _build/html/index.htm
 	$(BIN)/jb build --all -W -n --keep-going .
 
 test: lint  ## lint, types, unit tests, then every cell of every notebook
-	$(PYTEST) --benchmark-disable tests benchmarks
-	$(PYTEST) --nbval notebooks/
+	$(PYTEST) $(WORKERS) --benchmark-disable tests benchmarks
+	$(PYTEST) $(WORKERS) --nbval notebooks/
 
 fresh: $(READY)  ## run every notebook as Colab would: fresh environment, capsnet from git
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -m fresh -s tests/book/test_fresh.py
+	$(PYTEST) -m fresh -s tests/book/test_fresh.py
 
 lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check

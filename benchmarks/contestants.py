@@ -67,10 +67,10 @@ def possible(name: str) -> bool:
     return name not in OURS or OURS[name].possible
 
 
-def headline(names: Iterable[str]) -> str:
-    """Of these, what ``capsnet train`` runs on such a device, or the nearest to it."""
-    arrangement = "fast" if DEVICE.type == "cpu" else "plain"
-    return [n for n in OURS if n in set(names) and OURS[n].arrangement == arrangement][-1]
+def headline(names: Iterable[str], arrangement: str | None = None) -> str:
+    """Of these, ordered as ``OURS``, what ``capsnet train`` runs here, or the nearest to it."""
+    wanted = arrangement or ("fast" if DEVICE.type == "cpu" else "plain")
+    return [name for name in names if name in OURS and OURS[name].arrangement == wanted][-1]
 
 
 def names(group: str) -> list[str]:

@@ -81,11 +81,11 @@ def measure(group: str, name: str) -> dict[str, Any]:
         call()
     process = process_peak()
     transient = tensor_peak(call)
-    # Parameters and the optimiser's two averages outlive the call; gradients are made in it, after
-    # those of the last one are freed.
-    kept = (16 if contestants.DEVICE.type == "cuda" else 12) * parameters(name)
-    if group != "training step":
-        kept = 0
+    kept = 0
+    if group == "training step":
+        # Parameters and the optimiser's two averages outlive the call. Gradients do too, but the
+        # next call frees them before it makes its own, which tensor_peak sees on a GPU only.
+        kept = (16 if contestants.DEVICE.type == "cuda" else 12) * parameters(name)
     return {
         "tensors": transient + kept,
         "process": process,
