@@ -57,7 +57,7 @@ lock: $(READY)  ## write requirements.txt anew from pyproject.toml
 
 clean:  ## remove the built book and caches; .venv stays
 	rm -rf _build build .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
-	find capsnet tests tools benchmarks experiments -name __pycache__ -type d -exec rm -rf {} +
+	find capsnet capsnet_book tests tools benchmarks experiments -name __pycache__ -type d -exec rm -rf {} +
 
 # An environment is made once, and again when the lock changes or another Python is asked for by name.
 ifneq ($(origin PYTHON),file)

@@ -20,7 +20,7 @@ from benchmarks.contestants import BATCH, DEVICE
 from benchmarks.tables import TABLES
 from capsnet import CapsNet
 from capsnet.checkpoint import write_atomically
-from capsnet.machine import describe_machine
+from capsnet.device import describe_machine
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "results" / "bench"
@@ -67,7 +67,7 @@ def speed() -> dict[str, Any]:
         "flop_per_image": flop_per_image(),
         "times": time_all(keep=False),
     }
-    allocator = "import sys, capsnet.memory; sys.exit(not capsnet.memory.keep_freed_memory())"
+    allocator = "from capsnet.fast import allocator; exit(not allocator.keep_freed_memory())"
     if subprocess.run([sys.executable, "-c", allocator], check=False).returncode == 0:
         result["times_keeping_freed_memory"] = time_all(keep=True)
     return result

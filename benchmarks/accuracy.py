@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.contestants import DEVICE
 from capsnet.checkpoint import write_atomically
-from capsnet.machine import describe_machine
+from capsnet.device import describe_machine
 
 RUNS = Path("results") / "time-to-accuracy"
 # What each recipe was to reach on the test set, in percent, and its options.

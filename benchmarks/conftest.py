@@ -2,12 +2,14 @@
 
 import pytest
 
-from capsnet.memory import keep_freed_memory
+from capsnet.fast.allocator import keep_freed_memory
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--keep-freed-memory", action="store_true", help="call capsnet.memory.keep_freed_memory"
+        "--keep-freed-memory",
+        action="store_true",
+        help="call fast.allocator.keep_freed_memory",
     )
 
 

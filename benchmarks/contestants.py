@@ -10,13 +10,13 @@ from torch import Tensor, nn
 
 from benchmarks import peers
 from capsnet import CapsNet, CapsuleLayer
-from capsnet.evaluation import RECONSTRUCTION_WEIGHT, autocast, bfloat16_is_fast, pick_device
+from capsnet.device import autocast, bfloat16_is_fast, can_compile, pick_device
 from capsnet.fast import FastCapsNet, arrange
-from capsnet.fourier import fourier_conv2d
-from capsnet.machine import can_compile
+from capsnet.fast.convolution import fourier_conv2d
+from capsnet.fast.routing import routed_capsules
 from capsnet.model import CapsNetOutput
-from capsnet.routing import routed_capsules
 from capsnet.training import TrainingConfig, TrainingLoss, make_optimizer, make_step
+from capsnet.training.loss import RECONSTRUCTION_WEIGHT
 
 BATCH = 128
 DEVICE = pick_device()

@@ -90,7 +90,7 @@ def one(name: str, sizes: dict[str, int]) -> dict[str, Any]:
 def largest(name: str) -> dict[str, Any]:
     """Training steps of the largest layer with Adam, and what this process took."""
     from capsnet import CapsuleLayer
-    from capsnet.routing import routed_capsules
+    from capsnet.fast.routing import routed_capsules
 
     layer = CapsuleLayer(LARGEST["children"], 8, LARGEST["parents"], 16).to(DEVICE)
     optimizer = torch.optim.Adam(layer.parameters(), fused=True)

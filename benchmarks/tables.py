@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.contestants import headline
-from capsnet.figures import columns
+from capsnet.text import columns
 
 Document = dict[str, Any]
 

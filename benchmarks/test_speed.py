@@ -9,7 +9,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks import contestants
 from benchmarks.contestants import BATCH, DEVICE, NAMES, Call
-from capsnet.evaluation import bfloat16_is_fast
+from capsnet.device import bfloat16_is_fast
 
 ROUNDS = 7
 WARM_UP = 3  # the first compiles

@@ -8,9 +8,8 @@ from typing import Any
 
 import torch
 
-from capsnet.evaluation import autocast, bfloat16_is_fast
+from capsnet.device import autocast, bfloat16_is_fast, can_compile, describe_machine
 from capsnet.fast import arrange
-from capsnet.machine import can_compile, describe_machine
 from capsnet.model import CapsNet
 from capsnet.training import TrainingConfig, make_step
 

@@ -15,14 +15,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from capsnet.memory import keep_freed_memory
+from capsnet.fast.allocator import keep_freed_memory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from capsnet import CapsNet
     from capsnet.data import ImageSet
-    from capsnet.evaluation import Evaluation
+    from capsnet.training.evaluation import Evaluation
 
 # Imports beyond torch stand in the functions, so that a mistyped option is answered at once.
 
@@ -208,10 +208,10 @@ def train(args: argparse.Namespace) -> int:
 
     from capsnet import CapsNet, data
     from capsnet.checkpoint import load_weights
-    from capsnet.evaluation import evaluate
-    from capsnet.machine import can_compile, make_fabric
-    from capsnet.run import WEIGHTS
+    from capsnet.device import can_compile, make_fabric
     from capsnet.training import TrainingConfig, fit
+    from capsnet.training.evaluation import evaluate
+    from capsnet.training.run import WEIGHTS
 
     config = TrainingConfig(
         epochs=args.epochs,
@@ -271,7 +271,8 @@ def train(args: argparse.Namespace) -> int:
 
 def evaluate(args: argparse.Namespace) -> int:
     from capsnet.checkpoint import load_weights
-    from capsnet.evaluation import evaluate, pick_device
+    from capsnet.device import pick_device
+    from capsnet.training.evaluation import evaluate
 
     outputs = [path for path in (args.figure, args.reconstructions, args.json) if path]
     if len({path.resolve() for path in outputs}) < len(outputs):
@@ -324,8 +325,8 @@ def predict(args: argparse.Namespace) -> int:
 
     from capsnet.checkpoint import load_weights
     from capsnet.data import to_float
-    from capsnet.evaluation import pick_device
-    from capsnet.pictures import read_picture
+    from capsnet.data.pictures import read_picture
+    from capsnet.device import pick_device
 
     if args.save:
         if len(args.pictures) > 1:
@@ -372,7 +373,7 @@ def export(args: argparse.Namespace) -> int:
 
 def bench(args: argparse.Namespace) -> int:
     from capsnet.bench import benchmark, table
-    from capsnet.evaluation import pick_device
+    from capsnet.device import pick_device
 
     if args.json:
         check_writable(args.json)
@@ -396,14 +397,14 @@ def load(
 
 
 def print_evaluation(result: "Evaluation") -> None:
-    from capsnet import figures
+    from capsnet.text import confusion_text, per_class_table
 
     print(f"accuracy {result.accuracy:.2%} ({result.correct}/{result.total})")
     print(f"margin loss {result.margin:.5f}, squared error an image {result.reconstruction:.2f}")
     print()
-    print(figures.per_class_table(result.per_class, result.classes))
+    print(per_class_table(result.per_class, result.classes))
     print()
-    print(figures.confusion_text(result.confusion, result.classes))
+    print(confusion_text(result.confusion, result.classes))
 
 
 def parse_shape(text: str) -> tuple[int, int, int]:

@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from capsnet.cli import INTERRUPTED
-from capsnet.evaluation import pick_device
-from capsnet.figures import columns, summary_table
-from capsnet.memory import keep_freed_memory
-from capsnet.run import METRICS
+from capsnet.device import pick_device
+from capsnet.fast.allocator import keep_freed_memory
+from capsnet.text import columns
+from capsnet.training.run import METRICS
+from capsnet_book.figures import summary_table
 from experiments.declared import EXPERIMENTS, Experiment
 from experiments.running import (
     LEDGER,

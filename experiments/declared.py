@@ -10,8 +10,8 @@ digits, for the other tasks not at all; never on a test set, on which these runs
 from dataclasses import dataclass, field
 from typing import Any
 
-from capsnet.evaluation import RECONSTRUCTION_WEIGHT
-from capsnet.intervals import T95
+from capsnet.training.loss import RECONSTRUCTION_WEIGHT
+from capsnet_book.intervals import T95
 
 
 @dataclass(frozen=True)

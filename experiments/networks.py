@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from capsnet.functional import RoutingStep, margin_loss, squash
 from capsnet.layers import channels_to_capsules
 from capsnet.model import CapsNet, CapsNetOutput
-from capsnet.training import Criterion
+from capsnet.training.loss import Criterion
 
 
 class BaselineCNN(nn.Module):

@@ -12,10 +12,10 @@ import torch
 from capsnet import CapsNet, cli
 from capsnet.checkpoint import load_weights, save_weights, write_atomically
 from capsnet.data import ImageSet, centred, hold_out, load
-from capsnet.ledger import run_name
-from capsnet.machine import describe_machine, make_fabric
-from capsnet.run import METRICS, WEIGHTS
+from capsnet.device import describe_machine, make_fabric
 from capsnet.training import TrainingConfig, fit
+from capsnet.training.run import METRICS, WEIGHTS
+from capsnet_book.ledger import run_name
 from experiments.declared import Budget, Experiment
 from experiments.networks import KINDS
 from experiments.tasks import TASKS, moved

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from capsnet.checkpoint import write_atomically
-from capsnet.intervals import T95
+from capsnet_book.intervals import T95
 from experiments.declared import EXPERIMENTS, Experiment
 from experiments.running import LEDGER, Planned, configuration, is_matched, is_of, plan, read
 

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from capsnet import CapsNet
 from capsnet.data import ImageSet, affine, moved_whole, overlaid, random_shift, shifted, to_float
-from capsnet.evaluation import evaluate
 from capsnet.fast import arrange
-from capsnet.training import Draw
+from capsnet.training.evaluation import evaluate
+from capsnet.training.loop import Draw
 from experiments import affnist
 
 BATCH = 250  # images at a time

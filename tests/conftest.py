@@ -2,12 +2,14 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import hypothesis
 import pytest
 import torch
+
+from helpers import Refuses
 
 # The same examples in every run: a red build means that the code changed, not the dice.
 hypothesis.settings.register_profile("capsnet", deadline=None, derandomize=True, max_examples=40)
@@ -15,8 +17,6 @@ hypothesis.settings.load_profile("capsnet")
 
 # The tensors of the tests are tiny: threads that wait for each other cost more than they bring.
 torch.set_num_threads(1)
-
-Refuses = Callable[..., AbstractContextManager[None]]
 
 
 def pytest_configure(config: pytest.Config) -> None:

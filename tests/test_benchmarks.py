@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from benchmarks import accuracy, contestants, memory, peers, tables
-from capsnet import ledger
+from capsnet.device import describe_machine
 from capsnet.functional import dynamic_routing
-from capsnet.machine import describe_machine
+from capsnet_book import ledger
 
 SIZES = peers.Sizes(in_capsules=5, out_capsules=3, in_dim=2, out_dim=4)
 

@@ -14,15 +14,15 @@ import pytest
 import safetensors.torch
 import torch
 from PIL import Image
-from tiny import some_digits, tiny_model
 
 from capsnet import CapsNet
 from capsnet.checkpoint import load_weights, save_weights
 from capsnet.cli import main
 from capsnet.data import load
-from capsnet.evaluation import evaluate
-from capsnet.run import METRICS, WEIGHTS
 from capsnet.training import TrainingConfig, fit
+from capsnet.training.evaluation import evaluate
+from capsnet.training.run import METRICS, WEIGHTS
+from helpers.tiny import some_digits, tiny_model
 
 Captured = pytest.CaptureFixture[str]
 

@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import Refuses
 from torch import Tensor, nn
 
-from capsnet import CapsNet, figures, ledger
+from capsnet import CapsNet
 from capsnet.checkpoint import load_weights
 from capsnet.data import to_float
 from capsnet.functional import margin_loss
+from capsnet_book import figures, ledger
 from experiments import affnist, running, tables, tasks
 from experiments.__main__ import main
 from experiments.declared import EXPERIMENTS, Budget, Experiment, Row
 from experiments.networks import KINDS, BaselineCNN, PooledCNN, Variant, smaller_weights
 from experiments.running import Planned, is_done, perform, plan, train, training_images, verify
+from helpers import Refuses
 
 SMALL = {"conv_channels": 8, "capsule_types": 2, "hidden": [16, 16]}
 TINY = Experiment(

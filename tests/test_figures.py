@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from capsnet import figures
 from capsnet.figures import style
+from capsnet_book import figures
 
 DIGITS = [str(digit) for digit in range(10)]
 

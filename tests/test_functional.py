@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference
 import torch
-from conftest import Refuses
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -25,6 +23,7 @@ from capsnet.functional import (
     reconstruction_loss,
     squash,
 )
+from helpers import Refuses, reference
 
 F64 = torch.float64
 PRECISION = [(torch.float64, 1e-10), (torch.float32, 1e-5)]

@@ -1,10 +1,10 @@
 """Intervals, against SciPy's."""
 
 import pytest
-from conftest import Refuses
 from scipy.stats import binomtest, norm, t, ttest_rel
 
-from capsnet.intervals import T95, paired_difference, wilson_interval
+from capsnet_book.intervals import T95, paired_difference, wilson_interval
+from helpers import Refuses
 
 
 @pytest.mark.parametrize(("right", "total"), [(0, 1), (10, 10), (7, 31), (9964, 10_000)])

@@ -4,9 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-import reference
 import torch
-from conftest import Refuses
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -17,6 +15,7 @@ from torch.testing import assert_close
 from capsnet import CapsuleLayer, Decoder, PrimaryCapsules
 from capsnet.functional import RoutingStep, dynamic_routing
 from capsnet.layers import channels_to_capsules
+from helpers import Refuses, reference
 
 F64 = torch.float64
 PRECISION = [(torch.float64, 1e-10), (torch.float32, 1e-5)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from capsnet import ledger
+from capsnet_book import ledger
 
 ROOT = Path(__file__).parent.parent
 

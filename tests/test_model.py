@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference
 import torch
-from conftest import Refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -18,6 +16,7 @@ from torch.testing import assert_close
 
 from capsnet import CapsNet, data
 from capsnet.functional import margin_loss, reconstruction_loss
+from helpers import Refuses, reference
 
 F64 = torch.float64
 SMALL: dict[str, Any] = {

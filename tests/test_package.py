@@ -7,11 +7,13 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "capsnet"
 
-# Each file may import those before it, and nothing else of the package.
+# Each module may import those before it, and nothing else of the package.
 ORDER = [
-    "functional", "layers", "model", "__init__", "memory", "ledger", "intervals", "fourier",
-    "routing", "fast",
-    "pictures", "data", "figures", "checkpoint", "evaluation", "machine", "run", "training",
+    "functional", "layers", "model", "__init__",
+    "fast.allocator", "fast.convolution", "fast.routing", "fast",
+    "data.pictures", "data", "figures.style", "figures.results", "figures", "text",
+    "checkpoint", "device", "training.loss", "training.config", "training.evaluation",
+    "training.run", "training.step", "training.loop", "training",
     "export", "bench", "cli", "__main__",
 ]  # fmt: skip
 
@@ -35,26 +37,26 @@ def test_import_needs_torch_only() -> None:
 
 
 def test_imports_run_one_way() -> None:
-    paths = {
-        path: path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        for path in PACKAGE.rglob("*.py")
-    }
-    assert set(paths.values()) == set(ORDER)
-    for path, name in paths.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+    names = {path: name_of(path) for path in PACKAGE.rglob("*.py")}
+    assert set(names.values()) == set(ORDER)
+    for path, name in names.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):  # `from` alone says what is taken
-                assert not any(a.name.split(".")[0] == "capsnet" for a in node.names), path
+                assert not any(a.name.split(".")[0].startswith("capsnet") for a in node.names), path
             if not isinstance(node, ast.ImportFrom):
                 continue
             assert node.level == 0 and node.module, f"{path} has a relative import"
-            if node.module == "capsnet":
-                targets = [a.name if a.name in ORDER else "__init__" for a in node.names]
-            elif node.module.startswith("capsnet."):
-                targets = [node.module.split(".")[1]]
-            else:
+            package, _, module = node.module.partition(".")
+            assert package != "capsnet_book", f"{path} imports what only the book uses"
+            if package != "capsnet":
                 continue
-            for target in targets:
-                within = (
-                    target == name and path.stem != name
-                )  # figures/results.py imports figures/style.py
-                assert within or ORDER.index(target) < ORDER.index(name), f"{path} imports {target}"
+            for alias in node.names:
+                inner = f"{module}.{alias.name}".strip(".")
+                target = inner if inner in ORDER else module or "__init__"
+                assert ORDER.index(target) < ORDER.index(name), f"{path} imports {target}"
+
+
+def name_of(path: Path) -> str:
+    """capsnet/fast/__init__.py → "fast"; capsnet/__init__.py → "__init__"."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if len(parts) > 1 and parts[-1] == "__init__" else parts)

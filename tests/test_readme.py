@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from capsnet import ledger
 from capsnet.cli import make_parser
 from capsnet.training import TrainingConfig
+from capsnet_book import ledger
 from picture import PICTURE, draw
 
 ROOT = Path(__file__).parent.parent

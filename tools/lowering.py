@@ -246,7 +246,7 @@ def split_target(text: str) -> tuple[str, str]:
 
 def colour_quantities(text: str) -> str:
     r"""Write the book's macros out: ``\qv`` becomes a coloured v, which MathJax anywhere shows."""
-    from capsnet.figures import MACROS
+    from capsnet_book.figures import MACROS
 
     return re.sub(rf"\\({'|'.join(MACROS)})(?![A-Za-z])", lambda match: MACROS[match[1]], text)
 

@@ -270,7 +270,7 @@ def repository(root: Path = ROOT) -> dict[str, str]:
 
 
 def glued_values(notebook: NotebookNode) -> dict[str, str]:
-    """The values that the notebook's cells glued (``capsnet.figures.glue``), by name."""
+    """The values that the notebook's cells glued (``capsnet_book.figures.glue``), by name."""
     values = {}
     for cell in code_cells(notebook):
         for output in cell.get("outputs", []):

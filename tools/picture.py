@@ -7,9 +7,9 @@ from pathlib import Path
 
 import torch
 
-from capsnet import figures, ledger
 from capsnet.checkpoint import load_weights
 from capsnet.data import load, to_float
+from capsnet_book import figures, ledger
 
 PICTURE = Path(__file__).parent.parent / "book" / "_static" / "reconstructions.png"
 

@@ -7,7 +7,7 @@ from sphinx.config import Config
 
 
 def add_macros(app: Sphinx, config: Config) -> None:
-    from capsnet.figures import MACROS
+    from capsnet_book.figures import MACROS
 
     config.mathjax3_config = {"tex": {"macros": MACROS}}
 

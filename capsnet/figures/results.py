@@ -1,11 +1,10 @@
-"""Pictures of a training and of what a network gets right, and the tables that say the same."""
+"""What a network gets right and wrong, and what its decoder draws."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from capsnet.figures.style import (
@@ -18,75 +17,8 @@ from capsnet.figures.style import (
     WIDTH,
     Figure,
     array,
-    beside,
     show,
 )
-
-
-@mpl.rc_context(STYLE)
-def loss_curves(records: Sequence[Mapping[str, Any]]) -> Figure:
-    """Loss against training step, on a logarithmic axis.
-
-    Args:
-        records: one mapping a point with "step" and "loss"; its parts "margin" and
-            "reconstruction" (weighted) and "validation_loss" are drawn too where every record
-            has them.
-    """
-    if not records:
-        raise ValueError("records must hold at least one point, got none")
-    curves = {
-        "loss": ("total", INK, "-"),
-        "margin": ("margin loss alone", QUANTITIES["v"].colour, "-"),
-        "reconstruction": ("0.0005 × reconstruction loss", INK, ":"),
-        "validation_loss": ("total, validation images", QUANTITIES["u"].colour, "--"),
-    }
-    steps = [record["step"] for record in records]
-    marker = "o" if len(records) < 30 else None
-    figure = Figure(3.2)
-    axes = figure.subplots()
-    for key, (name, colour, line) in curves.items():
-        if all(record.get(key) is not None for record in records):
-            values = [record[key] for record in records]
-            axes.plot(
-                steps, values, line, color=colour, label=name, linewidth=1.3,
-                marker=marker, markersize=4,
-            )  # fmt: skip
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlabel("training step (batches seen)")
-    axes.set_ylabel("loss per image")
-    axes.legend()
-    return figure
-
-
-@mpl.rc_context(STYLE)
-def per_class_accuracy(per_class: Sequence[tuple[int, int]], classes: Sequence[str]) -> Figure:
-    """Accuracy of each class as a dot on a zoomed axis, its count beside it.
-
-    Args:
-        per_class: (correct, total) of each class.
-        classes: their names.
-    """
-    _same_length(per_class, classes)
-    percent = [_percent(correct, total) for correct, total in per_class]
-    figure = Figure(0.9 + 0.27 * len(classes))
-    axes = figure.subplots()
-    rows = np.arange(len(classes))
-    axes.plot(percent, rows, "o", color=QUANTITIES["v"].colour, markersize=7, clip_on=False)
-    lowest = min((value for value in percent if not np.isnan(value)), default=0.0)
-    left = max(0.0, lowest - max(0.15 * (100 - lowest), 0.2))
-    axes.hlines(rows, left, percent, color=FAINT, linewidth=0.8, zorder=0)
-    for row, (correct, total) in enumerate(per_class):
-        beside(axes, f"{correct}/{total}", row)
-    axes.set_xlim(left, 100)
-    axes.set_ylim(len(classes) - 0.4, -0.6)
-    axes.set_yticks(rows, classes)
-    axes.set_xlabel("images read correctly, %")
-    axes.set_ylabel("class")
-    return figure
 
 
 @mpl.rc_context(STYLE)
@@ -177,50 +109,6 @@ def reconstructions(
 
 
 @mpl.rc_context(STYLE)
-def gallery(
-    pictures: ArrayLike,
-    titles: Sequence[str],
-    per_row: int = PER_ROW,
-    rows: Sequence[str] = (),
-    mistakes: Sequence[int] = (),
-) -> Figure:
-    """Pictures in rows, each with a title.
-
-    Args:
-        pictures: [n, channels, height, width], uint8 or floating point in 0 … 1.
-        titles: one for each picture; may be empty, or of two lines.
-        per_row: pictures side by side.
-        rows: names of the rows, if any.
-        mistakes: indices of pictures whose title is set as a mistake's.
-    """
-    drawn = array(pictures)
-    if drawn.ndim != 4 or len(drawn) == 0 or len(titles) != len(drawn):
-        raise ValueError(
-            "pictures must be [n, channels, height, width] with n titles, n at least 1, got "
-            f"{list(drawn.shape)} and {len(titles)} titles"
-        )
-    bands = -(-len(drawn) // per_row)
-    if rows and len(rows) != bands:
-        raise ValueError(f"rows must be {bands} names, got {len(rows)}")
-    lines = sum(
-        max(len(title.splitlines()) for title in titles[start : start + per_row])
-        for start in range(0, len(titles), per_row)
-    )
-    side = (WIDTH - 0.25) / per_row  # inches of a picture
-    figure = Figure(bands * side + 0.2 * lines + 0.03 * bands)
-    grid = figure.subplots(bands, per_row, squeeze=False)
-    for axes in grid.flat:
-        axes.set_axis_off()
-    for i, (picture, title) in enumerate(zip(drawn, titles, strict=True)):
-        axes = grid[i // per_row, i % per_row]
-        show(axes, picture)
-        axes.set_title(title, color=MISTAKE if i in mistakes else INK, size=9, pad=3)
-        if rows and i % per_row == 0:
-            axes.set_ylabel(rows[i // per_row])
-    return figure
-
-
-@mpl.rc_context(STYLE)
 def prediction(
     image: ArrayLike,
     reconstruction: ArrayLike | None,
@@ -236,7 +124,10 @@ def prediction(
         classes: class names.
     """
     values = array(lengths).astype(float)
-    _same_length(values, classes)
+    if len(values) != len(classes):
+        raise ValueError(
+            f"expected one length for each of {len(classes)} classes, got {len(values)}"
+        )
     pictures = [("input", array(image))]
     if reconstruction is not None:
         pictures.append(("decoded", array(reconstruction)))
@@ -258,43 +149,6 @@ def prediction(
     return figure
 
 
-def per_class_table(per_class: Sequence[tuple[int, int]], classes: Sequence[str]) -> str:
-    """Counts as ``977/980`` and percentages of each class, and of all together, as text."""
-    _same_length(per_class, classes)
-    correct = sum(right for right, _ in per_class)
-    total = sum(count for _, count in per_class)
-    rows = [("class", "correct", "accuracy")]
-    for name, (right, count) in zip([*classes, "all"], [*per_class, (correct, total)], strict=True):
-        share = f"{_percent(right, count):.2f} %" if count else "–"
-        rows.append((name, f"{right}/{count}", share))
-    return columns(rows)
-
-
-def confusion_text(confusion: ArrayLike, classes: Sequence[str]) -> str:
-    """The confusion matrix as text: a row for each true class, a column for each predicted one."""
-    counts = _square(confusion, classes)
-    rows = [("true \\ predicted", *classes)]
-    rows += [
-        (name, *(str(count) if count else "·" for count in row))
-        for name, row in zip(classes, counts, strict=True)
-    ]
-    return columns(rows)
-
-
-def _percent(correct: int, total: int) -> float:
-    return 100 * correct / total if total else float("nan")
-
-
-def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Align: first column to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for name, *cells in rows:
-        aligned = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
-        lines.append("  ".join([name.ljust(widths[0]), *aligned]).rstrip())
-    return "\n".join(lines)
-
-
 def _square(confusion: ArrayLike, classes: Sequence[str]) -> NDArray[Any]:
     counts = array(confusion)
     if counts.shape != (len(classes), len(classes)):
@@ -302,10 +156,3 @@ def _square(confusion: ArrayLike, classes: Sequence[str]) -> NDArray[Any]:
             f"confusion must be [{len(classes)}, {len(classes)}], got {list(counts.shape)}"
         )
     return counts
-
-
-def _same_length(values: Any, classes: Sequence[str]) -> None:
-    if len(values) != len(classes):
-        raise ValueError(
-            f"expected one entry for each of {len(classes)} classes, got {len(values)}"
-        )

@@ -15,9 +15,9 @@ from typing import Any
 import jupytext
 import pytest
 import yaml
-from constants import CONSTANTS
 
 import notebooks
+from helpers.constants import CONSTANTS
 
 BOOK = notebooks.ROOT / "book"
 PAGES = sorted(BOOK.rglob("*.md"))

@@ -9,9 +9,9 @@ import pytest
 from pybtex.database import parse_file
 
 import capsnet
-from capsnet.figures import MACROS
 from capsnet.functional import RoutingStep
 from capsnet.model import CapsNetOutput
+from capsnet_book.figures import MACROS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BOOK = ROOT / "book"

@@ -38,7 +38,7 @@ Some prose, and {glue:text}`answer`.
 
 import os
 
-from capsnet.figures import glue
+from capsnet_book import glue
 from myst_nb import glue as reference
 
 print(os.urandom(8).hex())

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 import torch
 
-from capsnet import figures
-from capsnet.figures import Stage, style
+from capsnet.figures import style
+from capsnet_book import figures
+from capsnet_book.figures import Stage
 
 U = figures.QUANTITIES["u"].colour
 

@@ -3,8 +3,9 @@
 import matplotlib as mpl
 import pytest
 
-from capsnet import figures
-from capsnet.figures import Sweep, style
+from capsnet.figures import style
+from capsnet_book import figures
+from capsnet_book.figures import Sweep
 
 TURN = Sweep([-20, 0, 20], [0.5, 1.0, 0.75], [0.25, 0.9, 0.5], (-10, 10))
 SIZE = Sweep([0.5, 1], [0.25, 1.0], [0.5, 0.9], (0.8, 1.2))

@@ -4,7 +4,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from capsnet import figures
+from capsnet_book import figures
 
 COLOUR = {name: quantity.colour for name, quantity in figures.QUANTITIES.items()}
 ITERATIONS = [2, 3, 4, 5]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from capsnet import figures
 from capsnet.figures import style
+from capsnet_book import figures
 
 
 def test_a_gallery_shows_every_picture_in_its_row():

@@ -3,8 +3,8 @@
 import matplotlib as mpl
 import pytest
 
-from capsnet import figures
 from capsnet.figures import style
+from capsnet_book import figures
 
 CURVES = {
     "capsules": {100: [5.0], 1: [50.0, 70.0]},

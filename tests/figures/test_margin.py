@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from capsnet import figures
+from capsnet_book import figures
 
 MARGINS = (0.9, 0.1)
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 from matplotlib.patches import Rectangle
 from PIL import Image
-from test_figures import VISION, lab, linear
 
-from capsnet import figures
 from capsnet.figures import style
-from capsnet.figures.pairs import FIRST, SECOND
+from capsnet_book import figures
+from capsnet_book.figures.pairs import FIRST, SECOND
+from test_figures import VISION, lab, linear
 
 
 def shown(axes_list):

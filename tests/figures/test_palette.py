@@ -5,7 +5,7 @@ from itertools import pairwise
 from matplotlib.colors import to_hex
 from matplotlib.patches import FancyBboxPatch
 
-from capsnet.figures import QUANTITIES, palette
+from capsnet_book.figures import QUANTITIES, palette
 
 
 def boxes(axes):

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from capsnet import figures
 from capsnet.figures import style
+from capsnet_book import figures
 
 
 def drawn(figure):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from capsnet.figures import errors_beside_paper, summary_table
+from capsnet_book.figures import errors_beside_paper, summary_table
 
 ROW: dict[str, Any] = {
     "row": "three", "n": 3, "declared": 3, "errors": [0.5, 0.4, 0.6], "mean": 0.5,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from capsnet import figures
+from capsnet_book import figures
 
 
 def test_squash_curves_draw_length_and_gradient():

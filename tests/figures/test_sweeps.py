@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from capsnet import figures
+from capsnet_book import figures
 
 
 def test_sweeps_put_each_picture_in_its_place():

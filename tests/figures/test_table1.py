@@ -3,8 +3,8 @@
 import matplotlib as mpl
 import pytest
 
-from capsnet import figures
 from capsnet.figures import style
+from capsnet_book import figures
 
 PAPER = {"one": (0.5, 0.25), "two": (0.125, 0.5), "three": (-0.25, 0.125)}
 HERE = {"one": (0.25, 0.125), "two": (0.375, 0.25), "three": (0.0, 0.5)}

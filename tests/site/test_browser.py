@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
 
-import built
 import pytest
-from built import ROOT, Site
+
+from helpers import built
+from helpers.built import ROOT, Site
 
 PAGES = [
     *(p.relative_to(ROOT).with_suffix(".html").as_posix() for p in sorted(ROOT.glob("book/*.md"))),

@@ -7,13 +7,13 @@ import urllib.parse
 from html.parser import HTMLParser
 from pathlib import Path
 
-import built
 import nbformat
 import pytest
 import yaml
-from built import ROOT, Site
 
 import notebooks
+from helpers import built
+from helpers.built import ROOT, Site
 
 CHAPTERS = notebooks.chapters()
 EACH_CHAPTER = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)

@@ -1,0 +1,113 @@
+"""The machine that a network runs on: its devices, its precisions, its processes, its compiler."""
+
+import os
+import platform
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+
+PRECISIONS = ("auto", "bf16", "fp32")
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """The device of a name: "auto" (CUDA where there is one), "cpu", "cuda" or "mps".
+
+    Raises:
+        ValueError: another name, or there is no such device.
+    """
+    available = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
+    if name == "auto":
+        name = "cuda" if available["cuda"] else "cpu"
+    if name not in available:
+        raise ValueError(f"device must be auto, {', '.join(available)}, got {name}")
+    if not available[name]:
+        raise ValueError(f"device {name} was asked for, but there is none here")
+    return torch.device(name)
+
+
+def bfloat16_is_fast(device: torch.device) -> bool:
+    """Whether the hardware multiplies bfloat16 matrices natively."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type == "cpu":
+        checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+        return any(getattr(torch.cpu, name, bool)() for name in checks)
+    return False
+
+
+def resolve_precision(device: torch.device, precision: str) -> str:
+    """What a precision comes to on a device, "bf16" or "fp32".
+
+    Raises:
+        ValueError: another precision.
+    """
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision}")
+    if precision == "auto":
+        return "bf16" if bfloat16_is_fast(device) else "fp32"
+    return precision
+
+
+def autocast(device: torch.device, precision: str) -> torch.autocast:
+    """The autocast context of a precision, as :func:`resolve_precision` takes it."""
+    enabled = resolve_precision(device, precision) == "bf16"
+    return torch.autocast(device.type, torch.bfloat16, enabled=enabled)
+
+
+def make_fabric(device: str = "auto") -> "Fabric":
+    """Lightning Fabric for this process: one device, or torchrun's processes and machines.
+
+    Args:
+        device: as :func:`pick_device`.
+
+    Raises:
+        ValueError: there is no such device.
+    """
+    from lightning_fabric import Fabric
+
+    world = int(os.environ.get("WORLD_SIZE", 1))  # set by torchrun, as is the next
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    fabric = Fabric(
+        accelerator=pick_device(device).type,
+        devices=local,
+        num_nodes=world // local,
+        strategy="ddp" if world > 1 else "auto",
+    )
+    fabric.launch()
+    return fabric
+
+
+def can_compile(device: torch.device) -> bool:
+    """Whether torch.compile works here: it needs a C++ compiler, or Triton on a GPU."""
+    try:
+        # A real try: compilers, headers and caches can be missing in many ways.
+        torch.compile(lambda x: x + 1)(torch.zeros(2, device=device))
+    except Exception:
+        torch._dynamo.reset()
+        return False
+    return True
+
+
+def describe_machine(device: torch.device, processes: int = 1) -> dict[str, Any]:
+    """What a time or a last digit may depend on.
+
+    The processor's vector extensions tell more than its name, which a cloud may hide.
+    """
+    cuda = device.type == "cuda"
+    return {
+        "device": torch.cuda.get_device_name(device) if cuda else platform.machine(),
+        "processor": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        "processes": processes,
+        "bfloat16": bfloat16_is_fast(device),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }

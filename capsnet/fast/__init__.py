@@ -1,0 +1,153 @@
+"""The same network arranged for speed on a processor.
+
+Same parameters, same equations, full gradients: only the order of the arithmetic and the layout of
+the memory differ from :mod:`capsnet.model`, which is the one to read. Two layers take nearly all of
+the time, and each has its module: :mod:`capsnet.fast.convolution` and :mod:`capsnet.fast.routing`.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from capsnet.fast.convolution import PhaseGrid, correlate, relu_conv2d, transform_kernel
+from capsnet.fast.routing import compiled, routed_capsules
+from capsnet.functional import squash
+from capsnet.layers import CapsuleLayer, Decoder, PrimaryCapsules, channels_to_capsules
+from capsnet.model import CapsNet, CapsNetOutput
+
+ARRANGEMENTS = ("auto", "plain", "fast")
+LARGEST_SIDE = 64  # pixels; the transforms, matrix products themselves, grow with its fourth power
+
+
+def arrange(model: CapsNet, arrangement: str = "auto") -> nn.Module:
+    """A network in an arrangement; it is called, and compiled, as :class:`CapsNet` is.
+
+    Args:
+        model: the network; its parameters are shared.
+        arrangement: "plain", the model itself; "fast", a :class:`FastCapsNet`; "auto", fast where
+            that pays and computes the same: on a processor, for images of up to 64 pixels a
+            side, and for a network whose layers nobody has replaced or hooked into.
+
+    Raises:
+        ValueError: another arrangement.
+    """
+    if arrangement not in ARRANGEMENTS:
+        raise ValueError(f"arrangement must be one of {', '.join(ARRANGEMENTS)}, got {arrangement}")
+    if arrangement == "fast" or (arrangement == "auto" and pays(model)):
+        return FastCapsNet(model)
+    return model
+
+
+def pays(model: CapsNet) -> bool:
+    """Whether "auto" means fast."""
+    parts = [model, model.conv, model.primary, model.primary.conv, model.digits]
+    stock = [CapsNet, nn.Conv2d, PrimaryCapsules, nn.Conv2d, CapsuleLayer]
+    return (
+        next(model.parameters()).device.type == "cpu"
+        and max(model.config["image_shape"][1:]) <= LARGEST_SIDE
+        and [type(part) for part in parts] == stock
+        and not any(part._forward_hooks or part._forward_pre_hooks for part in parts)
+    )
+
+
+class FastCapsNet(nn.Module):
+    """:class:`CapsNet` with its convolutions as matrix products, and its routing in chunks.
+
+    Gradients are of first order, and not for torch.func; hooks on the model and on its
+    convolutions and routed capsules are not called. For all of these there is the model itself.
+
+    Args:
+        model: the network; its parameters are shared.
+
+    Shape, Raises:
+        as :class:`CapsNet`.
+    """
+
+    def __init__(self, model: CapsNet) -> None:
+        super().__init__()
+        self.model = model
+        self.compiled = False
+        self.kept: tuple[Tensor, PhaseGrid, Tensor] | None = None  # by transform_once
+
+    @property
+    def decoder(self) -> Decoder | None:
+        """The network's own."""
+        return self.model.decoder
+
+    def compile(self) -> None:
+        """torch.compile for the convolutions and for the loops of the routing, each by itself."""
+        self.compiled = True
+
+    def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
+        model, digits = self.model, self.model.digits
+        model.check_images(images)
+        kind = images.device.type
+        autocast = torch.is_autocast_enabled(kind)
+        if autocast:
+            images = images.to(torch.get_autocast_dtype(kind))
+        capsules = routed_capsules(
+            self.children_of(images).to(images.dtype),
+            digits.weight,
+            digits.routing_iterations,
+            digits.prior,
+            compile=self.compiled,
+        )
+        if not autocast:
+            capsules = capsules.to(images.dtype)
+        return model.read_out(capsules, labels)
+
+    def children_of(self, images: Tensor) -> Tensor:
+        """Images to primary capsules, [n, channels, height, width] → [n, children, dim]."""
+        conv, primary = self.model.conv, self.model.primary
+        compute = compiled(primary_capsules) if self.compiled else primary_capsules
+        height, width = (side - conv.weight.shape[2] + 1 for side in images.shape[2:])
+        grid = PhaseGrid.of(height, width, primary.conv.weight.shape[2], primary.conv.stride[0])
+        kernel, transformed = primary.conv.weight, None
+        if not torch.is_grad_enabled():
+            transformed = self.transform_once(kernel, grid, images.dtype)
+        children: Tensor = compute(
+            images,
+            conv.weight,
+            conv.bias,
+            kernel,
+            transformed,
+            primary.conv.bias,
+            grid,
+            primary.capsule_dim,
+        )
+        return children
+
+    def transform_once(self, kernel: Tensor, grid: PhaseGrid, dtype: torch.dtype) -> Tensor:
+        """:func:`transform_kernel`, computed again only where the kernel has changed."""
+        # Compared value by value, a tenth of the transform's time: a tensor's version does not tell
+        # of changes through ``.data``.
+        if self.kept is not None:
+            seen, its_grid, transformed = self.kept
+            same_kind = (its_grid, transformed.dtype) == (grid, dtype)
+            if same_kind and seen.device == kernel.device and torch.equal(seen, kernel):
+                return transformed
+        with torch.inference_mode(False):
+            seen = kernel.detach().clone()
+            transformed = transform_kernel(seen, grid, dtype)
+        self.kept = seen, grid, transformed
+        return transformed
+
+
+def primary_capsules(
+    images: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    primary_weight: Tensor,
+    transformed: Tensor | None,
+    primary_bias: Tensor | None,
+    grid: PhaseGrid,
+    capsule_dim: int,
+) -> Tensor:
+    """Images to primary capsules, [n, channels, height, width] → [n, in_capsules, capsule_dim].
+
+    ``transformed`` is the second convolution's kernel in Fourier space, where it is known already.
+    """
+    features = relu_conv2d(images, weight, bias, grid)  # [rows, columns, n, S, S, 256]
+    if transformed is None:
+        transformed = transform_kernel(primary_weight, grid, features.dtype)
+    maps = correlate(features, transformed, primary_bias, grid)  # [n, 256, 6, 6]
+    return squash(channels_to_capsules(maps, capsule_dim))

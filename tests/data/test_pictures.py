@@ -1,0 +1,429 @@
+"""Any picture file as a network's input: real digits, drawn and photographed in many ways."""
+
+import os
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageFilter
+from torch import Tensor
+
+from capsnet.data import load
+from capsnet.data.pictures import read_picture
+
+SHAPE = (1, 28, 28)
+
+
+@pytest.fixture(scope="module")
+def digits() -> Tensor:
+    return load("mnist", train=False, download=False).images[:200]
+
+
+def saved(path: Path, picture: Image.Image, **options: object) -> Path:
+    picture.save(path, **options)
+    return path
+
+
+def grey(image: Tensor) -> Image.Image:
+    return Image.fromarray(image[0].numpy())
+
+
+def difference(left: Tensor, right: Tensor) -> float:
+    """Mean absolute difference in grey levels where either has ink."""
+    inked = (left > 0) | (right > 0)
+    return (left.float() - right.float()).abs()[inked].mean().item()
+
+
+def likeness(left: Tensor, right: Tensor) -> float:
+    """Correlation of the grey levels: 1 for the same picture up to brightness and contrast."""
+    return torch.corrcoef(torch.stack([left.flatten(), right.flatten()]).float())[0, 1].item()
+
+
+# --- digits
+
+
+def test_mnist_and_its_negative_come_through_as_they_are(digits: Tensor, tmp_path: Path) -> None:
+    for i, digit in enumerate(digits):
+        for levels in (digit, 255 - digit):
+            found = read_picture(saved(tmp_path / f"{i}.png", grey(levels)), SHAPE, "digit")
+            assert found.shape == SHAPE and found.dtype == torch.uint8
+            assert difference(found, digit) < 2, i
+
+
+Maker = Callable[[Image.Image], Image.Image]
+
+
+def transparent(colour: tuple[int, int, int]) -> Maker:
+    def make(ink: Image.Image) -> Image.Image:
+        picture = Image.new("RGBA", ink.size, (*colour, 0))
+        picture.putalpha(ink)
+        return picture
+
+    return make
+
+
+def on_paper(ink: Image.Image) -> Image.Image:
+    """As a phone sees it: a digit on a sheet, light that falls off, noise and blur."""
+    dice = np.random.default_rng(0)
+    y, x = np.mgrid[0:600, 0:450] / 600
+    paper = 215 - 60 * x - 40 * y
+    strokes = np.zeros((600, 450))
+    strokes[150:430, 90:370] = np.asarray(ink.resize((280, 280), Image.Resampling.BICUBIC)) / 255
+    levels = paper * (1 - 0.8 * strokes) + dice.normal(0, 4, paper.shape)
+    picture = Image.fromarray(levels.clip(0, 255).astype(np.uint8))
+    return picture.filter(ImageFilter.GaussianBlur(1.5)).convert("RGB")
+
+
+MAKERS: dict[str, tuple[Maker, str, float]] = {
+    "ten times larger": (lambda ink: ink.resize((280, 280), Image.Resampling.BICUBIC), "png", 0.8),
+    "dark on light": (lambda ink: Image.eval(ink, lambda level: 255 - level), "png", 0.99),
+    "colour": (
+        lambda ink: Image.composite(
+            Image.new("RGB", ink.size, (20, 40, 140)), Image.new("RGB", ink.size, "white"), ink
+        ),
+        "png",
+        0.95,
+    ),
+    "black on nothing": (transparent((0, 0, 0)), "png", 0.99),
+    "white on nothing": (transparent((255, 255, 255)), "png", 0.99),
+    "palette": (lambda ink: ink.convert("P"), "gif", 0.95),
+    "one bit": (lambda ink: ink.point(lambda level: 255 * (level > 127)).convert("1"), "png", 0.85),
+    "sixteen bits": (
+        lambda ink: Image.fromarray(np.asarray(ink).astype(np.uint16) * 257),
+        "png",
+        0.99,
+    ),
+    "CMYK": (lambda ink: Image.eval(ink, lambda level: 255 - level).convert("CMYK"), "tiff", 0.95),
+    "wide": (lambda ink: _pasted(ink, (120, 40)), "png", 0.95),
+    "photographed": (on_paper, "jpg", 0.75),
+}  # fmt: skip
+
+
+def _pasted(ink: Image.Image, size: tuple[int, int]) -> Image.Image:
+    picture = Image.new("L", size)
+    picture.paste(ink, (5, 8))
+    return picture
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_digits_of_every_kind(digits: Tensor, tmp_path: Path, kind: str) -> None:
+    make, ending, least = MAKERS[kind]
+    for i, digit in enumerate(digits[:10]):
+        path = saved(tmp_path / f"{i}.{ending}", make(grey(digit)))
+        found = read_picture(path, SHAPE, "digit")
+        assert likeness(found, digit) > least, i
+
+
+@pytest.mark.parametrize("negative", [False, True])
+def test_a_thousand_digits_of_mnist(tmp_path: Path, negative: bool) -> None:
+    digits = load("mnist", train=False, download=False).images[:1000]
+    found = []
+    for digit in digits:
+        path = saved(tmp_path / "digit.png", grey(255 - digit if negative else digit))
+        found.append(read_picture(path, SHAPE, "digit"))
+    off = (torch.stack(found).int() - digits.int()).abs().flatten(1).amax(1)
+    assert off.max() <= 10  # of 255: only ink too faint for the bounding box is lost
+    assert (off == 0).float().mean() > 0.9
+
+
+@given(
+    index=st.integers(0, 199),
+    times=st.integers(2, 5),
+    left=st.integers(0, 60),
+    top=st.integers(0, 60),
+    right=st.integers(0, 60),
+    bottom=st.integers(0, 60),
+    negative=st.booleans(),
+)
+@settings(max_examples=60)
+def test_neither_place_nor_ground_nor_polarity_matters(
+    tmp_path_factory: pytest.TempPathFactory,
+    digits: Tensor,
+    index: int,
+    times: int,
+    left: int,
+    top: int,
+    right: int,
+    bottom: int,
+    negative: bool,
+) -> None:
+    """A digit on a larger sheet is the digit, with its centre of mass where MNIST has it."""
+    large = digits[index, 0].numpy().repeat(times, 0).repeat(times, 1)
+    sheet = np.pad(large, ((top, bottom), (left, right)))
+    path = tmp_path_factory.getbasetemp() / "sheet.png"
+    saved(path, Image.fromarray(255 - sheet if negative else sheet))
+    found = read_picture(path, SHAPE, "digit")
+    assert likeness(found, digits[index]) > 0.8
+    rows, columns = (found[0] > 0).any(1).nonzero(), (found[0] > 0).any(0).nonzero()
+    sides = (int(rows[-1] - rows[0]) + 1, int(columns[-1] - columns[0]) + 1)
+    assert max(sides) in (19, 20)
+    weight = found[0].double() / found.sum()
+    for axis, side in ((1, sides[0]), (0, sides[1])):
+        centre = float((weight.sum(axis) * torch.arange(28)).sum())
+        assert 13.4 <= centre < 14.6 or side > 18  # a box at the edge cannot move on
+
+
+# (paper, ink, fall of light, shadow, noise): levels of 255, but for the shadow, a part of the light
+LIGHTS = {
+    "even light": (200, 50, 0, 0.0, 2),
+    "strong fall of light": (200, 50, 120, 0.0, 4),
+    "the edge of a shadow": (200, 50, 40, 0.4, 4),
+    "pencil": (200, 120, 40, 0.0, 4),
+    "noise": (200, 50, 60, 0.0, 15),
+    "white board with glare": (245, 60, 150, 0.0, 3),
+    "chalk on a board": (60, 200, 25, 0.0, 4),
+}
+
+
+def photographed(ink: np.ndarray, light: str, size: tuple[int, int] = (300, 400)) -> Image.Image:
+    """Ink (0..1, smaller than size) near the middle of a sheet, in light that is uneven."""
+    paper, level, fall, shadow, noise = LIGHTS[light]
+    height, width = size
+    y, x = np.mgrid[0:height, 0:width] / max(size)
+    strokes = np.zeros(size)
+    top, left = (height - ink.shape[0]) // 2, (width - ink.shape[1]) // 3
+    strokes[top : top + ink.shape[0], left : left + ink.shape[1]] = ink
+    bright = 1 + fall / paper * (0.4 - 0.6 * x - 0.5 * y)
+    bright *= 1 - shadow / (1 + np.exp(-(x + y - 0.6) * 60))
+    levels = (paper + (level - paper) * strokes) * bright
+    levels += np.random.default_rng(0).normal(0, noise, size)
+    picture = Image.fromarray(levels.clip(0, 255).astype(np.uint8))
+    return picture.convert("RGB").filter(ImageFilter.GaussianBlur(1))
+
+
+@pytest.mark.parametrize("light", LIGHTS)
+def test_photographed_digits(digits: Tensor, tmp_path: Path, light: str) -> None:
+    likenesses = []
+    for digit in digits[:20]:
+        ink = np.asarray(grey(digit).resize((196, 196), Image.Resampling.BICUBIC)) / 255
+        picture = photographed(((ink - 0.35) / 0.3).clip(0, 1), light)
+        path = saved(tmp_path / "photo.jpg", picture, quality=75)
+        found = read_picture(path, SHAPE, "digit")
+        likenesses.append(likeness(found, digit))
+        assert found[0, 0].eq(0).all() and found[0, :, 0].eq(0).all()  # no paper is left over
+    assert min(likenesses) > 0.6
+    assert sum(likenesses) / 20 > 0.85
+
+
+@pytest.mark.parametrize("style", ["digit", "garment"])
+@pytest.mark.parametrize("light", ["even light", "strong fall of light", "noise"])
+def test_photographs_of_nothing(tmp_path: Path, refuses, light: str, style: str) -> None:
+    path = saved(tmp_path / "photo.jpg", photographed(np.zeros((1, 1)), light), quality=75)
+    with refuses(path, "blank"):
+        read_picture(path, SHAPE, style)
+
+
+def test_a_pen_thinner_than_mnists_is_widened(tmp_path: Path) -> None:
+    levels = np.full((280, 280), 255, np.uint8)
+    levels[40:240, 139:141] = 0  # 2 pixels of 200, so 0.2 of 20
+    found = read_picture(saved(tmp_path / "pen.png", Image.fromarray(levels)), SHAPE, "digit")[0]
+    assert 1 <= found[14].float().sum() / 255 <= 2
+
+
+def test_specks_and_what_reaches_the_border_are_left_out(digits: Tensor, tmp_path: Path) -> None:
+    ink = np.asarray(grey(digits[0]).resize((196, 196), Image.Resampling.BICUBIC)) / 255
+    clean = photographed(ink, "even light")
+    dirty = np.array(clean)
+    dirty[20:24, 350:354] = 40  # a speck
+    dirty[260:, 380:] = 40  # the table, beyond the sheet
+    found, expected = (
+        read_picture(saved(tmp_path / f"{i}.png", picture), SHAPE, "digit")
+        for i, picture in enumerate((Image.fromarray(dirty), clean))
+    )
+    assert likeness(found, expected) > 0.97
+
+
+MODES: dict[str, tuple[Maker, str]] = {
+    "RGB": (lambda ink: ink.convert("RGB"), "png"),
+    "LA": (lambda ink: ink.convert("LA"), "png"),
+    "PA, as RGBA": (lambda ink: ink.convert("RGBA"), "webp"),
+    "I": (lambda ink: Image.fromarray(np.asarray(ink).astype(np.int32) * 257), "tiff"),
+    "F": (lambda ink: Image.fromarray(np.asarray(ink).astype(np.float32) / 255), "tiff"),
+    "I;16B": (lambda ink: Image.fromarray(np.asarray(ink).astype(">u2") * 257), "tiff"),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_modes_that_lose_nothing(digits: Tensor, tmp_path: Path, mode: str) -> None:
+    make, ending = MODES[mode]
+    options = {"lossless": True} if ending == "webp" else {}
+    path = saved(tmp_path / f"d.{ending}", make(grey(digits[3])), **options)
+    assert difference(read_picture(path, SHAPE, "plain"), digits[3]) <= 1
+    assert difference(read_picture(path, SHAPE, "digit"), digits[3]) <= 1
+
+
+def test_a_digit_turned_by_the_camera(digits: Tensor, tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    lying = grey(digits[0]).transpose(Image.Transpose.ROTATE_90)
+    path = saved(tmp_path / "turned.jpg", lying, exif=exif, quality=95)
+    assert likeness(read_picture(path, SHAPE, "digit"), digits[0]) > 0.95
+
+
+def test_a_digit_is_centred_by_its_mass_in_a_box_of_twenty(tmp_path: Path) -> None:
+    levels = np.zeros((200, 300), np.uint8)
+    levels[20:120, 40:70] = 255  # a bar of 100 × 30 pixels, off the centre
+    found = read_picture(saved(tmp_path / "bar.png", Image.fromarray(levels)), SHAPE, "digit")[0]
+    rows, columns = (found > 127).any(1).nonzero().flatten(), (found > 127).any(0).nonzero()
+    assert rows.tolist() == list(range(4, 24))
+    assert len(columns) == 6
+    y, x = torch.meshgrid(torch.arange(28.0), torch.arange(28.0), indexing="ij")
+    weight = found.float() / found.sum()
+    assert abs((weight * y).sum() + 0.5 - 14) <= 0.5
+    assert abs((weight * x).sum() + 0.5 - 14) <= 0.5
+
+
+def test_another_size_and_colour_channels(digits: Tensor, tmp_path: Path) -> None:
+    path = saved(tmp_path / "d.png", grey(digits[0]).resize((100, 100)))
+    found = read_picture(path, (3, 40, 56), "digit")
+    assert found.shape == (3, 40, 56)
+    assert torch.equal(found[0], found[2])
+
+
+# --- garments and pictures in general
+
+
+def test_garment_fills_its_frame_and_is_bright(tmp_path: Path) -> None:
+    levels = np.full((300, 200), 240, np.uint8)
+    levels[50:250, 60:140] = 40  # dark, 200 × 80 pixels
+    found = read_picture(saved(tmp_path / "g.png", Image.fromarray(levels)), SHAPE, "garment")[0]
+    assert (found > 100).any(1).all()
+    columns = (found > 100).any(0).nonzero().flatten().tolist()
+    assert len(columns) in (11, 12)
+    assert abs((columns[0] + columns[-1]) / 2 - 13.5) <= 0.5
+
+
+def test_garments_of_fashion_mnist_come_through_as_they_are(tmp_path: Path) -> None:
+    try:
+        garments = load("fashion-mnist", train=False, download=False).images[:300]
+    except FileNotFoundError:
+        pytest.skip("Fashion-MNIST is not here: set CAPSNET_DATA, or install dataset-fashion-mnist")
+    for negative in (False, True):
+        same = 0
+        for garment in garments:
+            path = saved(tmp_path / "g.png", grey(255 - garment if negative else garment))
+            same += int(torch.equal(read_picture(path, SHAPE, "garment"), garment))
+        assert same >= 297
+
+
+def test_a_photographed_garment_on_either_ground(tmp_path: Path) -> None:
+    for light in ("strong fall of light", "chalk on a board"):
+        shirt = photographed(np.ones((200, 100)), light)
+        path = saved(tmp_path / "shirt.jpg", shirt, quality=75)
+        found = read_picture(path, SHAPE, "garment")[0]
+        assert (found > 60).any(1).all()  # as high as the picture
+        columns = (found > 60).any(0).nonzero().flatten()
+        assert len(columns) in (13, 14, 15, 16)
+        assert found[:, :5].eq(0).all() and found[:, 23:].eq(0).all()
+
+
+def test_plain_keeps_a_picture_of_the_right_size(tmp_path: Path) -> None:
+    pixels = torch.randint(256, (20, 24, 3), dtype=torch.uint8)
+    path = saved(tmp_path / "p.png", Image.fromarray(pixels.numpy()))
+    assert torch.equal(read_picture(path, (3, 20, 24)), pixels.permute(2, 0, 1))
+    assert read_picture(path, (1, 20, 24)).shape == (1, 20, 24)
+
+
+def test_plain_cuts_the_centre_and_puts_white_behind(tmp_path: Path) -> None:
+    picture = Image.new("RGBA", (90, 30), (0, 0, 0, 0))
+    picture.paste((255, 0, 0, 255), (30, 0, 60, 30))
+    found = read_picture(saved(tmp_path / "p.png", picture), (3, 10, 10))
+    red, *others = found.float()
+    assert red.eq(255).all() and max(other.mean() for other in others) < 5  # but for the edges
+    wide = read_picture(tmp_path / "p.png", (3, 10, 30))
+    assert wide[:, :, 0].eq(255).all()
+
+
+def test_orientation_and_first_frame(tmp_path: Path) -> None:
+    levels = np.zeros((40, 40, 3), np.uint8)
+    levels[:, 20:] = 255
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be turned by 90 degrees clockwise: the right half becomes the lower one
+    path = saved(tmp_path / "turned.png", Image.fromarray(levels), exif=exif)
+    found = read_picture(path, (1, 40, 40))[0]
+    assert found[30].float().mean() == 255 and found[10].float().mean() == 0
+    frames = [Image.new("L", (20, 20), level) for level in (10, 200)]
+    path = saved(tmp_path / "two.gif", frames[0], save_all=True, append_images=frames[1:])
+    assert read_picture(path, (1, 20, 20)).float().mean() == 10
+
+
+# --- what is refused
+
+
+def test_files_that_are_no_pictures(tmp_path: Path, digits: Tensor, refuses) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no such file: .*nowhere"):
+        read_picture(tmp_path / "nowhere")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        read_picture(tmp_path)
+    empty = tmp_path / "empty.png"
+    empty.write_bytes(b"")
+    with refuses(empty, "empty"):
+        read_picture(empty)
+    text = tmp_path / "text.png"
+    text.write_text("<html>no picture</html>")
+    with refuses(text, "not a picture"):
+        read_picture(text)
+    whole = saved(tmp_path / "whole.png", grey(digits[0]))
+    cut = tmp_path / "cut.png"
+    cut.write_bytes(whole.read_bytes()[:150])
+    with refuses(cut, "damaged or truncated"):
+        read_picture(cut)
+
+
+def test_more_files_that_are_no_pictures(tmp_path: Path, digits: Tensor, refuses) -> None:
+    whole = saved(tmp_path / "whole.jpg", grey(digits[0]).resize((200, 200)), quality=90)
+    cut = tmp_path / "cut.jpg"
+    cut.write_bytes(whole.read_bytes()[:1500])
+    with refuses(cut, "damaged or truncated"):
+        read_picture(cut)
+    # Reading PostScript would start another program.
+    program = saved(tmp_path / "program.eps", grey(digits[0]))
+    with refuses(program, "not a picture"):
+        read_picture(program)
+    nothing = tmp_path / "nothing.pgm"
+    nothing.write_bytes(b"P5 0 0 255\n")
+    with refuses(nothing):
+        read_picture(nothing)
+    pipe = tmp_path / "pipe.png"
+    os.mkfifo(pipe)  # reading it would wait for ever
+    with refuses(pipe, "no ordinary file"):
+        read_picture(pipe)
+    clear = saved(tmp_path / "clear.png", Image.new("RGBA", (40, 40), (9, 9, 9, 0)))
+    with refuses(clear, "blank"):
+        read_picture(clear, SHAPE, "digit")
+
+
+@pytest.mark.parametrize("style", ["digit", "garment"])
+@pytest.mark.parametrize("level", [0, 128, 255])
+def test_blank_pictures(tmp_path: Path, refuses, style: str, level: int) -> None:
+    path = saved(tmp_path / "blank.png", Image.new("L", (60, 60), level))
+    with refuses(path, "blank"):
+        read_picture(path, SHAPE, style)
+
+
+@pytest.mark.parametrize("side", [9_500, 40_000])  # Pillow warns of the one, refuses the other
+def test_too_many_pixels_are_refused_before_they_are_decoded(
+    tmp_path: Path, refuses, side: int
+) -> None:
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        crc = struct.pack(">I", zlib.crc32(kind + body))
+        return struct.pack(">I", len(body)) + kind + body + crc
+
+    path = tmp_path / "huge.png"
+    header = struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IEND", b""))
+    with refuses(path, "too large"):  # not "damaged", though it has no pixels at all
+        read_picture(path)
+
+
+def test_arguments_that_are_none(tmp_path: Path, refuses) -> None:
+    with refuses("(2, 28, 28)"):
+        read_picture(tmp_path, (2, 28, 28))
+    with refuses("'upside down'", "plain, digit, garment"):
+        read_picture(tmp_path, SHAPE, "upside down")

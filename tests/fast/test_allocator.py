@@ -1,0 +1,39 @@
+"""The allocator's setting, in a process of its own: it cannot be taken back."""
+
+import subprocess
+import sys
+
+import pytest
+
+CODE = """
+import resource, sys
+import torch
+from capsnet.fast.allocator import keep_freed_memory
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(5):
+        torch.ones(10_000_000)  # 40 MB, freed at once
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+before = faults()
+assert keep_freed_memory()
+for _ in range(3):  # the heap settles
+    faults()
+print(before, faults())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a setting of glibc's")
+def test_freed_memory_is_kept() -> None:
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    before, after = map(int, done.stdout.split())
+    assert before > 1000  # page faults: each block came anew from the system
+    assert after < before / 10
+
+
+def test_elsewhere_it_says_that_it_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from capsnet.fast.allocator import keep_freed_memory
+
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert not keep_freed_memory()

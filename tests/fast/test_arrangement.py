@@ -1,0 +1,210 @@
+"""The fast arrangement of the whole network: the same numbers as the plain one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from capsnet import CapsNet, fast
+from capsnet.data import load, to_float
+from capsnet.device import can_compile
+from capsnet.fast import FastCapsNet, arrange
+from capsnet.functional import margin_loss, reconstruction_loss
+from capsnet.training import TrainingLoss
+from capsnet.training.evaluation import evaluate
+from helpers import Refuses
+
+F64 = torch.float64
+SMALL: dict[str, Any] = {
+    "conv_channels": 6, "capsule_types": 3, "primary_dim": 4, "capsule_dim": 5, "hidden": (7, 9),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("labels", [True, False])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"image_shape": (1, 28, 28)},
+        {"image_shape": (3, 17, 20), "num_classes": 2, "reconstruct": False},
+        {"image_shape": (2, 33, 30), "learn_prior": True, "routing_iterations": 1},
+        {"image_shape": (1, 40, 36), "num_classes": 4, "kernel_size": 6, "learn_prior": True},
+    ],
+)
+def test_outputs_and_gradients_are_the_plain_ones(options: dict[str, Any], labels: bool) -> None:
+    model = CapsNet(**(SMALL | options)).to(F64)
+    images = torch.rand(3, *options["image_shape"], dtype=F64)
+    present = torch.tensor([0, 1, 1]) if labels else None
+    gradients = []
+    outputs = []
+    for network in (model, FastCapsNet(model)):
+        out = network(images, present)
+        loss = margin_loss(out.lengths, torch.tensor([1, 0, 1]))
+        if out.reconstruction is not None:
+            loss = loss + 0.0005 * reconstruction_loss(out.reconstruction, images)
+        outputs.append(out)
+        gradients.append(torch.autograd.grad(loss, list(model.parameters()), allow_unused=True))
+    for plain, ours in zip(*outputs, strict=True):
+        assert (plain is None) == (ours is None)
+        if plain is not None:
+            assert_close(ours, plain, rtol=1e-9, atol=1e-12)
+    for plain, ours in zip(*gradients, strict=True):
+        assert_close(ours, plain, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiled", [False, True], ids=["uncompiled", "compiled"])
+@pytest.mark.parametrize(("precision", "limit"), [("fp32", 1e-5), ("bf16", 2e-2)])
+def test_the_papers_network_on_real_digits_agrees_with_float64(
+    precision: str, limit: float, compiled: bool
+) -> None:
+    """Every parameter's gradient, relative to that of the plain network in float64."""
+    digits = load("mnist", train=False).subset(slice(16))
+    images, labels = to_float(digits.images), digits.labels
+    model = CapsNet()
+    expected = {}
+    model.to(F64)
+    TrainingLoss(model, 0.0005, "fp32")(images.to(F64), labels).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None
+        expected[name] = parameter.grad
+    model.zero_grad()
+    model.float()
+    loss = TrainingLoss(arrange(model, "fast"), 0.0005, precision)
+    if compiled:
+        if not can_compile(images.device):
+            pytest.skip("NOT VERIFIED: this machine has no compiler")
+        torch.compiler.reset()
+        loss.compile()
+    loss(images, labels).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None
+        error = (parameter.grad.double() - expected[name]).norm() / expected[name].norm()
+        assert error < limit, name
+
+
+def test_parameters_are_shared_and_keep_their_names() -> None:
+    model = CapsNet(**SMALL)
+    arranged = FastCapsNet(model)
+    assert {id(p) for p in arranged.parameters()} == {id(p) for p in model.parameters()}
+    assert [f"model.{name}" for name in model.state_dict()] == list(arranged.state_dict())
+
+
+def test_arrangements(refuses: Refuses) -> None:
+    model = CapsNet(**SMALL)
+    assert arrange(model, "plain") is model
+    assert isinstance(arrange(model, "fast"), FastCapsNet)
+    assert isinstance(arrange(model), FastCapsNet)  # on a processor
+    assert arrange(model.to("meta")) is model  # anywhere else
+    with refuses("auto, plain, fast", "quick"):
+        arrange(model, "quick")
+
+
+def test_auto_leaves_alone_what_was_changed_and_what_is_large() -> None:
+    class Mine(CapsNet):
+        pass
+
+    assert type(arrange(Mine(**SMALL))) is Mine
+    replaced = CapsNet(**SMALL)
+    replaced.digits = torch.nn.Sequential(replaced.digits)  # type: ignore[assignment]
+    assert arrange(replaced) is replaced
+    hooked = CapsNet(**SMALL)
+    handle = hooked.primary.conv.register_forward_hook(lambda *_: None)
+    assert arrange(hooked) is hooked
+    handle.remove()
+    assert arrange(hooked) is not hooked
+    large = CapsNet((1, 65, 28), **SMALL)
+    assert arrange(large) is large
+
+
+def test_without_gradients_the_kernel_is_transformed_once_for_every_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = CapsNet(**SMALL).to(F64)
+    network = FastCapsNet(model)
+    images = torch.rand(2, 1, 28, 28, dtype=F64)
+    calls = []
+    transform = fast.transform_kernel
+    monkeypatch.setattr(fast, "transform_kernel", lambda *a: calls.append(1) or transform(*a))
+
+    def check(expected: int, context: Callable[[], Any] = torch.no_grad) -> None:
+        with context():
+            assert_close(network(images).capsules, model(images).capsules, rtol=1e-9, atol=1e-12)
+        assert len(calls) == expected
+
+    kernel = model.primary.conv.weight
+    check(1)
+    check(1)
+    check(1, torch.inference_mode)
+    kernel.data[0, 0, 0, 0] += 1  # leaves the tensor's version as it was
+    check(2)
+    with torch.no_grad():
+        kernel[0, 0, 0, 0] += 1
+    check(3, torch.inference_mode)
+    check(3)
+    model.load_state_dict(CapsNet(**SMALL).state_dict())
+    check(4)
+    check(5, torch.enable_grad)
+    check(6, torch.enable_grad)  # with gradients, each time
+    with torch.no_grad():
+        children = network.children_of(torch.rand(2, 1, 40, 30, dtype=F64))  # another grid
+        assert_close(children.shape[1], 3 * 12 * 7)
+        network.float()
+        assert network(images.float()).capsules.dtype == torch.float32
+    model.double()
+    check(9)
+
+
+@pytest.mark.parametrize("batch", [0, 1])
+def test_no_images_and_one(batch: int) -> None:
+    model = CapsNet(**SMALL)
+    images = torch.rand(batch, 1, 28, 28)
+    for plain, ours in zip(model(images), FastCapsNet(model)(images), strict=True):
+        assert_close(ours, plain)
+    FastCapsNet(model)(images).capsules.sum().backward()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_network_of_another_dtype(dtype: torch.dtype) -> None:
+    model = CapsNet(**SMALL).to(dtype)
+    images = torch.rand(2, 1, 28, 28).to(dtype)
+    for plain, ours in zip(model(images), FastCapsNet(model)(images), strict=True):
+        assert ours.dtype == plain.dtype
+        assert_close(ours, plain, rtol=0.05, atol=0.02)
+
+
+def test_evaluation_counts_the_same() -> None:
+    digits = load("mnist", train=False).subset(slice(40))
+    model = CapsNet(**SMALL)
+    plain, ours = (evaluate(model, digits, 17, arrangement=name) for name in ("plain", "fast"))
+    assert_close(ours.lengths, plain.lengths, rtol=1e-5, atol=1e-6)
+    assert torch.equal(ours.predictions, plain.predictions)
+
+
+def test_bad_input_is_told_as_by_the_plain_network(refuses: Refuses) -> None:
+    network = FastCapsNet(CapsNet(**SMALL))
+    with refuses("['batch', 1, 28, 28]", "[2, 1, 28, 27]"):
+        network(torch.rand(2, 1, 28, 27))
+    with refuses("floating point", "torch.uint8"):
+        network(torch.zeros(2, 1, 28, 28, dtype=torch.uint8))
+    with refuses("0 … 9", "got 10"):
+        network(torch.rand(1, 1, 28, 28), torch.tensor([10]))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("inductor")
+def test_compiled_agrees_with_eager() -> None:
+    model = CapsNet(**SMALL)
+    images, labels = torch.rand(5, 1, 28, 28), torch.arange(5)
+    gradients = []
+    for compile in (False, True):
+        network = arrange(model, "fast")
+        if compile:
+            network.compile()
+        out = network(images, labels)
+        loss = margin_loss(out.lengths, labels) + reconstruction_loss(out.reconstruction, images)
+        gradients.append(torch.autograd.grad(loss, list(model.parameters())))
+        with torch.no_grad():  # the kernel transformed beforehand
+            assert_close(network(images, labels), out, rtol=1e-4, atol=1e-6)
+    assert_close(gradients[1], gradients[0], rtol=1e-4, atol=1e-6)

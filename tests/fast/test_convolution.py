@@ -1,0 +1,155 @@
+"""The convolution in Fourier space against ``F.conv2d``: random shapes, derivatives, bad input."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.autograd import gradcheck
+from torch.testing import assert_close
+
+from capsnet.fast.convolution import (
+    PhaseGrid,
+    Relu,
+    correlate,
+    fourier_basis,
+    fourier_conv2d,
+    relu_conv2d,
+    transform_kernel,
+)
+from helpers import Refuses
+
+F64 = torch.float64
+CPU = torch.device("cpu")
+
+
+@given(
+    height=st.integers(1, 24),
+    width=st.integers(1, 24),
+    kernel_size=st.integers(1, 9),
+    stride=st.integers(1, 4),
+    channels=st.integers(1, 3),
+    batch=st.integers(0, 3),
+    with_bias=st.booleans(),
+)
+def test_it_is_conv2d(
+    height: int,
+    width: int,
+    kernel_size: int,
+    stride: int,
+    channels: int,
+    batch: int,
+    with_bias: bool,
+) -> None:
+    assume(min(height, width) >= kernel_size)
+    x = torch.randn(batch, channels, height, width, dtype=F64, requires_grad=True)
+    weight = torch.randn(4, channels, kernel_size, kernel_size, dtype=F64, requires_grad=True)
+    bias = torch.randn(4, dtype=F64, requires_grad=True) if with_bias else None
+    expected = F.conv2d(x, weight, bias, stride)
+    y = fourier_conv2d(x, weight, bias, stride)
+    assert_close(y, expected, rtol=1e-10, atol=1e-10)
+
+    inputs = [tensor for tensor in (x, weight, bias) if tensor is not None]
+    grad = torch.randn_like(expected)
+    for ours, theirs in zip(
+        torch.autograd.grad(y, inputs, grad),
+        torch.autograd.grad(expected, inputs, grad),
+        strict=True,
+    ):
+        assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-6), (torch.bfloat16, 1e-2)])
+def test_precision_at_the_papers_size(dtype: torch.dtype, limit: float) -> None:
+    """Beside it, the error of the direct convolution: the two are of one order."""
+    x = torch.rand(2, 256, 20, 20, dtype=F64)
+    weight = torch.randn(32, 256, 9, 9, dtype=F64) / math.sqrt(256 * 81)
+    expected = F.conv2d(x, weight, stride=2)
+    for y in (
+        fourier_conv2d(x.to(dtype), weight.to(dtype), None, 2),
+        F.conv2d(x.to(dtype), weight.to(dtype), stride=2),
+    ):
+        assert y.dtype == dtype
+        assert (y.double() - expected).norm() < limit * expected.norm()
+
+
+def test_weights_are_cast_to_the_images_dtype() -> None:
+    x, weight = torch.rand(1, 1, 5, 5).bfloat16(), torch.rand(1, 1, 3, 3, requires_grad=True)
+    y = fourier_conv2d(x, weight, torch.zeros(1))
+    assert y.dtype == torch.bfloat16
+    y.sum().backward()
+    assert weight.grad is not None and weight.grad.dtype == torch.float32
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(2, 1), (4, 5), (10, 10), (14, 13)])
+def test_the_basis_is_orthonormal_and_complete(rows: int, columns: int) -> None:
+    basis = fourier_basis(rows, columns, CPU).flatten(2).flatten(0, 1)
+    assert basis.shape == (rows * columns, rows * columns)
+    assert_close(basis @ basis.t(), torch.eye(rows * columns, dtype=F64), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "kernel_size", "stride", "expected"),
+    [
+        (20, 20, 9, 2, (6, 6, 2, 10, 10)),  # the paper's
+        (19, 19, 9, 2, (6, 6, 2, 10, 10)),
+        (22, 20, 9, 2, (7, 6, 2, 12, 10)),  # 11 rows would do, but their number is to be even
+        (3, 4, 3, 1, (1, 2, 1, 4, 4)),
+    ],
+)
+def test_the_grid(
+    height: int, width: int, kernel_size: int, stride: int, expected: tuple[int, ...]
+) -> None:
+    assert PhaseGrid.of(height, width, kernel_size, stride) == expected
+
+
+def test_an_image_smaller_than_the_kernel_is_refused(refuses: Refuses) -> None:
+    with refuses("at least 3 × 3", "got 5 × 2"):
+        fourier_conv2d(torch.rand(1, 1, 5, 2), torch.rand(1, 1, 3, 3), None)
+
+
+def test_what_does_not_fit_is_refused(refuses: Refuses) -> None:
+    kernel = torch.rand(1, 2, 3, 3)
+    with refuses("floating point", "torch.int64"):
+        fourier_conv2d(torch.ones(1, 2, 5, 5, dtype=torch.int64), kernel, None)
+    with refuses("[batch, 2, height, width]", "[1, 3, 5, 5]"):
+        fourier_conv2d(torch.rand(1, 3, 5, 5), kernel, None)
+    with refuses("square", "[1, 2, 3, 2]"):
+        fourier_conv2d(torch.rand(1, 2, 5, 5), kernel[..., :2], None)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_both_convolutions_of_a_network(bias: bool) -> None:
+    first = nn.Conv2d(2, 5, 3, bias=bias).to(F64)
+    second = nn.Conv2d(5, 4, 5, stride=2, bias=bias).to(F64)
+    images = torch.rand(3, 2, 12, 15, dtype=F64, requires_grad=True)
+
+    def fast(images: Tensor) -> Tensor:
+        grid = PhaseGrid.of(10, 13, 5, 2)
+        features = relu_conv2d(images, first.weight, first.bias, grid)
+        assert features.shape == (grid.rows, grid.columns, 3, 2, 2, 5)
+        kernel = transform_kernel(second.weight, grid, F64)
+        return correlate(features, kernel, second.bias, grid)
+
+    expected = second(F.relu(first(images)))
+    assert_close(fast(images), expected, rtol=1e-10, atol=1e-12)
+    inputs = [images, *first.parameters(), *second.parameters()]
+    grad = torch.randn_like(expected)
+    assert_close(
+        torch.autograd.grad(fast(images), inputs, grad),
+        torch.autograd.grad(expected, inputs, grad),
+        rtol=1e-10,
+        atol=1e-12,
+    )
+
+
+def test_relu() -> None:
+    x = torch.randn(3, 4, dtype=F64, requires_grad=True)
+    assert torch.equal(Relu.apply(x), F.relu(x))
+    assert gradcheck(Relu.apply, (x,))
+    zero = torch.zeros(1, requires_grad=True)
+    Relu.apply(zero).backward()
+    assert zero.grad is not None and zero.grad.item() == 0  # as F.relu's

@@ -1,0 +1,110 @@
+"""Evaluation: counts against plain loops, and no dependence on how images are batched."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from capsnet.data import ImageSet, to_float
+from capsnet.device import autocast, pick_device
+from capsnet.functional import margin_loss, reconstruction_loss
+from capsnet.training.evaluation import Evaluation, evaluate
+from helpers.tiny import some_digits, tiny_model
+
+
+@pytest.fixture(scope="module")
+def digits() -> ImageSet:
+    return some_digits(70)
+
+
+def test_counts_are_those_of_a_plain_loop() -> None:
+    lengths = torch.tensor(
+        [[0.9, 0.1, 0.2], [0.3, 0.2, 0.1], [0.1, 0.2, 0.8], [0.1, 0.7, 0.6], [0.0, 0.1, 0.2]]
+    )
+    labels = torch.tensor([0, 1, 2, 1, 1])
+    result = Evaluation(lengths, labels, ("a", "b", "c"), margin=0.5, reconstruction=100.0)
+    assert result.predictions.tolist() == [0, 0, 2, 1, 2]
+    confusion = [[0] * 3 for _ in range(3)]
+    for label, predicted in zip([0, 1, 2, 1, 1], [0, 0, 2, 1, 2], strict=True):
+        confusion[label][predicted] += 1
+    assert result.confusion.tolist() == confusion == [[1, 0, 0], [1, 1, 1], [0, 0, 1]]
+    assert result.per_class == [(1, 1), (1, 3), (1, 1)]
+    assert result.errors.tolist() == [1, 4]
+    assert (result.correct, result.total, result.accuracy) == (3, 5, 0.6)
+    assert result.loss == pytest.approx(0.5 + 0.0005 * 100)
+    assert result.summary() == {
+        "correct": 3,
+        "total": 5,
+        "margin": 0.5,
+        "reconstruction": 100.0,
+        "classes": ["a", "b", "c"],
+        "per_class": [(1, 1), (1, 3), (1, 1)],
+        "confusion": confusion,
+        "errors": [1, 4],
+    }
+
+
+def test_losses_are_those_of_all_images_at_once(digits: ImageSet) -> None:
+    model = tiny_model().eval()
+    images = to_float(digits.images)
+    with torch.no_grad():
+        out = model(images, digits.labels)
+    for batch_size in (1, 32, 70, 1000):
+        result = evaluate(model, digits, batch_size)
+        torch.testing.assert_close(result.lengths, out.lengths)
+        assert result.margin == pytest.approx(margin_loss(out.lengths, digits.labels).item())
+        expected = reconstruction_loss(out.reconstruction, images).item()
+        assert result.reconstruction == pytest.approx(expected, rel=1e-5)
+
+
+def test_mode_is_put_back_and_no_gradient_is_kept(digits: ImageSet) -> None:
+    model = tiny_model()
+    for mode in (True, False):
+        model.train(mode)
+        assert not evaluate(model, digits).lengths.requires_grad
+        assert model.training is mode
+
+
+def test_without_decoder_there_is_no_squared_error(digits: ImageSet) -> None:
+    result = evaluate(tiny_model(reconstruct=False), digits)
+    assert result.reconstruction == 0
+    assert result.loss == result.margin > 0
+
+
+def test_bfloat16_is_close(digits: ImageSet) -> None:
+    model = tiny_model()
+    full, half = (evaluate(model, digits, precision=p).lengths for p in ("fp32", "bf16"))
+    assert half.dtype == torch.float32
+    assert not torch.equal(full, half)
+    torch.testing.assert_close(half, full, rtol=0.05, atol=0.01)
+
+
+def test_what_does_not_fit_is_refused(digits: ImageSet, refuses) -> None:
+    model = tiny_model()
+    with refuses("batch_size must be at least 1, got 0"):
+        evaluate(model, digits, 0)
+    with refuses("[1, 28, 28]", "[1, 20, 28]", "mnist"):
+        evaluate(model, replace(digits, images=digits.images[:, :, 4:24]))
+    with refuses("10 classes", "11"):
+        evaluate(model, replace(digits, classes=(*digits.classes, "ten")))
+    with refuses("holds no images"):
+        evaluate(model, digits.subset(slice(0, 0)))
+
+
+def test_devices(refuses) -> None:
+    assert pick_device("cpu") == torch.device("cpu")
+    best = "cuda" if torch.cuda.is_available() else "cpu"
+    assert pick_device().type == best
+    with refuses("auto, cpu, cuda, mps", "abacus"):
+        pick_device("abacus")
+    if best == "cpu":
+        with refuses("device cuda was asked for, but there is none here"):
+            pick_device("cuda")
+
+
+def test_precision_decides_autocast() -> None:
+    cpu = torch.device("cpu")
+    weight = torch.eye(2)
+    for precision, dtype in (("bf16", torch.bfloat16), ("fp32", torch.float32)):
+        with autocast(cpu, precision):
+            assert (weight @ weight).dtype == dtype

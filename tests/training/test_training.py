@@ -1,0 +1,707 @@
+"""Training: the step, the loop, resuming, several processes, and what goes wrong."""
+
+import contextlib
+import dataclasses
+import json
+import math
+import os
+import random
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from capsnet import CapsNet, training
+from capsnet.checkpoint import load_weights, read_tensors, write_tensors
+from capsnet.data import ImageSet, centred, overlaid, to_float
+from capsnet.fast import arrange
+from capsnet.functional import margin_loss, reconstruction_loss
+from capsnet.training import (
+    TrainingConfig,
+    TrainingError,
+    TrainingLoss,
+    fit,
+    make_optimizer,
+    make_schedule,
+    make_step,
+)
+from capsnet.training import run as run_module
+from capsnet.training.run import CHECKPOINT, METRICS, WEIGHTS, RunFolder
+from helpers import Refuses, tiny
+from helpers.tiny import CONFIG, some_digits, tiny_model
+
+TINY = Path(tiny.__file__)
+FP32 = TrainingConfig(**CONFIG)
+
+
+def parameters(model: CapsNet) -> Tensor:
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+@pytest.fixture(scope="module")
+def digits() -> ImageSet:
+    return some_digits(256)
+
+
+@pytest.fixture
+def batch(digits: ImageSet) -> tuple[Tensor, Tensor]:
+    return to_float(digits.images[:32]), digits.labels[:32]
+
+
+# --- the step
+
+
+def test_loss_is_margin_plus_the_weighted_sum_of_squares(batch: tuple[Tensor, Tensor]) -> None:
+    model = tiny_model()
+    images, labels = batch
+    out = model(images, labels)
+    margin = margin_loss(out.lengths, labels)
+    assert torch.equal(TrainingLoss(model, 0.0, "fp32")(images, labels), margin)
+    # It is the sum over the pixels, not the mean, which is 784 times smaller.
+    mean = (out.reconstruction - images).square().mean()
+    loss = TrainingLoss(model, 0.0005, "fp32")(images, labels)
+    torch.testing.assert_close(loss, margin + 0.0005 * 784 * mean)
+
+
+def test_decoder_is_masked_by_the_label_in_training(batch: tuple[Tensor, Tensor]) -> None:
+    model = tiny_model()
+    images, _ = batch
+    wrong = (model(images).lengths.argmax(1) + 1) % 10
+    margin, whole = (TrainingLoss(model, weight, "fp32")(images, wrong) for weight in (0.0, 1.0))
+    expected = reconstruction_loss(model(images, wrong).reconstruction, images)
+    torch.testing.assert_close(whole - margin, expected)
+    assert not torch.equal(model(images, wrong).reconstruction, model(images).reconstruction)
+
+
+@pytest.mark.parametrize("arrangement", ["plain", "fast"])
+def test_several_objects_are_each_drawn_by_themselves(digits: ImageSet, arrangement: str) -> None:
+    images, labels, objects = overlaid(
+        digits, torch.arange(20), 2, torch.Generator().manual_seed(0)
+    )
+    model = tiny_model()
+    out = model(images)
+    margin = torch.stack([
+        sum(
+            (0.9 - length).clamp(min=0) ** 2 if k in pair else (length - 0.1).clamp(min=0) ** 2 / 2
+            for k, length in enumerate(row)
+        )
+        for row, pair in zip(out.lengths, labels.tolist(), strict=True)
+    ]).mean()  # fmt: skip
+    drawings = [model(images, label).reconstruction for label in labels.unbind(1)]
+    errors = sum(
+        (drawing - objects[:, i]).square().sum() / 20 for i, drawing in enumerate(drawings)
+    )
+    loss = TrainingLoss(arrange(model, arrangement), 0.0005, "fp32")(images, labels, objects)
+    torch.testing.assert_close(loss, margin + 0.0005 * errors)
+    without = tiny_model(reconstruct=False)
+    loss = TrainingLoss(without, 0.0005, "fp32")(images, labels, objects)
+    present = torch.nn.functional.one_hot(labels, 10).sum(dim=1)
+    torch.testing.assert_close(loss, margin_loss(without(images).lengths, present))
+
+
+@pytest.mark.parametrize("arrangement", ["plain", "fast"])
+def test_step_is_one_step_of_adam(batch: tuple[Tensor, Tensor], arrangement: str) -> None:
+    ours, theirs = tiny_model(), tiny_model()
+    loss = make_step(ours, config=dataclasses.replace(FP32, arrangement=arrangement))(*batch)
+    optimizer = torch.optim.Adam(theirs.parameters(), lr=FP32.learning_rate)
+    out = theirs(*batch)
+    expected = margin_loss(out.lengths, batch[1])
+    expected = expected + 0.0005 * reconstruction_loss(out.reconstruction, batch[0])
+    expected.backward()
+    optimizer.step()
+    torch.testing.assert_close(loss, expected.detach())
+    assert not loss.requires_grad
+    torch.testing.assert_close(parameters(ours), parameters(theirs), rtol=1e-3, atol=1e-6)
+
+
+def test_step_without_decoder(batch: tuple[Tensor, Tensor]) -> None:
+    model = tiny_model(reconstruct=False)
+    loss = make_step(model, config=FP32)(*batch)
+    expected = margin_loss(tiny_model(reconstruct=False)(batch[0]).lengths, batch[1])
+    torch.testing.assert_close(loss, expected.detach())
+
+
+def test_bfloat16_step_is_close_to_float32(batch: tuple[Tensor, Tensor]) -> None:
+    losses = {
+        precision: make_step(tiny_model(), config=dataclasses.replace(FP32, precision=precision))(
+            *batch
+        ).item()
+        for precision in ("fp32", "bf16")
+    }
+    assert losses["bf16"] == pytest.approx(losses["fp32"], rel=0.02)
+    assert losses["bf16"] != losses["fp32"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arrangement", ["plain", "fast"])
+def test_compiled_step_is_the_plain_step(
+    batch: tuple[Tensor, Tensor], arrangement: str, inductor: None
+) -> None:
+    plain, compiled = tiny_model(), tiny_model()
+    step = make_step(plain, config=dataclasses.replace(FP32, arrangement="plain"))
+    config = dataclasses.replace(FP32, arrangement=arrangement, compile=True)
+    fast = make_step(compiled, config=config)
+    for _ in range(3):
+        torch.testing.assert_close(fast(*batch), step(*batch), rtol=1e-4, atol=1e-5)
+
+
+# --- schedules
+
+
+def test_exponential_schedule_loses_4_percent_in_2000_steps() -> None:
+    config = dataclasses.replace(FP32, schedule="exponential", learning_rate=1e-3)
+    optimizer = make_optimizer(tiny_model(), config)
+    schedule = make_schedule(optimizer, config, steps=10)
+    for _ in range(2000):
+        optimizer.step()
+        schedule.step()
+    assert schedule.get_last_lr()[0] == pytest.approx(0.96e-3)
+
+
+def test_one_cycle_rises_to_the_rate_and_falls_to_nothing() -> None:
+    optimizer = make_optimizer(tiny_model(), FP32)
+    schedule = make_schedule(optimizer, FP32, steps=100)
+    rates = []
+    for _ in range(100):
+        rates.append(schedule.get_last_lr()[0])
+        optimizer.step()
+        if len(rates) < 100:
+            schedule.step()
+    assert max(rates) == pytest.approx(FP32.learning_rate)
+    assert 25 < rates.index(max(rates)) < 35
+    assert rates[-1] < 1e-5 * FP32.learning_rate
+    assert optimizer.param_groups[0]["betas"] == (0.9, 0.999)  # the schedule leaves momentum alone
+
+
+# --- the loop
+
+
+def test_it_learns_and_writes_what_it_says(tmp_path: Path) -> None:
+    training, validation = some_digits(1000), some_digits(200, train=False)
+    config = dataclasses.replace(FP32, epochs=8, batch_size=50)
+    model = tiny_model()
+    records = fit(model, training, validation, config, out=tmp_path, progress=False)
+
+    assert [record["epoch"] for record in records] == list(range(1, 9))
+    assert records[-1]["step"] == 8 * 20
+    assert records[-1]["loss"] < 0.5 * records[0]["loss"]
+    assert records[-1]["validation_accuracy"] > 0.8
+    assert records == [json.loads(line) for line in (tmp_path / METRICS).read_text().splitlines()]
+    for record in records:
+        assert record["validation_loss"] == pytest.approx(
+            record["validation_margin"] + 0.0005 * record["validation_reconstruction"]
+        )
+        assert 0 < record["learning_rate"] <= config.learning_rate
+        assert record["images_per_second"] == pytest.approx(1000 / record["seconds"], rel=0.01)
+
+    # The rate of the last step, at the end of the cosine; one step later it would rise again.
+    assert records[-1]["learning_rate"] < 1e-5 * config.learning_rate
+    loaded, metadata = load_weights(tmp_path / WEIGHTS)
+    assert torch.equal(parameters(loaded), parameters(model))
+    assert metadata["classes"] == list(training.classes)
+    assert metadata["dataset"] == "mnist"
+    # Nothing is left behind but what the documentation names.
+    names = {entry.name for entry in tmp_path.iterdir()}
+    assert names == {CHECKPOINT, WEIGHTS, METRICS, "events"}
+
+
+def test_tensorboard_events_hold_every_step(tmp_path: Path, digits: ImageSet) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    config = dataclasses.replace(FP32, epochs=2)
+    records = fit(tiny_model(), digits, digits, config, out=tmp_path, progress=False)
+    events = EventAccumulator(str(tmp_path / "events"))
+    events.Reload()
+    assert [event.step for event in events.Scalars("loss")] == list(range(1, 9))
+    accuracies = [event.value for event in events.Scalars("validation_accuracy")]
+    assert accuracies == pytest.approx([record["validation_accuracy"] for record in records])
+
+
+def test_the_average_is_the_exponential_moving_average(digits: ImageSet) -> None:
+    decay = 0.75
+    config = dataclasses.replace(FP32, epochs=1, average=decay, shift=0, schedule="exponential")
+    averaged = tiny_model()
+    fit(averaged, digits, None, config, progress=False)
+
+    model = tiny_model()
+    step = make_step(model, config=config)
+    order = torch.randperm(256, generator=torch.Generator().manual_seed(0))
+    expected = torch.empty(0)
+    for i in range(4):
+        index = order[64 * i : 64 * (i + 1)]
+        step(to_float(digits.images[index]), digits.labels[index])
+        now = parameters(model)
+        expected = now if i == 0 else decay * expected + (1 - decay) * now
+    torch.testing.assert_close(parameters(averaged), expected, rtol=1e-3, atol=1e-5)
+
+
+def test_same_seed_same_weights_other_seed_other_weights(digits: ImageSet) -> None:
+    def run(seed: int) -> Tensor:
+        model = tiny_model()
+        config = dataclasses.replace(FP32, epochs=1, seed=seed)
+        fit(model, digits, None, config, progress=False)
+        return parameters(model)
+
+    assert torch.equal(run(1), run(1))
+    assert not torch.equal(run(1), run(2))
+
+
+def test_fewer_images_than_a_batch_make_one_batch(digits: ImageSet) -> None:
+    config = dataclasses.replace(FP32, epochs=2, batch_size=1000)
+    records = fit(tiny_model(), digits.subset(slice(0, 20)), None, config, progress=False)
+    assert records[-1]["step"] == 2
+
+
+def test_progress_shows_rate_and_time_left(
+    digits: ImageSet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = dataclasses.replace(FP32, epochs=1)
+    fit(tiny_model(), digits, digits, config)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "images/s" in shown.err
+    assert "epoch 1/1  loss" in shown.err
+    assert "validation" in shown.err
+
+
+def test_objects_must_fit_the_labels(digits: ImageSet, refuses: Refuses) -> None:
+    images, labels, objects = overlaid(digits, torch.arange(4), 2, torch.Generator())
+    loss = TrainingLoss(tiny_model(), 0.0005, "fp32")
+    for wrong in ((labels[:, 0], objects), (labels, objects[:, :1]), (labels, objects[..., 1:])):
+        with refuses("[batch, m, channels, height, width]", str(list(wrong[1].shape))):
+            loss(images, *wrong)
+    labels[2, 1] = 10
+    for model in (tiny_model(), tiny_model(reconstruct=False)):
+        with refuses("0 … 9", "got 10"):
+            TrainingLoss(model, 0.0005, "fp32")(images, labels, objects)
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_it_stops_when_told(tmp_path: Path, digits: ImageSet, interrupted: bool) -> None:
+    config = dataclasses.replace(FP32, epochs=5)
+    until = {"until": lambda record: record["epoch"] == 3}
+    if interrupted:
+        fit(tiny_model(), digits, None, config, out=tmp_path, stop_after=2, progress=False, **until)
+        assert not (tmp_path / WEIGHTS).exists()
+    for _ in range(2):  # a second call finds it done
+        records = fit(tiny_model(), digits, None, config, out=tmp_path, progress=False, **until)
+        assert len(records) == 3 and (tmp_path / WEIGHTS).exists()
+
+
+def test_another_task_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: Refuses) -> None:
+    fit(tiny_model(), digits, None, FP32, out=tmp_path, stop_after=1, progress=False)
+    with refuses("another run", "draw = shifted", "overlaid"):
+        fit(tiny_model(), digits, None, FP32, out=tmp_path, draw=overlaid, progress=False)
+
+
+def test_pairs_are_learned(digits: ImageSet) -> None:
+    config = dataclasses.replace(FP32, epochs=6, shift=4)
+    model = tiny_model(image_shape=(1, 36, 36))
+    records = fit(model, centred(digits, 36), None, config, draw=overlaid, progress=False)
+    assert records[-1]["loss"] < 0.9 * records[0]["loss"]
+
+
+# --- going on after a kill
+
+
+def start(out: Path, *changes: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, str(TINY), str(out), *changes])
+
+
+@pytest.mark.parametrize("task", ["digits", "pairs"])
+def test_killed_at_any_moment_it_ends_bit_identical(tmp_path: Path, task: str) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert start(whole, "epochs=6", f"task={task}").wait() == 0
+
+    dice = random.Random(0)
+    kills = 0
+    while not (broken / WEIGHTS).exists():
+        process = start(broken, "epochs=6", f"task={task}")
+        before = (broken / METRICS).stat().st_mtime if (broken / METRICS).exists() else 0.0
+        if kills < 4:
+            # Wait for a new epoch, then for a moment that may fall into a step or into a write.
+            while process.poll() is None:
+                if (broken / METRICS).exists() and (broken / METRICS).stat().st_mtime > before:
+                    break
+                time.sleep(0.01)
+            time.sleep(dice.uniform(0, 0.3))
+            process.send_signal(signal.SIGKILL)
+            kills += process.wait() == -signal.SIGKILL
+        else:
+            assert process.wait() == 0
+    assert kills >= 2
+    assert (broken / WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
+
+    def without_times(out: Path) -> list[dict[str, Any]]:
+        records = [json.loads(line) for line in (out / METRICS).read_text().splitlines()]
+        return [
+            {k: v for k, v in r.items() if k not in ("seconds", "images_per_second")}
+            for r in records
+        ]
+
+    assert without_times(broken) == without_times(whole)
+
+
+def test_checkpoints_are_as_far_apart_as_asked(tmp_path: Path, digits: ImageSet) -> None:
+    def run(out: Path, epochs: int, seconds: float) -> list[int]:
+        written: list[int] = []
+
+        class Watched(RunFolder):
+            def end_epoch(self, last: bool) -> None:
+                super().end_epoch(last)
+                file = out / CHECKPOINT
+                written.append(len(read_tensors(file)[1]["records"]) if file.exists() else 0)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(training, "RunFolder", Watched)
+            fit(
+                tiny_model(), digits, None, longer, out=out,
+                stop_after=epochs, checkpoint_seconds=seconds, progress=False,
+            )  # fmt: skip
+        return written
+
+    longer = dataclasses.replace(FP32, epochs=4)
+    assert run(tmp_path / "often", 2, 0) == [1, 2]
+    assert run(tmp_path / "seldom", 2, 1000) == [0, 2]  # the last is always written
+    assert run(tmp_path / "seldom", 4, 1000) == [2, 4]
+    whole = tmp_path / "whole"
+    clock = iter(range(0, 10_000, 400))  # 400 seconds between one look at it and the next
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_module.time, "monotonic", lambda: next(clock))
+        assert run(whole, 4, 1000) == [0, 0, 3, 4]
+    for name in (METRICS, WEIGHTS):
+        assert (whole / name).exists()
+    assert (whole / WEIGHTS).read_bytes() == (tmp_path / "seldom" / WEIGHTS).read_bytes()
+
+
+@pytest.mark.parametrize("schedule", ["one-cycle", "exponential"])
+@pytest.mark.parametrize("average", [0.0, 0.9])
+def test_interrupted_between_epochs_it_ends_bit_identical(
+    tmp_path: Path, digits: ImageSet, schedule: str, average: float
+) -> None:
+    config = dataclasses.replace(FP32, epochs=3, schedule=schedule, average=average)
+    expected = tiny_model()
+    fit(expected, digits, None, config, progress=False)
+
+    class Stop(Exception):
+        pass
+
+    def stop_after(model: CapsNet, epochs: int) -> None:
+        def count(*_: Any) -> None:
+            calls.append(1)
+            if len(calls) > 4 * epochs:
+                raise Stop
+
+        calls: list[int] = []
+        assert model.decoder is not None  # a layer that every arrangement calls
+        handle = model.decoder.register_forward_pre_hook(count)
+        with pytest.raises(Stop):
+            fit(model, digits, None, config, out=tmp_path, progress=False)
+        handle.remove()
+
+    stop_after(tiny_model(), 1)
+    stop_after(tiny_model(seed=5), 1)  # whatever weights it starts from, the checkpoint's count
+    last = tiny_model(seed=7)
+    fit(last, digits, None, config, out=tmp_path, progress=False)
+    assert torch.equal(parameters(last), parameters(expected))
+
+
+def test_a_finished_run_is_not_run_again(tmp_path: Path, digits: ImageSet) -> None:
+    config = dataclasses.replace(FP32, epochs=1)
+    first = fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    model = tiny_model(seed=3)
+    assert fit(model, digits, None, config, out=tmp_path, progress=False) == first
+    assert torch.equal(parameters(model), parameters(load_weights(tmp_path / WEIGHTS)[0]))
+
+
+def test_another_runs_checkpoint_is_refused(tmp_path: Path, digits: ImageSet, refuses) -> None:
+    config = dataclasses.replace(FP32, epochs=1)
+    fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+    other = dataclasses.replace(config, batch_size=32)
+    with refuses(tmp_path, "another run", "batch_size = 64", "32"):
+        fit(tiny_model(), digits, None, other, out=tmp_path, progress=False)
+    with refuses(tmp_path, "another run", "capsule_dim = 8", "4"):
+        fit(tiny_model(capsule_dim=4), digits, None, config, out=tmp_path, progress=False)
+    with refuses(tmp_path, "another run", "images = 256", "130"):
+        small = digits.subset(slice(0, 130))
+        fit(tiny_model(), small, None, config, out=tmp_path, progress=False)
+    assert (tmp_path / CHECKPOINT).read_bytes() == before
+
+
+def test_other_first_weights_are_another_run(tmp_path: Path, digits: ImageSet, refuses) -> None:
+    for _ in range(2):
+        fit(tiny_model(), digits, None, FP32, out=tmp_path, start="one", progress=False)
+    with refuses("its task has start = one", "this one has two"):
+        fit(tiny_model(), digits, None, FP32, out=tmp_path, start="two", progress=False)
+
+
+def test_other_images_or_names_are_another_run(tmp_path: Path, digits: ImageSet, refuses) -> None:
+    config = dataclasses.replace(FP32, epochs=1)
+    fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    for other in (
+        dataclasses.replace(digits, images=255 - digits.images),
+        dataclasses.replace(digits, labels=digits.labels.flip(0)),
+        dataclasses.replace(digits, classes=digits.classes[::-1]),
+    ):
+        with refuses(tmp_path, "another run", "data"):
+            fit(tiny_model(), other, None, config, out=tmp_path, progress=False)
+
+
+def test_a_damaged_checkpoint_changes_nothing(tmp_path: Path, digits: ImageSet, refuses) -> None:
+    config = dataclasses.replace(FP32, epochs=1)
+    fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    path = tmp_path / CHECKPOINT
+    tensors, document = read_tensors(path)
+    tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+
+    def without(name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        return (
+            {k: v for k, v in tensors.items() if k != name},
+            {k: v for k, v in document.items() if k != name},
+        )
+
+    one = torch.zeros(1)
+    for bad in (
+        without("optimizer.0.exp_avg"),
+        without("optimizer.3.step"),
+        without("averaged.count"),
+        without("model.conv.weight"),
+        without("records"),
+        without("identity"),
+        ({**tensors, "optimizer.1.exp_avg": one}, document),
+        ({**tensors, "stranger": one}, document),
+        (tensors, {**document, "identity": "me"}),
+    ):
+        write_tensors(path, *bad)
+        model = tiny_model(seed=4)
+        before = parameters(model)
+        with refuses(path):
+            fit(model, digits, None, config, out=tmp_path, progress=False)
+        assert torch.equal(parameters(model), before)
+    write_tensors(path, tensors, document)
+    assert len(fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)) == 1
+
+
+def test_a_folder_is_one_process_at_a_time(tmp_path: Path, digits: ImageSet, refuses) -> None:
+    config = dataclasses.replace(FP32, epochs=1)
+    folder = RunFolder(tmp_path)
+    with refuses("another process is training in", tmp_path):
+        fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    folder.close()
+    fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+
+
+def test_a_truncated_checkpoint_is_refused_and_kept(
+    tmp_path: Path, digits: ImageSet, refuses
+) -> None:
+    config = dataclasses.replace(FP32, epochs=1)
+    fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    whole = (tmp_path / CHECKPOINT).read_bytes()
+    (tmp_path / CHECKPOINT).write_bytes(whole[:-100])
+    with refuses(tmp_path / CHECKPOINT, "not a whole safetensors file"):
+        fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    assert (tmp_path / CHECKPOINT).read_bytes() == whole[:-100]
+
+
+# --- what goes wrong
+
+
+def test_a_loss_that_is_not_finite_stops_and_keeps_the_checkpoint(
+    tmp_path: Path, digits: ImageSet
+) -> None:
+    config = dataclasses.replace(FP32, epochs=3, batch_size=16)
+    model = tiny_model()
+    steps = []
+
+    def poison(*_: Any) -> None:
+        steps.append(1)
+        if len(steps) == 20:  # the fourth step of the second epoch
+            with torch.no_grad():
+                model.digits.weight.fill_(math.nan)
+
+    model.register_forward_pre_hook(poison)
+    with pytest.raises(TrainingError, match="the loss is nan at step 20; try a lower"):
+        fit(model, digits, None, config, out=tmp_path, progress=False)
+    tensors, document = read_tensors(tmp_path / CHECKPOINT)
+    assert [record["epoch"] for record in document["records"]] == [1]
+    assert all(bool(tensor.isfinite().all()) for tensor in tensors.values())
+    assert not (tmp_path / WEIGHTS).exists()
+
+
+def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path, digits: ImageSet) -> None:
+    # So large a rate that the first update overflows the weights, after a loss that is finite.
+    config = dataclasses.replace(
+        FP32, epochs=1, batch_size=256, learning_rate=1e39, schedule="exponential", average=0
+    )
+    with pytest.raises(TrainingError, match=r"the sum of conv\.weight is .* at step 1;"):
+        fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    assert not (tmp_path / CHECKPOINT).exists()
+
+
+@contextlib.contextmanager
+def small_disk() -> Iterator[Callable[[int], None]]:
+    """What it yields makes the system refuse files of so many bytes, until the block's end."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_is_told_and_keeps_the_checkpoint(tmp_path: Path, digits: ImageSet) -> None:
+    config = dataclasses.replace(FP32, epochs=3)
+    kept = {}
+    model = tiny_model()
+    steps = []
+
+    def fill(*_: Any) -> None:
+        steps.append(1)
+        if len(steps) == 5:  # in the second epoch: from now on, the system refuses large files
+            kept["checkpoint"] = (tmp_path / CHECKPOINT).read_bytes()
+            limit(100_000)
+
+    model.register_forward_pre_hook(fill)
+    told = f"cannot write {tmp_path / CHECKPOINT}: File too large"
+    with small_disk() as limit, pytest.raises(OSError, match=told):
+        fit(model, digits, None, config, out=tmp_path, progress=False)
+    assert (tmp_path / CHECKPOINT).read_bytes() == kept["checkpoint"]
+    assert not list(tmp_path.glob(".*partial"))
+    records = fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    assert [record["epoch"] for record in records] == [1, 2, 3]
+
+
+# TensorBoard's own thread says so as well.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_disk_too_full_for_events_is_told_and_lets_go_of_the_folder(
+    tmp_path: Path, digits: ImageSet
+) -> None:
+    model = tiny_model()
+    model.register_forward_pre_hook(lambda *_: limit(300))
+    told = f"cannot write {tmp_path}/events: File too large"
+    with small_disk() as limit, pytest.raises(OSError, match=told):
+        fit(model, digits, None, FP32, out=tmp_path, progress=False)
+    assert fit(tiny_model(), digits, None, FP32, out=tmp_path, progress=False)
+
+
+def test_images_that_do_not_fit_the_model(digits: ImageSet, refuses) -> None:
+    with refuses("[3, 28, 28]", "[1, 28, 28]"):
+        fit(tiny_model(image_shape=(3, 28, 28)), digits, progress=False)
+    with refuses("12 classes", "10"):
+        fit(tiny_model(num_classes=12), digits, progress=False)
+    with refuses("no images"):
+        fit(tiny_model(), digits.subset(slice(0, 0)), progress=False)
+    with refuses("shift must be smaller", "28"):
+        fit(tiny_model(), digits, config=dataclasses.replace(FP32, shift=28), progress=False)
+    with refuses("at least 2 steps", "got 1"):
+        config = dataclasses.replace(FP32, epochs=1, batch_size=256)
+        fit(tiny_model(), digits, config=config, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("epochs", 0),
+        ("batch_size", 0),
+        ("shift", -1),
+        ("seed", -1),
+        ("learning_rate", 0.0),
+        ("learning_rate", math.nan),
+        ("learning_rate", math.inf),
+        ("average", 1.0),
+        ("average", -0.1),
+        ("reconstruction_weight", -1.0),
+        ("reconstruction_weight", math.nan),
+        ("epochs", 2.5),
+        ("seed", 2**40),
+        ("schedule", "linear"),
+        ("precision", "fp8"),
+    ],
+)
+def test_configuration_out_of_range(field: str, value: Any, refuses) -> None:
+    with refuses(field, value):
+        TrainingConfig(**{field: value})
+
+
+# --- several processes and machines
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def losses(out: Path) -> list[float]:
+    return [json.loads(line)["loss"] for line in (out / METRICS).read_text().splitlines()]
+
+
+def torchrun(machines: int, *outs: Path, changes: tuple[str, ...] = ()) -> list[int]:
+    """Two processes on one machine, or one on each of two, with an ``out`` for each machine."""
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--nnodes", str(machines),
+        "--nproc-per-node", str(2 // machines), "--master-addr", "127.0.0.1",
+        "--master-port", str(free_port()),
+    ]  # fmt: skip
+    # gloo looks the host's own name up; on a machine without a network only the loopback answers.
+    env = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    processes = [
+        subprocess.Popen(
+            [*command, "--node-rank", str(rank), str(TINY), str(out), *changes], env=env
+        )
+        for rank, out in enumerate(outs)
+    ]
+    return [process.wait(timeout=300) for process in processes]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machines", [1, 2])
+def test_two_processes_give_the_losses_of_one(tmp_path: Path, machines: int) -> None:
+    assert start(tmp_path / "one").wait() == 0
+    # Machines need no common folder: the first one writes, and reads when a run goes on.
+    outs = [tmp_path / "two", tmp_path / "another disk"][:machines]
+    assert torchrun(machines, *outs) == [0] * machines
+    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
+    assert len(one) == CONFIG["epochs"]
+    assert two == pytest.approx(one, abs=1e-5, rel=0)
+    models = [load_weights(tmp_path / name / WEIGHTS)[0] for name in ("one", "two")]
+    torch.testing.assert_close(parameters(models[0]), parameters(models[1]), rtol=0, atol=1e-3)
+
+    # Go on from a checkpoint that only the first machine has: put the run back by two epochs.
+    if machines == 2:
+        (tmp_path / "two" / WEIGHTS).unlink()
+        tensors, document = kept_after(tmp_path / "half", epochs=2)
+        write_tensors(tmp_path / "two" / CHECKPOINT, tensors, document)
+        assert torchrun(machines, *outs) == [0, 0]
+        assert losses(tmp_path / "two") == pytest.approx(one, abs=1e-5, rel=0)
+
+
+@pytest.mark.slow
+def test_two_processes_learn_pairs_as_one_and_stop_together(tmp_path: Path) -> None:
+    assert start(tmp_path / "one", "task=pairs").wait() == 0
+    assert torchrun(1, tmp_path / "two", changes=("task=pairs",)) == [0]
+    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
+    assert len(one) == CONFIG["epochs"] - 1
+    assert two == pytest.approx(one, abs=1e-5, rel=0)
+
+
+def kept_after(out: Path, epochs: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The checkpoint of tiny's run as it stands after some of its epochs."""
+    process = start(out)
+    while True:
+        lines = (out / METRICS).read_text() if (out / METRICS).exists() else ""
+        if lines.count("\n") >= epochs:
+            process.kill()
+            process.wait()
+            return read_tensors(out / CHECKPOINT)
+        time.sleep(0.005)
