@@ -55,3 +55,11 @@ def inductor() -> Iterator[None]:
     torch.compiler.reset()
     yield
     torch.compiler.reset()
+
+
+@pytest.fixture(params=["cpu", "cuda"])
+def device(request: pytest.FixtureRequest) -> torch.device:
+    """Each device that the module supports; a missing one is skipped aloud."""
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("there is no CUDA device here")
+    return torch.device(request.param)
