@@ -44,6 +44,15 @@ def write_atomically(path: str | Path, data: bytes) -> None:
         raise
 
 
+def write_json(path: str | Path, document: Any, indent: int | None = 1) -> None:
+    """Write a document as JSON, atomically; with ``indent`` None in a single line.
+
+    Raises:
+        OSError: as :func:`write_atomically`.
+    """
+    write_atomically(path, (json.dumps(document, indent=indent) + "\n").encode())
+
+
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], document: Mapping) -> None:
     """Write named tensors and a JSON document atomically.
 
