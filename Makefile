@@ -6,14 +6,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PORT ?= 8000
 ARGS ?=
-# A worker for each core, up to four: more would fill the memory of a small machine. A file's tests
-# share what they prepare. Threads that wait sleep, and leave the core to the other workers.
-PYTEST = OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest
-WORKERS = -n auto --maxprocesses 4 --dist loadfile
+# A worker for each core, up to four: more would fill the memory of a small machine. Threads that
+# wait sleep, and leave the core to the other workers.
+PYTEST = OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n auto --maxprocesses 4
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test fresh lint notebooks train bench results serve lock clean
+.PHONY: help book test unit fresh lint mutants notebooks train bench results serve lock clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,20 +22,30 @@ book: notebooks  ## execute what is stale, build the book: _build/html/index.htm
 	@rm -rf _build/html
 	$(BIN)/jb build --all -W -n --keep-going .
 
-test: lint  ## lint, types, unit tests, then every cell of every notebook
-	$(PYTEST) $(WORKERS) --benchmark-disable tests benchmarks
-	$(PYTEST) $(WORKERS) --nbval notebooks/
+test: lint unit  ## lint, types, unit tests, then the notebooks that a change may have touched
+	@stale=$$($(BIN)/python tools/make_notebooks.py --stale) && \
+		if [ -z "$$stale" ]; then echo "no notebook is stale; make fresh runs them all"; \
+		else $(PYTEST) --nbval $$stale; fi
+
+unit: $(READY)  ## the unit tests, those of the built site among them
+	$(PYTEST) --dist loadgroup tests
 
 fresh: $(READY)  ## run every notebook as Colab would: fresh environment, capsnet from git
-	$(PYTEST) -m fresh -s tests/book/test_fresh.py
+	$(BIN)/python -m pytest -m fresh -s tests/book/test_fresh.py
 
-lint: $(READY)  ## ruff and mypy
+lint: $(READY)  ## ruff, mypy, and the workflows
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/zizmor --offline --quiet .github
+
+mutants: $(READY)  ## is every line of functional, layers and fast needed by a test? (an hour)
+	$(BIN)/mutmut run
+	$(BIN)/mutmut results
 
 notebooks: $(READY)  ## make notebooks/ from book/, executing only what is stale, and the first picture
-	$(BIN)/python tools/notebooks.py
+	$(BIN)/python tools/make_notebooks.py
 	$(BIN)/python tools/picture.py
 
 train: $(READY)  ## train on MNIST; options in ARGS="--epochs 2 …"
@@ -56,8 +65,9 @@ lock: $(READY)  ## write requirements.txt anew from pyproject.toml
 		--custom-compile-command "make lock" pyproject.toml -o requirements.txt
 
 clean:  ## remove the built book and caches; .venv stays
-	rm -rf _build build .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
-	find capsnet capsnet_book tests tools benchmarks experiments -name __pycache__ -type d -exec rm -rf {} +
+	rm -rf _build build mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	find capsnet capsnet_book tests tools benchmarks experiments -name __pycache__ -type d \
+		-exec rm -rf {} +
 
 # An environment is made once, and again when the lock changes or another Python is asked for by name.
 ifneq ($(origin PYTHON),file)
@@ -67,18 +77,23 @@ CLEAR := --clear
 endif
 endif
 
+# uv installs the lock four times as fast as pip does, which takes over where uv finds no index.
 $(READY): requirements.txt pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { \
-		echo "$(PYTHON) was not found. Install Python 3.11 to 3.13 (Debian, Ubuntu: apt install python3 python3-venv)."; \
+		echo "$(PYTHON) was not found. Install Python 3.11 or newer (Debian, Ubuntu: apt install python3 python3-venv)."; \
 		exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { \
-		echo "Python 3.11 to 3.13 is needed, $(PYTHON) is $$($(PYTHON) -V). Name another: make PYTHON=python3.12 …"; \
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Python 3.11 or newer is needed, $(PYTHON) is $$($(PYTHON) -V). Name another: make PYTHON=python3.12 …"; \
 		exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info >= (3, 14))' || \
+		echo "Warning: the lock was tried with Python 3.11 to 3.13, $(PYTHON) is $$($(PYTHON) -V)."
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
 		echo "$(PYTHON) cannot make environments. Install its venv module (Debian, Ubuntu: apt install python3-venv)."; \
 		exit 1; }
-	@echo "Installing the locked requirements into $(VENV) (once; some minutes, about 6 GB)"
+	@echo "Installing the locked requirements into $(VENV) (once; a minute or more, about 6 GB)"
 	$(PYTHON) -m venv $(CLEAR) $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$(grep '^uv==' requirements.txt | cut -d' ' -f1)
+	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet -r requirements.txt || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --offline --no-deps --no-build-isolation --editable .
 	@touch $@
