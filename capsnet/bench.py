@@ -3,13 +3,16 @@
 import itertools
 import statistics
 import time
+import timeit
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from capsnet.device import autocast, bfloat16_is_fast, can_compile, describe_machine
-from capsnet.fast import arrange
+from capsnet.fast import FAST_DEVICES, arrange
 from capsnet.model import CapsNet
 from capsnet.training import TrainingConfig, make_step
 
@@ -35,65 +38,55 @@ def benchmark(device: torch.device, batch_size: int = 128, steps: int = 7) -> di
     images = torch.rand(batch_size, 1, 28, 28, device=device)
     labels = torch.randint(10, (batch_size,), device=device)
     rows = []
-    precisions = ("fp32", "bf16") if bfloat16_is_fast(device) else ("fp32",)
-    modes = (False, True) if can_compile(device) else (False,)
-    for arrangement, precision, compiled in itertools.product(("plain", "fast"), precisions, modes):
-        kind: dict[str, Any] = {
-            "arrangement": arrangement,
-            "precision": precision,
-            "compile": compiled,
-        }
+    for arrangement, precision, compile in itertools.product(
+        ("plain", "fast") if device.type in FAST_DEVICES else ("plain",),
+        ("fp32", "bf16") if bfloat16_is_fast(device) else ("fp32",),
+        (False, True) if can_compile(device) else (False,),
+    ):
+        kind: dict[str, Any] = {"arrangement": arrangement, "precision": precision}
+        kind["compile"] = compile
         model = CapsNet().to(device)
         step = make_step(model, config=TrainingConfig(**kind))
-        times = measure(lambda: step(images, labels), device, steps)  # noqa: B023
+        times = measure(partial(step, images, labels), device, steps)
         rows.append({"what": "train", **kind, **times})
-
         arranged = arrange(model.eval(), arrangement)
-        if compiled:
+        if compile:
             arranged.compile()
-
-        @torch.no_grad()
-        def evaluate() -> None:
-            with autocast(device, precision):  # noqa: B023
-                arranged(images)  # noqa: B023
-
-        times = measure(evaluate, device, steps)
+        times = measure(partial(infer, arranged, images, precision), device, steps)
         rows.append({"what": "evaluate", **kind, **times})
-    return {
-        "machine": describe_machine(device),
-        "batch_size": batch_size,
-        "steps": steps,
-        "rows": rows,
-    }
+    machine = describe_machine(device)
+    return {"machine": machine, "batch_size": batch_size, "steps": steps, "rows": rows}
+
+
+@torch.no_grad()
+def infer(network: nn.Module, images: Tensor, precision: str) -> None:
+    with autocast(images.device, precision):
+        network(images)
 
 
 def measure(call: Callable[[], Any], device: torch.device, repeats: int) -> dict[str, float]:
     """Median, least and greatest milliseconds of a call, after two that are not counted."""
-    times = []
-    for _ in range(2 + repeats):
-        start = time.perf_counter()
-        call()
+
+    def clock() -> float:
         if device.type != "cpu":
             torch.accelerator.synchronize()
-        times.append(1e3 * (time.perf_counter() - start))
-    times = times[2:]
+        return 1e3 * time.perf_counter()
+
+    times = timeit.repeat(call, timer=clock, repeat=2 + repeats, number=1)[2:]
     return {"median": statistics.median(times), "min": min(times), "max": max(times)}
 
 
 def table(result: dict[str, Any]) -> str:
     """A benchmark's result as text."""
     machine = result["machine"]
+    line = "{:<10}{:<13}{:<11}{:<9}{:>10}{:>10}".format
     lines = [
         f"{machine['device']}, torch {machine['torch']}, {machine['threads']} threads, batch "
         f"{result['batch_size']}, median of {result['steps']} (least … most)",
-        f"{'what':<10}{'arrangement':<13}{'precision':<11}{'compile':<9}{'images/s':>10}"
-        f"{'ms a step':>10}",
+        line("what", "arrangement", "precision", "compile", "images/s", "ms a step"),
     ]
     for row in result["rows"]:
-        rate = 1e3 * result["batch_size"] / row["median"]
-        lines.append(
-            f"{row['what']:<10}{row['arrangement']:<13}{row['precision']:<11}"
-            f"{'yes' if row['compile'] else 'no':<9}"
-            f"{rate:>10.0f}{row['median']:>10.1f}  ({row['min']:.1f} … {row['max']:.1f})"
-        )
+        median, rate = f"{row['median']:.1f}", f"{1e3 * result['batch_size'] / row['median']:.0f}"
+        cells = row["what"], row["arrangement"], row["precision"], "yes" if row["compile"] else "no"
+        lines.append(f"{line(*cells, rate, median)}  ({row['min']:.1f} … {row['max']:.1f})")
     return "\n".join(lines)

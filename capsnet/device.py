@@ -1,5 +1,6 @@
 """The machine that a network runs on: its devices, its precisions, its processes, its compiler."""
 
+import logging
 import os
 import platform
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,18 @@ def bfloat16_is_fast(device: torch.device) -> bool:
 
 
 def resolve_precision(device: torch.device, precision: str) -> str:
-    """What a precision comes to on a device, "bf16" or "fp32".
+    """What a precision comes to on a device.
+
+    "bf16" is autocast to bfloat16. "fp32" is IEEE float32 in both arrangements: on a GPU this
+    switches TF32 off for the process, in convolutions (where cuDNN has it on by default) and in
+    matrix products.
+
+    Args:
+        device: where the network is.
+        precision: "bf16", "fp32" or "auto": bf16 where the hardware multiplies in it.
+
+    Returns:
+        "bf16" or "fp32".
 
     Raises:
         ValueError: another precision.
@@ -52,7 +64,10 @@ def resolve_precision(device: torch.device, precision: str) -> str:
     if precision not in PRECISIONS:
         raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision}")
     if precision == "auto":
-        return "bf16" if bfloat16_is_fast(device) else "fp32"
+        precision = "bf16" if bfloat16_is_fast(device) else "fp32"
+    if precision == "fp32" and device.type == "cuda" and not torch.compiler.is_compiling():
+        torch.backends.cudnn.allow_tf32 = False
+        torch.set_float32_matmul_precision("highest")
     return precision
 
 
@@ -73,6 +88,7 @@ def make_fabric(device: str = "auto") -> "Fabric":
     """
     from lightning_fabric import Fabric
 
+    logging.getLogger("lightning_fabric.utilities.rank_zero").addFilter(is_no_advice)
     world = int(os.environ.get("WORLD_SIZE", 1))  # set by torchrun, as is the next
     local = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     fabric = Fabric(
@@ -85,13 +101,23 @@ def make_fabric(device: str = "auto") -> "Fabric":
     return fabric
 
 
+def is_no_advice(record: logging.LogRecord) -> bool:
+    """Whether a message is other than Fabric's advice to use TF32 for "Tensor Cores"."""
+    return "Tensor Cores" not in record.getMessage()
+
+
+def resolve_compile(wish: bool | None, device: torch.device) -> bool:
+    """Whether to use torch.compile: as wished, and for None where it works."""
+    return can_compile(device) if wish is None else wish
+
+
 def can_compile(device: torch.device) -> bool:
     """Whether torch.compile works here: it needs a C++ compiler, or Triton on a GPU."""
     try:
         # A real try: compilers, headers and caches can be missing in many ways.
         torch.compile(lambda x: x + 1)(torch.zeros(2, device=device))
     except Exception:
-        torch._dynamo.reset()
+        torch.compiler.reset()
         return False
     return True
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor
 
 
 class RoutingStep(NamedTuple):
@@ -55,7 +54,8 @@ def dynamic_routing(
 ) -> Tensor:
     """Routing by agreement (Procedure 1, with eq. 2 and eq. 3).
 
-    Gradients flow through every iteration, the updates of the logits included.
+    Gradients flow through every iteration, the updates of the logits included. The logits are kept
+    and added up in float32 or wider, also where ``u_hat`` is narrower and under autocast.
 
     Args:
         u_hat: the predictions û_{j|i}, [batch, in_capsules, out_capsules, out_dim].
@@ -87,6 +87,8 @@ def dynamic_routing(
             f"{list(prior.shape)}"
         )
 
+    # Float32 or wider: in half precision a small agreement would vanish in a large sum.
+    prior = prior.to(torch.promote_types(prior.dtype, torch.float32))
     b = prior.expand(u_hat.shape[0], -1, -1)  # the same for every image
     for iteration in range(1, iterations + 1):
         c = F.softmax(b, dim=2)  # eq. 3: over the parents j
@@ -174,8 +176,8 @@ def class_mask(targets: Tensor, batch: int, classes: int) -> Tensor:
 
     Raises:
         ValueError: another shape, indices that are not integers, or an index outside
-            0 … classes − 1 (values cannot be read, and are not checked, under torch.compile,
-            torch.export and torch.func: there such a row is all zeros).
+            0 … classes − 1. The values are looked at on the CPU only, and not under torch.compile,
+            torch.export and vmap; elsewhere an index out of range gives a row of zeros.
     """
     if targets.shape == (batch, classes):
         return targets
@@ -186,18 +188,23 @@ def class_mask(targets: Tensor, batch: int, classes: int) -> Tensor:
         )
     if targets.is_floating_point() or targets.dtype == torch.bool:
         raise ValueError(f"class indices must be integers, got {targets.dtype}")
-    if _values_can_be_read(targets) and batch > 0:
-        low, high = int(targets.min()), int(targets.max())
+    # Reading a value on a GPU would wait for everything before it.
+    if targets.device.type == "cpu" and not torch.compiler.is_compiling() and batch > 0:
+        try:
+            low, high = int(targets.min()), int(targets.max())
+        except RuntimeError:  # vmap and fake tensors have no values to read
+            low, high = 0, 0
         if low < 0 or high >= classes:
             raise ValueError(
                 f"class indices must lie in 0 … {classes - 1}, got {low if low < 0 else high}"
             )
+    return one_hot(targets, classes)
+
+
+def one_hot(indices: Tensor, classes: int) -> Tensor:
+    """Class indices [batch] → a mask [batch, classes]; an index out of range is a row of zeros."""
     # A comparison instead of F.one_hot: static shapes, and no read of the values.
-    return targets.unsqueeze(1) == torch.arange(classes, device=targets.device)
-
-
-def _values_can_be_read(tensor: Tensor) -> bool:
-    return not (torch.compiler.is_compiling() or is_functorch_wrapped_tensor(tensor))
+    return indices.unsqueeze(1) == torch.arange(classes, device=indices.device)
 
 
 def require_floating(name: str, tensor: Tensor) -> None:

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import RoutingStep, class_mask
+from capsnet.functional import RoutingStep, class_mask, one_hot
 from capsnet.layers import CapsuleLayer, Decoder, PrimaryCapsules
 
 
@@ -184,8 +184,10 @@ class CapsNet(nn.Module):
         # Lengths meet the margins 0.9 and 0.1: half precision is too coarse for that.
         wide = torch.promote_types(capsules.dtype, torch.float32)
         lengths = torch.linalg.vector_norm(capsules, dim=2, dtype=wide)
-        # Labels are checked with and without a decoder.
-        mask = class_mask(lengths.argmax(dim=1) if labels is None else labels, *lengths.shape)
+        if labels is None:
+            mask = one_hot(lengths.argmax(dim=1), lengths.shape[1])
+        else:  # checked with and without a decoder
+            mask = class_mask(labels, *lengths.shape)
         reconstruction = None if self.decoder is None else self.decoder(capsules, mask)
         return CapsNetOutput(capsules, lengths, reconstruction)
 

@@ -15,6 +15,7 @@ from capsnet.layers import CapsuleLayer, Decoder, PrimaryCapsules, channels_to_c
 from capsnet.model import CapsNet, CapsNetOutput
 
 ARRANGEMENTS = ("auto", "plain", "fast")
+FAST_DEVICES = ("cpu", "cuda")  # MPS lacks the float64 in which the Fourier basis is computed
 LARGEST_SIDE = 64  # pixels; the transforms, matrix products themselves, grow with its fourth power
 
 
@@ -28,16 +29,19 @@ def arrange(model: CapsNet, arrangement: str = "auto") -> nn.Module:
             side, and for a network whose layers nobody has replaced or hooked into.
 
     Raises:
-        ValueError: another arrangement.
+        ValueError: another arrangement, or "fast" on a device other than "cpu" and "cuda".
     """
     if arrangement not in ARRANGEMENTS:
         raise ValueError(f"arrangement must be one of {', '.join(ARRANGEMENTS)}, got {arrangement}")
-    if arrangement == "fast" or (arrangement == "auto" and pays(model)):
+    device = next(model.parameters()).device.type
+    if arrangement == "fast" and device not in FAST_DEVICES:
+        raise ValueError(f"arrangement fast needs {' or '.join(FAST_DEVICES)}, got device {device}")
+    if arrangement == "fast" or (arrangement == "auto" and fast_pays_off(model)):
         return FastCapsNet(model)
     return model
 
 
-def pays(model: CapsNet) -> bool:
+def fast_pays_off(model: CapsNet) -> bool:
     """Whether "auto" means fast."""
     parts = [model, model.conv, model.primary, model.primary.conv, model.digits]
     stock = [CapsNet, nn.Conv2d, PrimaryCapsules, nn.Conv2d, CapsuleLayer]
@@ -102,7 +106,8 @@ class FastCapsNet(nn.Module):
         height, width = (side - conv.weight.shape[2] + 1 for side in images.shape[2:])
         grid = PhaseGrid.of(height, width, primary.conv.weight.shape[2], primary.conv.stride[0])
         kernel, transformed = primary.conv.weight, None
-        if not torch.is_grad_enabled():
+        # On a GPU the comparison with the kept kernel would wait for the device.
+        if not torch.is_grad_enabled() and images.device.type == "cpu":
             transformed = self.transform_once(kernel, grid, images.dtype)
         children: Tensor = compute(
             images,

@@ -84,92 +84,99 @@ class RoutedCapsules(torch.autograd.Function):
         compile: bool,
         learn: bool,
     ) -> Tensor:
-        loops = Loops(compile)
-        rows = weight.transpose(2, 3).flatten(1, 2).to(u.dtype).contiguous()  # [i, j · d, k]
-        chunk = chunk_size(len(u), weight, u.dtype)
-        u_hat = predictions_of(rows, weight, chunk)
-        chunks, sums, outputs = [], [], []
-        for part in u.split(chunk):
+        attend_ = compiled(attend) if compile else attend
+        matrices = weight.transpose(2, 3).flatten(1, 2).to(u.dtype).contiguous()  # [i, j · d, k]
+        size = chunk_size(len(u), weight, u.dtype)
+        u_hat = predictions_of(u, weight, size)
+        chunks, inputs, outputs = [], [], []
+        for chunk in u.split(size):
             # The last chunk is filled up with zeros: one shape, which is compiled once.
-            part = F.pad(part.permute(1, 2, 0), (0, chunk - len(part))).contiguous()
-            torch.bmm(rows, part, out=u_hat.flatten(1, 2))  # û_{j|i} = W_ij u_i (eq. 2)
+            chunk = F.pad(chunk.permute(1, 2, 0), (0, size - len(chunk))).contiguous()
+            torch.bmm(matrices, chunk, out=u_hat.flatten(1, 2))  # û_{j|i} = W_ij u_i (eq. 2)
             v_sum = None  # of all iterations so far, [j, d, n]
-            s_of = []
+            s_of_iterations = []
             for _ in range(iterations):
-                s = loops.attend(u_hat, v_sum, prior)
+                s = attend_(u_hat, v_sum, prior)
                 v = squash(s, 1)
                 v_sum = v if v_sum is None else v_sum + v
                 if learn:
-                    s_of.append(s)
+                    s_of_iterations.append(s)
             outputs.append(v)
             if learn:
-                chunks.append(part)
-                sums.append(torch.stack(s_of))  # [iterations, j, d, n]
+                chunks.append(chunk)
+                inputs.append(torch.stack(s_of_iterations))  # [iterations, j, d, n]
         if learn:
-            ctx.save_for_backward(weight, rows, prior, *chunks, *sums)
-            ctx.loops = loops
+            ctx.save_for_backward(weight, matrices, prior, *chunks, *inputs)
+            ctx.compile = compile
         return torch.cat(outputs, dim=2)[..., : len(u)].permute(2, 0, 1)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        weight, rows, prior, *saved = ctx.saved_tensors
-        chunks, sums = saved[: len(saved) // 2], saved[len(saved) // 2 :]
+        weight, matrices, prior, *saved = ctx.saved_tensors
+        chunks, inputs = saved[: len(saved) // 2], saved[len(saved) // 2 :]
         need_u, need_weight, need_prior = ctx.needs_input_grad[:3]
-        chunk, wide = chunks[0].shape[2], sums[0].dtype
-        grad_u: list[Tensor] = []
-        grad_rows = grad_prior = None
+        size, wide = chunks[0].shape[2], inputs[0].dtype
+        grad_chunks: list[Tensor] = []
+        grad_u = grad_matrices = grad_weight = grad_prior = None
         if need_weight:
             # Laid out as the products that are added to it, or the sum is a slow one.
-            grad_rows = rows.new_zeros(rows.transpose(1, 2).shape, dtype=wide)
+            grad_matrices = matrices.new_zeros(matrices.transpose(1, 2).shape, dtype=wide)
         if need_prior:
             grad_prior = torch.zeros_like(prior, dtype=wide)
-        u_hat = predictions_of(rows, weight, chunk)
-        for part, s_of, grad_v in zip(chunks, sums, grad.split(chunk), strict=True):
-            grad_v = F.pad(grad_v.permute(1, 2, 0), (0, chunk - len(grad_v))).to(s_of.dtype)
-            torch.bmm(rows, part, out=u_hat.flatten(1, 2))
-            grad_u_hat, grad_b = chunk_backward(ctx.loops, u_hat, s_of, prior, grad_v)
+        u_hat = predictions_of(matrices, weight, size)
+        for chunk, s, grad_v in zip(chunks, inputs, grad.split(size), strict=True):
+            grad_v = F.pad(grad_v.permute(1, 2, 0), (0, size - len(grad_v))).to(wide)
+            torch.bmm(matrices, chunk, out=u_hat.flatten(1, 2))
+            grad_u_hat, grad_b = chunk_backward(u_hat, s, prior, grad_v, ctx.compile)
             if grad_prior is not None:
                 grad_prior += grad_b.sum(dim=2)
             grad_u_hat = grad_u_hat.flatten(1, 2)
             if need_u:
-                grad_u.append(torch.bmm(rows.transpose(1, 2), grad_u_hat))
-            if grad_rows is not None:
-                grad_rows += torch.bmm(part, grad_u_hat.transpose(1, 2))
-        of_u = of_weight = of_prior = None
+                grad_chunks.append(torch.bmm(matrices.transpose(1, 2), grad_u_hat))
+            if grad_matrices is not None:
+                grad_matrices += torch.bmm(chunk, grad_u_hat.transpose(1, 2))
         if need_u:
-            of_u = torch.cat(grad_u, dim=2)[..., : len(grad)].permute(2, 0, 1)
-        if grad_rows is not None:
-            of_weight = grad_rows.unflatten(2, weight.shape[1::2]).transpose(1, 2)
-            of_weight = of_weight.to(weight.dtype)
+            grad_u = torch.cat(grad_chunks, dim=2)[..., : len(grad)].permute(2, 0, 1)
+        if grad_matrices is not None:
+            grad_weight = grad_matrices.unflatten(2, weight.shape[1::2]).transpose(1, 2)
+            grad_weight = grad_weight.to(weight.dtype)
         if grad_prior is not None:
-            of_prior = grad_prior.to(prior.dtype)
-        return of_u, of_weight, of_prior, None, None, None
+            grad_prior = grad_prior.to(prior.dtype)
+        return grad_u, grad_weight, grad_prior, None, None, None
 
 
 def chunk_backward(
-    loops: "Loops", u_hat: Tensor, s_of: Tensor, prior: Tensor | None, grad_v: Tensor
+    u_hat: Tensor, s: Tensor, prior: Tensor | None, grad_v: Tensor, compile: bool
 ) -> tuple[Tensor, Tensor]:
     """The gradients of û and, summed over iterations, of the logits, from that of the last v.
 
-    û's takes the place of û.
+    The gradient of û is written over û. It is a sum of outer products of coefficients [i, j, n] and
+    vectors [j, d, n]: for every iteration c_ij with the gradient of s_j, and the gradient of b_ij
+    with the sum of v.
 
-    û's is a sum of outer products of coefficients [i, j] and vectors [j, d]: of c_ij and the
-    gradient of s_j, and of the gradient of b_ij and the sum of v, for every iteration.
+    Args:
+        u_hat: û, [i, j, d, n].
+        s: s_j of every iteration, [iterations, j, d, n].
+        prior: as :func:`routed_capsules`.
+        grad_v: the gradient of the last iteration's v_j, [j, d, n].
+        compile: as :func:`routed_capsules`.
     """
-    v_sums = squash(s_of[:-1], 2).cumsum(0).unbind() if len(s_of) > 1 else ()
+    loops = squash_backward, attend_backward, outer
+    squash_back, attend_back, outer_ = map(compiled, loops) if compile else loops
+    v_sums = squash(s[:-1], 2).cumsum(0).unbind() if len(s) > 1 else ()
     coefficients: list[Tensor | None] = []
     vectors: list[Tensor] = []
     grad_sum = torch.zeros_like(grad_v)  # each v is part of the sums of all later iterations
-    all_b = torch.zeros((), dtype=grad_v.dtype, device=grad_v.device)
-    for t in reversed(range(len(s_of))):
-        grad_s = loops.squash_backward(s_of[t], grad_v)
+    grad_logits = torch.zeros((), dtype=grad_v.dtype, device=grad_v.device)
+    for t in reversed(range(len(s))):
+        grad_s = squash_back(s[t], grad_v)
         v_sum = v_sums[t - 1] if t > 0 else None
         if v_sum is None and prior is None:  # the first iteration: c is 1 / out_capsules
             coefficients.append(None)
             vectors.append(grad_s / len(grad_s))
             continue
-        c, grad_b, grad_v = loops.attend_backward(u_hat, v_sum, prior, grad_s)
+        c, grad_b, grad_v = attend_back(u_hat, v_sum, prior, grad_s)
         coefficients.append(c)
         vectors.append(grad_s)
         if v_sum is not None:
@@ -177,21 +184,8 @@ def chunk_backward(
             vectors.append(v_sum)
             grad_v = grad_sum = grad_sum + grad_v
         if prior is not None:
-            all_b = all_b + grad_b
-    return loops.outer(coefficients, vectors, u_hat), all_b
-
-
-class Loops:
-    """The loops over û, compiled or not."""
-
-    attend: Callable[..., Tensor]
-    attend_backward: Callable[..., tuple[Tensor, Tensor, Tensor]]
-    outer: Callable[..., Tensor]
-    squash_backward: Callable[..., Tensor]
-
-    def __init__(self, compile: bool) -> None:
-        for loop in (attend, attend_backward, outer, squash_backward):
-            setattr(self, loop.__name__, compiled(loop) if compile else loop)
+            grad_logits = grad_logits + grad_b
+    return outer_(coefficients, vectors, u_hat), grad_logits
 
 
 @functools.cache
@@ -203,10 +197,10 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return torch.compile(function, dynamic=False)
 
 
-def predictions_of(rows: Tensor, weight: Tensor, chunk: int) -> Tensor:
+def predictions_of(like: Tensor, weight: Tensor, size: int) -> Tensor:
     """Room for û, [i, j, d, n]: all chunks use the same, which is then still in the cache."""
     i, j, _, d = weight.shape
-    return rows.new_empty(i, j, d, chunk)
+    return like.new_empty(i, j, d, size)
 
 
 def attend(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None) -> Tensor:
