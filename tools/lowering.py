@@ -1,30 +1,25 @@
 """Lower a chapter's prose from MyST to plain Markdown, which Colab and Jupyter show as it is meant.
 
-What the table in :class:`Prose` does not know is an error, never passed through half-understood: to
+What the tables in :class:`Prose` do not know is an error, never passed through half-understood: to
 use another directive or role in a chapter, say here what it becomes.
 """
 
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
-from notes import Listing, NotesError, annotated, checked_by, computed, place
+from markdown_it.token import Token
 
+import myst
+from capsnet.figures.style import MACROS
+from myst import ChapterError as ChapterError
+from notes import Listing, annotated, checked_by, computed, place
 
-class ChapterError(ValueError):
-    """A chapter cannot become a notebook; the message says which and why."""
-
-
-ADMONITIONS = {
-    "note", "tip", "hint", "important", "warning", "caution", "danger", "attention", "seealso",
-    "admonition", "dropdown",
-}  # fmt: skip
-FENCE = re.compile(r"^( *)(`{3,}|~{3,}|:{3,})(.*)$")
-DIRECTIVE = re.compile(r"^\{([\w:.-]+)\}\s*(.*)$")
-ROLE_OR_CODE = re.compile(r"\{([\w:.-]+)\}(`+)(.+?)(?<!`)\2(?!`)|(`+).+?(?<!`)\4(?!`)", re.DOTALL)
-LINK = re.compile(r"(!?)\[((?:[^\]\n]|\n(?!\n))*)\]\(([^)\s]+)\)")
+LABEL = r"an equation carries the paper's number: \tag{1}, not a label"
+LINK = re.compile(r"!?\[(?P<text>.*)\]\(<?(?P<target>[^\s>]+?)>?(?:\s.*)?\)", re.DOTALL)
 
 
 class Prose:
@@ -48,9 +43,7 @@ class Prose:
         self.root = bibliography.parent.parent
         self.sources = references(bibliography)
         self.cited: list[str] = []
-        self.pieces: list[list[Listing]] | None = None  # of the directives `annotate`
-        self.shown = 0  # so many of them
-        self.directives: dict[str, Callable[[str, dict[str, str], str], str]] = {
+        self.directives: dict[str, Callable[[str, dict[str, Any], str], str]] = {
             "math": self.math,
             "figure": self.figure,
             "image": self.figure,
@@ -60,7 +53,7 @@ class Prose:
         }
         self.roles: dict[str, Callable[[str], str]] = {
             "math": lambda text: f"${colour_quantities(text)}$",
-            "term": lambda text: split_target(text)[0],
+            "term": lambda text: myst.split_target(text)[0],
             "doc": self.document,
             "glue:text": self.glue,
             "cite": lambda text: f"({self.cite(text)})",
@@ -72,112 +65,126 @@ class Prose:
         return ChapterError(f"{self.chapter.name}: {message}")
 
     def lower(self, text: str) -> str:
-        """Lower block by block: fences first, what is between them line by line."""
-        blocks: list[str] = []
-        lines = iter(text.splitlines())
-        for line in lines:
-            fence = FENCE.match(line)
-            if fence is None:
-                blocks.append(line)
-                continue
-            indent, ticks, info = fence.groups()
-            body = list(up_to_end(lines, ticks))
-            directive = DIRECTIVE.match(info.strip())
-            if directive is not None:
-                dedented = [inner.removeprefix(indent) for inner in body]
-                blocks.append(self.directive(directive[1], directive[2], dedented))
-            elif ticks[0] == ":":
-                raise self.error(f"a ::: fence must name a directive, got {line!r}")
-            else:  # a plain listing stays as it is, and out of the inline pass below
-                listing = "\n".join([line, *body, indent + ticks])
-                blocks.append(KEEP.join(["", listing, ""]))
-        parts = "\n".join(blocks).split(KEEP)
-        parts[0::2] = [self.inline(part) for part in parts[0::2]]
-        return re.sub(r"\n{3,}", "\n\n", "".join(parts)).strip()
+        """Lower the blocks that only MyST understands; what is between them stays as it is."""
+        lines, lowered, done = text.splitlines(), list[str](), 0
+        for token in myst.parse(text, self.chapter.name):
+            if token.map is None or token.map[0] < done:
+                continue  # another cell of a row that is done
+            first, end = token.map
+            block = self.block(token, "\n".join(lines[first:end]))
+            if block is not None:
+                lowered += [*lines[done:first], *block]
+                done = end
+        kept = [""]
+        for piece in [*lowered, *lines[done:]]:
+            if piece.strip() or kept[-1]:  # one empty line in a row
+                kept.append(piece)
+        return "\n".join(kept).strip()
 
-    def directive(self, name: str, argument: str, body: list[str]) -> str:
-        options, content = split_options(body)
-        if name in ADMONITIONS:
+    def block(self, token: Token, source: str) -> list[str] | None:
+        """What becomes of a block's lines; None leaves them to the blocks within it."""
+        if token.type == "inline":
+            return self.inline(source).split("\n")
+        if token.type == "math_block":
+            return [colour_quantities(source)]
+        if token.type == "math_block_label":
+            raise self.error(LABEL)
+        if token.type == "myst_target":
+            return [source.replace(f"({token.content})=", f'<a id="{token.content}"></a>')]
+        if token.type == "myst_line_comment":
+            return []
+        if token.type not in myst.FENCES:
+            return None
+        found = myst.directive(token)
+        if found is None and token.type == "colon_fence":
+            raise self.error(f"a ::: fence must name a directive, got {source!r}")
+        if found is None:
+            return [source]
+        before = source[: source.index(token.markup)]  # of a list or a quotation
+        below = "\n" + re.sub(r"[^>\s]", " ", before)
+        return [before + self.directive(found).replace("\n", below)]
+
+    def directive(self, found: myst.Directive) -> str:
+        name, argument, content = found.name, found.argument, found.content.strip()
+        if name in myst.ADMONITIONS:
             titled = name in ("admonition", "dropdown")
             title = argument if titled else {"seealso": "See also"}.get(name, name.capitalize())
             text = content if titled else f"{argument}\n{content}".strip()
             quoted = self.lower(f"**{title}**\n\n{text}").splitlines()
-            return KEEP.join(["", "\n".join(f"> {line}".rstrip() for line in quoted), ""])
+            return "\n".join(f"> {line}".rstrip() for line in quoted)
         if name not in self.directives:
             raise self.error(f"directive {{{name}}} has no plain Markdown yet; add it here")
-        return KEEP.join(["", self.directives[name](argument, options, content), ""])
+        return self.directives[name](argument, found.options, content)
 
-    def math(self, argument: str, options: dict[str, str], content: str) -> str:
+    def math(self, argument: str, options: dict[str, Any], content: str) -> str:
         if "label" in options:
-            raise self.error(r"an equation carries the paper's number: \tag{1}, not a label")
+            raise self.error(LABEL)
         return "$$\n" + colour_quantities(f"{argument}\n{content}".strip()) + "\n$$"
 
-    def figure(self, argument: str, options: dict[str, str], content: str) -> str:
+    def figure(self, argument: str, options: dict[str, Any], content: str) -> str:
         if not options.get("alt"):
             raise self.error(f"figure {argument} needs an alternative text (:alt:)")
         picture = f"![{options['alt']}]({self.path(argument)})"
         return f"{picture}\n\n*{self.lower(content)}*" if content else picture
 
-    def bibliography(self, argument: str, options: dict[str, str], content: str) -> str:
+    def bibliography(self, argument: str, options: dict[str, Any], content: str) -> str:
         return "\n".join(f"- {self.sources[name][1]}" for name in sorted(self.cited))
 
-    def notes(self) -> list[list[Listing]]:
-        if self.pieces is None:
-            try:
-                self.pieces = annotated(self.chapter, self.root)
-            except NotesError as error:
-                raise self.error(str(error)) from None
-        return self.pieces
+    @cached_property
+    def notes(self) -> dict[tuple[str, str], list[Listing]]:
+        return annotated(self.chapter, self.root)
 
-    def annotate(self, argument: str, options: dict[str, str], content: str) -> str:
-        self.shown += 1
+    def annotate(self, argument: str, options: dict[str, Any], content: str) -> str:
         return "\n\n".join(
             f'<a id="{listing.anchor}"></a><sub>{Path(argument).name} {listing.lines}</sub>\n\n'
             f"```python\n{listing.code}\n```\n\n{self.lower(listing.note or '')}".strip()
-            for listing in self.notes()[self.shown - 1]
+            for listing in self.notes[argument, content]
         )
 
-    def computed(self, argument: str, options: dict[str, str], content: str) -> str:
-        try:
-            groups = computed(self.notes(), argument)
-            tests = checked_by(self.root, argument)
-        except NotesError as error:
-            raise self.error(str(error)) from None
+    def computed(self, argument: str, options: dict[str, Any], content: str) -> str:
         where = [
-            f"`{group[0].within}`, {place(group)}"
+            f"  - `{group[0].within}`, {place(group)}"
             + ", ".join(f"[{listing.lines}](#{listing.anchor})" for listing in group)
-            for group in groups
+            for group in computed(self.notes, argument)
         ]
-        parts = ["- Computed by", *where, "- Tested by", *(f"`{test}`" for test in tests)]
-        return "\n".join(part if part.startswith("- ") else f"  - {part}" for part in parts)
+        tests = [f"  - `{test}`" for test in checked_by(self.root, argument)]
+        return "\n".join(["- Computed by", *where, "- Tested by", *tests])
 
     def inline(self, text: str) -> str:
-        text = re.sub(r"^%.*\n?", "", text, flags=re.MULTILINE)
-        text = re.sub(r"^\(([\w-]+)\)=$", r'<a id="\1"></a>', text, flags=re.MULTILINE)
-        if re.search(r"\$\$ *\([\w-]+\)", text):
-            raise self.error(r"an equation carries the paper's number: \tag{1}, not a label")
-        if re.search(r"\[\^[\w-]+\]", text):
-            raise self.error("footnotes are not shown by Jupyter; say it in the text")
-        pieces, end = [], 0
-        for match in ROLE_OR_CODE.finditer(text):
-            pieces.append(self.plain(text[end : match.start()]))
-            pieces.append(self.role(match) if match[1] else match[0])
-            end = match.end()
-        return "".join([*pieces, self.plain(text[end:])])
-
-    def role(self, match: re.Match[str]) -> str:
-        if match[1] not in self.roles:
-            raise self.error(f"role {{{match[1]}}} has no plain Markdown yet; add it here")
-        return self.roles[match[1]](match[3])
+        pieces, done = [], 0
+        for start, end, lowered in sorted(self.edits(text)):
+            pieces += [self.plain(text[done:start]), lowered]
+            done = end
+        return "".join([*pieces, self.plain(text[done:])])
 
     def plain(self, text: str) -> str:
-        return LINK.sub(self.link, colour_quantities(text))
+        if re.search(r"\[\^[\w-]+\]", text):
+            raise self.error("footnotes are not shown by Jupyter; say it in the text")
+        return text
 
-    def link(self, match: re.Match[str]) -> str:
-        image, label, target = match.groups()
-        if not label:
-            raise self.error(f"the link to {target} needs a text")
-        return f"{image}[{label}]({self.path(target)})"
+    def edits(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """What is replaced within a block: from where to where, and by what."""
+        for token in myst.parse_inline(text):
+            start, end = token.meta.get("span", (0, 0))
+            if token.type == "myst_role":
+                yield start, end, self.role(token.meta["name"], token.content)
+            elif token.type == "math_inline":
+                yield start, end, colour_quantities(text[start:end])
+            elif token.type == "code_inline":
+                yield start, end, text[start:end]
+            elif token.type == "image" or (token.type == "link_open" and token.info != "auto"):
+                link = LINK.fullmatch(text[start:end])
+                if link is None:
+                    raise self.error(f"expected [text](target), got {text[start:end]!r}")
+                if not link["text"]:
+                    raise self.error(f"the link to {link['target']} needs a text")
+                first, last = link.span("target")
+                yield start + first, start + last, self.path(link["target"])
+
+    def role(self, name: str, text: str) -> str:
+        if name not in self.roles:
+            raise self.error(f"role {{{name}}} has no plain Markdown yet; add it here")
+        return self.roles[name](text)
 
     def path(self, target: str) -> str:
         """A path as seen from the notebook: chapters are notebooks, other files stay in book/."""
@@ -191,7 +198,7 @@ class Prose:
         return os.path.relpath(self.notebooks.get(file, file), start) + mark + anchor
 
     def document(self, text: str) -> str:
-        label, target = split_target(text)
+        label, target = myst.split_target(text)
         if label == target:
             raise self.error(f"{{doc}}`{target}` needs a text: {{doc}}`text <{target}>`")
         return f"[{label}]({self.path(target + '.md')})"
@@ -212,42 +219,8 @@ class Prose:
         return "; ".join(labels)
 
 
-KEEP = "\0"  # stands around text that is finished
-
-
-def up_to_end(lines: Iterator[str], ticks: str) -> Iterator[str]:
-    """The lines up to the fence that closes ``ticks``, which is dropped."""
-    for line in lines:
-        closing = line.strip()
-        if len(closing) >= len(ticks) and set(closing) == {ticks[0]}:
-            return
-        yield line
-    raise ChapterError(f"a {ticks} fence is not closed")
-
-
-def split_options(body: list[str]) -> tuple[dict[str, str], str]:
-    """A directive's leading ``:name: value`` lines, and the rest."""
-    options: dict[str, str] = {}
-    count = 0
-    for line in body:
-        match = re.match(r"^:([\w-]+):\s*(.*)$", line)
-        if match is None:
-            break
-        options[match[1]] = match[2]
-        count += 1
-    return options, "\n".join(body[count:]).strip()
-
-
-def split_target(text: str) -> tuple[str, str]:
-    """``text <target>`` → (text, target); plain ``target`` stands for both."""
-    match = re.match(r"^(.*?)\s*<([^>]+)>$", text, re.DOTALL)
-    return (match[1], match[2]) if match else (text, text)
-
-
 def colour_quantities(text: str) -> str:
     r"""Write the book's macros out: ``\qv`` becomes a coloured v, which MathJax anywhere shows."""
-    from capsnet_book.figures import MACROS
-
     return re.sub(rf"\\({'|'.join(MACROS)})(?![A-Za-z])", lambda match: MACROS[match[1]], text)
 
 

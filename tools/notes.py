@@ -14,15 +14,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import groupby
+from functools import cache
+from itertools import chain, groupby
 from pathlib import Path
 
-DIRECTIVE = re.compile(r"^(:{3,})\{annotate\}\s+(\S+)\s*$")
+from myst import ChapterError, Directive, directives, parse
+
 EQUATION = re.compile(r"\]\(#equation-([\w-]+)\)")
-
-
-class NotesError(ValueError):
-    """Notes and source do not fit; the message says where, one fault a paragraph."""
 
 
 @dataclass(frozen=True)
@@ -63,73 +61,87 @@ class Listing:
         return re.sub(r"(?::\w+:)?(`+|\*)(.+?)\1", r"\2", line)
 
 
-def quotes(page: str) -> list[tuple[str, list[Quote]]]:
-    """Every ``annotate`` directive of a page: its file, and what stands in it."""
-    found: list[tuple[str, list[Quote]]] = []
-    end, listing = "", False
-    for number, line in enumerate(page.splitlines(), 1):
-        if not end:
-            if match := DIRECTIVE.match(line):
-                end = match[1]
-                found.append((match[2], []))
-            continue
-        blocks = found[-1][1]
-        if line == end and not listing:
-            end = ""
-        elif line == "```python" and not listing:
-            listing = True
-            blocks.append(Quote([], ""))
-        elif line == "```" and listing:
-            listing = False
-            if not blocks[-1].code:
-                raise NotesError(f"line {number}: an empty listing")
-        elif listing:
-            if line.strip():
-                blocks[-1].code.append((number, line.rstrip()))
-        elif blocks:
-            blocks[-1] = Quote(blocks[-1].code, f"{blocks[-1].note}{line}\n")
-        elif line.strip():
-            raise NotesError(f"line {number}: a note comes after its listing, got {line!r}")
-    if end:
-        raise NotesError(f"the last directive is not closed by {end}")
-    return found
+class Source:
+    """A file as it is now: its lines, and what they are."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file, self.lines = file, text.splitlines()
+        tree = ast.parse(text)
+        self.scopes = [
+            node for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)
+        ]
+        self.docstrings = sorted(  # first and last line of each
+            (node.body[0].lineno, node.body[0].end_lineno or node.body[0].lineno)
+            for node in (tree, *self.scopes)
+            if ast.get_docstring(node)
+        )
+        left_out = {n for first, last in self.docstrings for n in range(first, last + 1)}
+        self.code = [  # the others that are not empty, with their numbers
+            (number, line.rstrip())
+            for number, line in enumerate(self.lines, 1)
+            if line.strip() and number not in left_out
+        ]
+
+    def within(self, line: int) -> str:
+        """The function or class that a line stands in."""
+        around = [n for n in self.scopes if n.lineno <= line <= (n.end_lineno or n.lineno)]
+        return ".".join(node.name for node in sorted(around, key=lambda node: node.lineno))
 
 
-def annotated(page: Path, root: Path) -> list[list[Listing]]:
-    """The live source and the page's notes, directive by directive.
+def quotes(found: Directive, page: str) -> list[Quote]:
+    """The listings of an ``annotate`` directive, each with its note."""
+    lines = found.content.splitlines()
+    listings = [token for token in parse(found.content, page) if token.info.strip() == "python"]
+    ends = [0, *(token.map[1] for token in listings if token.map)]
+    starts = [*(token.map[0] for token in listings if token.map), len(lines)]
+    before, *notes = ("\n".join(lines[a:b]).strip() for a, b in zip(ends, starts, strict=True))
+    if before:
+        raise ChapterError(
+            f"{page}:{found.line + 1}: a note comes after its listing, got {before!r}"
+        )
+    made = []
+    for token, start, note in zip(listings, starts, notes, strict=False):
+        code = enumerate(token.content.splitlines(), found.line + start + 2)
+        made.append(Quote([(number, line.rstrip()) for number, line in code if line.strip()], note))
+        if not made[-1].code:
+            raise ChapterError(f"{page}:{found.line + start + 1}: an empty listing")
+    return made
+
+
+def annotated(page: Path, root: Path) -> dict[tuple[str, str], list[Listing]]:
+    """The live source and a page's notes, by file and content of the directive that holds them.
 
     Raises:
-        NotesError: a note's lines have changed or are gone, a line or a listing has no note.
+        ChapterError: a note's lines have changed or are gone, a line or a listing has no note; the
+            message has a paragraph for each fault.
     """
     name = page.relative_to(root).as_posix()
-    directives = quotes(page.read_text(encoding="utf-8"))
+    every = [d for d in directives(page.read_text(encoding="utf-8"), name) if d.name == "annotate"]
     faults: list[str] = []
-    pieces: list[list[Listing]] = [[] for _ in directives]
-    for file in dict.fromkeys(file for file, _ in directives):
+    pieces: dict[tuple[str, str], list[Listing]] = {}
+    for file in dict.fromkeys(found.argument for found in every):
         if not (root / file).is_file():
-            raise NotesError(f"{name}: there is no {file}")
-        source = (root / file).read_text(encoding="utf-8")
-        own = [
-            (piece, found)
-            for piece, (f, found) in zip(pieces, directives, strict=True)
-            if f == file
-        ]
-        every = [quote for _, found in own for quote in found]
+            raise ChapterError(f"{name}: there is no {file}")
+        source = Source(file, (root / file).read_text(encoding="utf-8"))
+        own = {d.content.strip(): quotes(d, name) for d in every if d.argument == file}
+        wanted = list(chain(*own.values()))
         faults += [
             f"{name}:{quote.line}: there is no note under this listing"
-            for quote in every
-            if not quote.note.strip()
+            for quote in wanted
+            if not quote.note
         ]
-        differences = list(compare(name, file, source, every))
-        faults += differences or list(fill(name, file, source, own))
+        differences = list(compare(name, source, wanted))
+        faults += differences
+        if not differences:
+            pieces |= {(file, content): made for content, made in fill(name, source, own)}
     if faults:
-        raise NotesError("\n\n".join(faults))
+        raise ChapterError("\n\n".join(faults))
     return pieces
 
 
-def compare(name: str, file: str, source: str, wanted: list[Quote]) -> Iterator[str]:
+def compare(name: str, source: Source, wanted: list[Quote]) -> Iterator[str]:
     """What the notes expect and the file does not have, or the other way round."""
-    live = code_lines(source)
+    file, live = source.file, source.code
     quoted = [line for quote in wanted for line in quote.code]
     matcher = SequenceMatcher(None, [c for _, c in quoted], [c for _, c in live], autojunk=False)
     for kind, a, b, c, d in matcher.get_opcodes():
@@ -149,75 +161,46 @@ def compare(name: str, file: str, source: str, wanted: list[Quote]) -> Iterator[
 
 
 def fill(
-    name: str, file: str, source: str, own: list[tuple[list[Listing], list[Quote]]]
-) -> Iterator[str]:
+    name: str, source: Source, own: dict[str, list[Quote]]
+) -> Iterator[tuple[str, list[Listing]]]:
     """Give each directive of a file its lines, with the docstrings on the way."""
-    text = source.splitlines()
-    numbers = iter(code_lines(source))
-    documents = docstrings(source)
-    for piece, found in own:
+    numbers = iter(number for number, _ in source.code)
+    documents = list(source.docstrings)
+    for content, found in own.items():
         spans: list[tuple[int, int, str | None]] = []
         for quote in found:
-            lines = [next(numbers)[0] for _ in quote.code]
+            lines = [next(numbers) for _ in quote.code]
             while documents and documents[0][0] < lines[0]:
                 spans.append((*documents.pop(0), None))
             if documents and documents[0][0] < lines[-1]:
-                yield f"{name}:{quote.line}: end it before the docstring, {file}:{documents[0][0]}"
-            spans.append((lines[0], lines[-1], quote.note.strip()))
-        shown = [line for first, last, _ in spans for line in text[first - 1 : last] if line]
-        indent = min((len(line) - len(line.lstrip()) for line in shown), default=0)
+                docstring = f"{source.file}:{documents[0][0]}"
+                raise ChapterError(f"{name}:{quote.line}: end it before the docstring, {docstring}")
+            spans.append((lines[0], lines[-1], quote.note))
+        if content == list(own)[-1]:
+            spans += [(*docstring, None) for docstring in documents]
+        shown = [line for first, last, _ in spans for line in source.lines[first - 1 : last]]
+        indent = min((len(line) - len(line.lstrip()) for line in shown if line), default=0)
+        listings = []
         for first, last, note in spans:
-            code = "\n".join(line[indent:] for line in text[first - 1 : last])
-            piece.append(Listing(file, first, last, scope(source, first), code, note))
+            code = "\n".join(line[indent:] for line in source.lines[first - 1 : last])
+            listings.append(Listing(source.file, first, last, source.within(first), code, note))
+        yield content, listings
 
 
-def code_lines(source: str) -> list[tuple[int, str]]:
-    """Number and text of every line that is neither blank nor of a docstring."""
-    skipped = {n for first, last in docstrings(source) for n in range(first, last + 1)}
-    return [
-        (number, line.rstrip())
-        for number, line in enumerate(source.splitlines(), 1)
-        if line.strip() and number not in skipped
-    ]
-
-
-def docstrings(source: str) -> list[tuple[int, int]]:
-    """First and last line of every docstring, in order."""
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
-            node
-        ):
-            found.append((node.body[0].lineno, node.body[0].end_lineno or node.body[0].lineno))
-    return sorted(found)
-
-
-def scope(source: str, line: int) -> str:
-    """The function or class that a line stands in."""
-    names = [
-        (node.lineno, node.name)
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.ClassDef | ast.FunctionDef)
-        and node.lineno <= line <= (node.end_lineno or node.lineno)
-    ]
-    return ".".join(name for _, name in sorted(names))
-
-
-def computed(pieces: list[list[Listing]], equation: str) -> list[list[Listing]]:
+def computed(pieces: dict[tuple[str, str], list[Listing]], equation: str) -> list[list[Listing]]:
     """The listings whose notes link to an equation, those of one function together.
 
     Raises:
-        NotesError: there is none.
+        ChapterError: there is none.
     """
     anchor = equation.replace(" ", "-")
     found = [
         listing
-        for piece in pieces
-        for listing in piece
+        for listing in chain(*pieces.values())
         if listing.note is not None and anchor in EQUATION.findall(listing.note)
     ]
     if not found:
-        raise NotesError(f"no note links to #equation-{anchor}")
+        raise ChapterError(f"no note links to #equation-{anchor}")
     return [list(group) for _, group in groupby(found, lambda x: (x.file, x.within))]
 
 
@@ -227,11 +210,12 @@ def place(group: list[Listing]) -> str:
     return f"{Path(group[0].file).name}, line{'s' if several else ''} "
 
 
+@cache
 def contracts(root: Path) -> dict[str, list[str]]:
     """The tests of every equation, as pytest names them, from their marks."""
     found: dict[str, list[str]] = {}
     for path in sorted((root / "tests").rglob("test_*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.FunctionDef):
                 continue
             for mark in node.decorator_list:
@@ -245,9 +229,9 @@ def checked_by(root: Path, equation: str) -> list[str]:
     """The tests of one equation.
 
     Raises:
-        NotesError: there is none.
+        ChapterError: there is none.
     """
     found = contracts(root).get(equation)
     if not found:
-        raise NotesError(f"no test carries @pytest.mark.equation({equation})")
+        raise ChapterError(f"no test carries @pytest.mark.equation({equation})")
     return found

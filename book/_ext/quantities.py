@@ -1,14 +1,14 @@
-"""Give MathJax the book's macros: each quantity in its colour, from ``capsnet.figures``."""
+"""Give MathJax the book's macros: each quantity in its colour, from ``capsnet.figures.style``."""
 
 from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
+from capsnet.figures.style import MACROS
+
 
 def add_macros(app: Sphinx, config: Config) -> None:
-    from capsnet_book.figures import MACROS
-
     config.mathjax3_config = {"tex": {"macros": MACROS}}
 
 

@@ -4,14 +4,15 @@ import os
 import re
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-import notes
 from lowering import ChapterError, Prose
-from notes import NotesError, annotated, checked_by, computed, contracts
+from myst import directives
+from notes import Source, annotated, checked_by, computed, contracts
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "book" / "annotated.md"
@@ -106,16 +107,13 @@ def edit(path, old, new):
 
 
 def faults(project):
-    with pytest.raises(NotesError) as caught:
+    with pytest.raises(ChapterError) as caught:
         read(project)
     return str(caught.value)
 
 
-# --- Pairing ----------------------------------------------------------------------------------
-
-
 def test_notes_stand_beside_the_live_lines_and_docstrings_are_filled_in(project):
-    first, second = read(project)
+    first, second = read(project).values()
     shown = [(listing.first, listing.last, listing.note) for listing in first + second]
     assert shown == [
         (1, 1, None),
@@ -151,7 +149,8 @@ def test_a_changed_comment_or_indentation_is_a_change(project):
 
 def test_a_changed_docstring_or_blank_line_is_not(project):
     edit(project / "capsnet" / "square.py", "    At length.\n", "\n\n    In short.\n")
-    assert read(project)[1][-1].first == 16
+    _, second = read(project).values()
+    assert second[-1].first == 16
 
 
 def test_a_statement_without_a_note_is_told(project):
@@ -212,12 +211,24 @@ def test_a_page_that_cannot_be_read_is_told(project, old, new, message):
     assert message in faults(project)
 
 
+def test_listings_that_are_all_alike_are_not_mistaken_for_each_other(project):
+    """Two directives with the same lines and notes cannot be told apart by their content."""
+    once = ":::{annotate} capsnet/square.py\n```python\nx = 1\n```\n\nOne.\n:::\n"
+    (project / "capsnet" / "square.py").write_text("x = 1\nx = 1\n")
+    (project / "book" / "page.md").write_text(once + once)
+    assert "no note for this" in faults(project)
+
+
+def test_a_docstring_at_the_end_is_shown(project):
+    edit(project / "capsnet" / "square.py", SOURCE, SOURCE + '\n\nclass Cube:\n    """Last."""\n')
+    edit(project / "book" / "page.md", "$x^2$.\n", "$x^2$.\n\n```python\nclass Cube:\n```\n\nNo.\n")
+    _, second = read(project).values()
+    assert [(listing.first, listing.note) for listing in second][-2:] == [(19, "No."), (20, None)]
+
+
 def test_a_file_that_is_gone_is_told(project):
     (project / "capsnet" / "square.py").unlink()
     assert faults(project) == "book/page.md: there is no capsnet/square.py"
-
-
-# --- Equations --------------------------------------------------------------------------------
 
 
 def test_an_equation_leads_to_its_lines_and_its_tests(project):
@@ -229,13 +240,10 @@ def test_an_equation_leads_to_its_lines_and_its_tests(project):
 
 
 def test_an_equation_without_lines_or_tests_is_told(project):
-    with pytest.raises(NotesError, match="no note links to #equation-a-rule"):
+    with pytest.raises(ChapterError, match="no note links to #equation-a-rule"):
         computed(read(project), "a rule")
-    with pytest.raises(NotesError, match=re.escape("carries @pytest.mark.equation(2)")):
+    with pytest.raises(ChapterError, match=re.escape("carries @pytest.mark.equation(2)")):
         checked_by(project, "2")
-
-
-# --- The notebook -----------------------------------------------------------------------------
 
 
 def prose(project):
@@ -316,16 +324,13 @@ def test_the_notebook_has_listings_and_notes_in_turn(project):
 
 def test_the_notebook_is_not_made_with_a_false_note(project):
     edit(project / "capsnet" / "square.py", "import math", "import sys")
-    with pytest.raises(ChapterError, match=r"page.md: book/page.md:5: a note's statement"):
+    with pytest.raises(ChapterError, match=r"^book/page.md:5: a note's statement"):
         prose(project).lower(NOTES)
-
-
-# --- The page ---------------------------------------------------------------------------------
 
 
 def build(project):
     (project / "conf.py").write_text(
-        f"import sys\nsys.path.insert(0, {str(ROOT / 'book' / '_ext')!r})\n"
+        f"import sys\nsys.path.insert(0, {str(ROOT / 'tools')!r})\n"
         "extensions = ['myst_parser', 'annotated']\n"
         "myst_enable_extensions = ['colon_fence', 'dollarmath']\n"
         "root_doc = 'book/page'\ninclude_patterns = ['book/page.md']\n"
@@ -360,23 +365,18 @@ def test_the_build_fails_at_a_false_note(project):
     assert "- import math" in result.stderr and "+ import sys" in result.stderr
 
 
-# --- The book's own ---------------------------------------------------------------------------
-
-
 def test_every_statement_of_the_three_files_has_its_note():
-    pieces = annotated(PAGE, ROOT)
     covered = {}
-    for listing in (listing for piece in pieces for listing in piece):
+    for listing in chain(*annotated(PAGE, ROOT).values()):
         lines = range(listing.first, listing.last + 1)
         covered.setdefault(listing.file, set()).update(lines)
     assert sorted(covered) == [f"capsnet/{name}.py" for name in ("functional", "layers", "model")]
     for file, lines in covered.items():
-        source = (ROOT / file).read_text()
-        assert {number for number, _ in notes.code_lines(source)} <= lines
+        assert {number for number, _ in Source(file, (ROOT / file).read_text()).code} <= lines
 
 
 def test_every_marked_equation_is_on_the_page():
-    asked = re.findall(r"^:::\{computed\} (.*)$", PAGE.read_text(), re.MULTILINE)
+    asked = [d.argument for d in directives(PAGE.read_text()) if d.name == "computed"]
     assert sorted(asked) == sorted(contracts(ROOT))
     pieces = annotated(PAGE, ROOT)
     assert all(computed(pieces, equation) for equation in asked)

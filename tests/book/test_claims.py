@@ -12,31 +12,20 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import jupytext
 import pytest
 import yaml
+from markdown_it.token import Token
 
-import notebooks
 from helpers.constants import CONSTANTS
+from myst import Directive, directive, directives, parse, split_target, walk
 
-BOOK = notebooks.ROOT / "book"
+BOOK = Path(__file__).resolve().parent.parent.parent / "book"
 PAGES = sorted(BOOK.rglob("*.md"))
 
-FRONT = re.compile(r"\A---\n(.*?)^---\n", re.DOTALL | re.MULTILINE)
-FENCE = re.compile(r"^( *)(`{3,}|~{3,}|:{3,})(.*)$")
-PROSE = re.compile(
-    r"\{(note|tip|hint|important|warning|caution|danger|attention|seealso|admonition|dropdown"
-    r"|figure|image|glossary|annotate)\}"
-)
 MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 # What is no number of a claim: each is blotted out before numbers are looked for.
 OTHER = [
-    r"\$\$.*?\$\$",  # equations
-    r"(?<![\\$])\$[^$]+\$",
-    r"\{(?:glue:text|cite(?::\w+)?|math)\}`[^`]*`",  # computed, or a source
-    r"(`+).+?(?<!`)\1(?!`)",  # code
-    r"(?<=\])\([^)\s]+\)|<[^>\s]+>|https?://\S+",  # where a link leads
-    r"^ *(?:\d+[.)]|[-*]) ",  # list items
+    r"https?://\S+",
     r"\((?:\d(?:,| and| to|–)? ?)+\)",  # (1), (2 and 3): equations
     r"\b(?:[Ff]igs?\.|[Ee]qs?\.|[Ee]quations?|[Ff]igures?|[Tt]ables?|[Ss]ections?|[Pp]rocedures?|[Ss]teps?|[Ee]xercises?"
     r"|[Cc]hapters?|[Pp]ages?|[Vv]ersions?|Python|Py[Tt]orch|torch|NumPy|CUDA|TensorFlow|Keras)"
@@ -45,14 +34,13 @@ OTHER = [
     rf"\b\d+ (?:{MONTHS})\b|\b(?:{MONTHS}) \d+\b",
     r"\b(?:19|20)\d\d\b(?!,\d)",  # years
     r"\b[A-Za-z]+-?\d[\w.]*",  # names: float32, CIFAR-10
-    r"\{[\w:.-]+\}",  # the names of roles
 ]
 NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
 
 
 def front_matter(text: str) -> dict[str, Any]:
-    match = FRONT.match(text)
-    return (yaml.safe_load(match[1]) or {}) if match else {}
+    found = [token.content for token in parse(text) if token.type == "front_matter"]
+    return (yaml.safe_load(found[0]) or {}) if found else {}
 
 
 def declared(text: str) -> dict[Decimal, str]:
@@ -61,47 +49,39 @@ def declared(text: str) -> dict[Decimal, str]:
     return {Decimal(str(number).replace(",", "")): reason for number, reason in own.items()}
 
 
-def prose(text: str) -> str:
-    """The prose of a page; all else is blank, and the lines keep their numbers.
-
-    Listings and cells are left out, but not a figure's alternative text.
-    """
-    front = FRONT.match(text)
-    lines, kept = text.splitlines(), []
-    kept += [""] * (front[0].count("\n") if front else 0)
-    closing: list[tuple[str, str]] = []  # the open fences: what closes them, and what they hold
-    for line in lines[len(kept) :]:
-        fence = FENCE.match(line)
-        if closing and line.strip().startswith(closing[-1][0]) and not line.strip("`~: "):
-            closing.pop()
-            kept.append("")
-        elif fence and not (closing and closing[-1][1] == "code"):
-            claims = PROSE.match(fence[3].strip()) and "{admonition} Exercise" not in fence[3]
-            kind = "prose" if claims else "code"
-            closing.append((fence[2], kind))
-            title = "" if "{figure}" in fence[3] or "{image}" in fence[3] else fence[3]
-            kept.append(PROSE.sub("", title).strip() if kind == "prose" else "")
-        elif closing and (closing[-1][1] == "code" or re.match(r"^ *:(?!alt)[\w-]+:", line)):
-            kept.append("")  # a line of code, or an option of a directive
-        else:
-            kept.append(line)
-    for row, words in alternative_texts(text):
-        kept[row] = words
-    return "\n".join(kept)
+def is_claim(found: Directive) -> bool:
+    return not (found.name == "admonition" and found.argument.startswith("Exercise"))
 
 
-def alternative_texts(text: str) -> Iterator[tuple[int, str]]:
-    """The alternative texts of the figures that cells draw, each with its line."""
-    for cell in re.finditer(r"^```\{code-cell\}.*\n---\n((?:.*\n)*?)---\n", text, re.MULTILINE):
-        image = (yaml.safe_load(cell[1]).get("mystnb") or {}).get("image") or {}
-        yield text[: cell.start()].count("\n"), image.get("alt", "")
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """What a page says, with the line on which it begins: paragraphs, titles, alternative texts."""
+    for token in walk(text, enter=is_claim):
+        line = (token.map or [0])[0] + 1
+        if token.type == "inline":
+            yield line, "".join(said(child) for child in token.children or [])
+        elif found := directive(token):
+            image = (found.options.get("mystnb") or {}).get("image") or found.options
+            yield line, image.get("alt") or ""
+
+
+def said(token: Token) -> str:
+    """What a reader reads of a part of a paragraph, without code, equations, and what is glued."""
+    if token.type == "softbreak":
+        return "\n"
+    if token.type == "image" or token.type.startswith("text"):
+        return token.content
+    if token.type == "myst_role" and token.meta["name"] in ("doc", "term"):
+        return split_target(token.content)[0]
+    return " " if token.nesting == 0 else ""
 
 
 def settings(text: str) -> set[Decimal]:
     """The numbers that the page's cells type, also as percent."""
     found: set[Decimal] = set()
-    for cell in notebooks.code_cells(jupytext.reads(text, fmt="md:myst")):
-        code = re.sub(r"^ *[%!].*$", "pass", cell.source, flags=re.MULTILINE)
+    for cell in directives(text):
+        if cell.name != "code-cell":
+            continue
+        code = re.sub(r"^ *[%!].*$", "pass", cell.content, flags=re.MULTILINE)
         for node in ast.walk(ast.parse(code)):
             if isinstance(node, ast.Constant) and type(node.value) in (int, float):
                 value = Decimal(str(node.value))
@@ -111,12 +91,12 @@ def settings(text: str) -> set[Decimal]:
 
 def typed(text: str) -> list[tuple[int, str]]:
     """The numbers in a page's prose, each with its line."""
-    words = re.sub(r"\{(?:doc|term)\}`([^`<]*)[^`]*`", r"\1", prose(text))
-    for pattern in OTHER:
-        words = re.sub(
-            pattern, lambda m: re.sub(r"\S", " ", m[0]), words, flags=re.MULTILINE | re.DOTALL
-        )
-    return [(words[: m.start()].count("\n") + 1, m[0]) for m in NUMBER.finditer(words)]
+    found = []
+    for line, words in prose(text):
+        for pattern in OTHER:
+            words = re.sub(pattern, lambda m: re.sub(r"\S", " ", m[0]), words)
+        found += [(line + words[: m.start()].count("\n"), m[0]) for m in NUMBER.finditer(words)]
+    return found
 
 
 def unfounded(text: str) -> list[str]:
@@ -161,8 +141,6 @@ def test_the_constants_of_the_module_are_those_of_the_list() -> None:
 
 
 FRONT_MATTER = "---\nkernelspec:\n  display_name: Python 3\n  name: python3\n---\n"
-
-# --- The test itself -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

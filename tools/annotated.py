@@ -1,6 +1,5 @@
-"""Show source with a note beside each statement; ``tools/notes.py`` says how a page writes it."""
+"""A Sphinx extension: source with a note beside each statement, as ``notes.py`` reads it."""
 
-import sys
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,8 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-
-from notes import Listing, NotesError, annotated, checked_by, computed, place
+from myst import ChapterError
+from notes import Listing, annotated, checked_by, computed, place
 
 
 class NotesDirective(SphinxDirective):
@@ -21,17 +19,15 @@ class NotesDirective(SphinxDirective):
     required_arguments = 1
     final_argument_whitespace = True
 
-    def pieces(self) -> list[list[Listing]]:
-        """Every ``annotate`` directive of this page; an error of the build where one is false."""
+    def notes(self) -> dict[tuple[str, str], list[Listing]]:
+        """Those of the whole page, read once; an error of the build where one is false."""
         read = self.env.temp_data
-        if "annotated" not in read:
-            try:
+        try:
+            if "annotated" not in read:
                 read["annotated"] = annotated(self.page(), self.root())
-            except NotesError as error:
-                read["annotated"] = error
-        if isinstance(read["annotated"], NotesError):
-            raise self.error(str(read["annotated"]))
-        return read["annotated"]
+            return read["annotated"]
+        except ChapterError as error:
+            raise self.error(str(error)) from None
 
     def root(self) -> Path:
         return Path(self.env.srcdir).resolve()
@@ -47,15 +43,9 @@ class Annotate(NotesDirective):
 
     def run(self) -> list[nodes.Node]:
         self.env.note_dependency(str(self.root() / self.arguments[0]))
-        shown = self.env.temp_data.get("annotated shown", 0)
-        self.env.temp_data["annotated shown"] = shown + 1
-        return [
-            nodes.container(
-                "",
-                *(self.row(listing) for listing in self.pieces()[shown]),
-                classes=["annotated"],
-            )
-        ]
+        listings = self.notes()[self.arguments[0], "\n".join(self.content).strip()]
+        rows = [self.row(listing) for listing in listings]
+        return [nodes.container("", *rows, classes=["annotated"])]
 
     def row(self, listing: Listing) -> nodes.Node:
         code = nodes.literal_block(
@@ -87,8 +77,8 @@ class Computed(NotesDirective):
     def run(self) -> list[nodes.Node]:
         equation = self.arguments[0]
         try:
-            groups, tests = computed(self.pieces(), equation), checked_by(self.root(), equation)
-        except NotesError as error:
+            groups, tests = computed(self.notes(), equation), checked_by(self.root(), equation)
+        except ChapterError as error:
             raise self.error(str(error)) from None
         where = []
         for group in groups:

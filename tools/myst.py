@@ -1,0 +1,144 @@
+"""The book's pages as tokens, from the parser that the book is built with."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from docutils.parsers.rst.directives.misc import TestDirective
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from myst_parser.config.main import MdParserConfig
+from myst_parser.parsers.directives import parse_directive_text
+from myst_parser.parsers.mdit import create_md_parser
+
+CONFIG = Path(__file__).resolve().parent.parent / "_config.yml"
+FENCES = {"fence", "colon_fence"}
+ADMONITIONS = {
+    "note", "tip", "hint", "important", "warning", "caution", "danger", "attention", "seealso",
+    "admonition", "dropdown",
+}  # fmt: skip
+PROSE = ADMONITIONS | {"figure", "glossary", "annotate"}  # directives whose content is prose
+
+
+class ChapterError(ValueError):
+    """A page is wrong, or cannot become a notebook; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class Directive:
+    name: str
+    argument: str
+    options: dict[str, Any]
+    content: str
+    line: int  # where the content begins, in lines from the top of the text, from 0
+
+
+def located(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
+    """The rule, which now also says from where to where in the text a token was found."""
+
+    def run(state: StateInline, silent: bool) -> bool:
+        start, count = state.pos, len(state.tokens)
+        found = rule(state, silent)
+        for token in state.tokens[count:] if found and not silent else []:
+            token.meta.setdefault("span", (start, state.pos))
+        return found
+
+    return run
+
+
+def make_parser() -> MarkdownIt:
+    config = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))
+    extensions = set(config["parse"]["myst_enable_extensions"])
+    parser = create_md_parser(MdParserConfig(enable_extensions=extensions), RendererHTML)
+    rules = parser.inline.ruler
+    for name, rule in zip(rules.get_active_rules(), rules.getRules(""), strict=True):
+        rules.at(name, located(rule))
+    return parser
+
+
+PARSER = make_parser()
+
+
+def parse(text: str, page: str = "a page") -> list[Token]:
+    """The blocks of a text.
+
+    Raises:
+        ChapterError: a fence is not closed.
+    """
+    tokens, lines = PARSER.parse(text), text.splitlines()
+    for token in tokens:
+        if token.type in FENCES and token.map:
+            first, end = token.map
+            closing = lines[end - 1].lstrip(" >")
+            if end - first < 2 or not closing.startswith(token.markup):
+                raise ChapterError(f"{page}: {lines[first]!r} is not closed by {token.markup}")
+    return tokens
+
+
+def parse_inline(text: str) -> list[Token]:
+    """What stands within the lines of a block; ``meta["span"]`` says where, but not for text."""
+    tokens: list[Token] = []
+    PARSER.inline.parse(text, PARSER, {}, tokens)
+    return tokens
+
+
+def directive(token: Token) -> Directive | None:
+    """The directive that a fence is, or None.
+
+    Raises:
+        ChapterError: its options cannot be read.
+    """
+    match = re.fullmatch(r"\{([^\s}]+)\}\s*(.*)", token.info.strip())
+    if token.type not in FENCES or not match or not token.map:
+        return None
+    name, argument = match.groups()
+    # A cell's options are YAML, as MyST-NB reads them; those of all others are plain texts.
+    read = parse_directive_text(
+        TestDirective, argument, token.content, validate_options=name != "code-cell"
+    )
+    if read.warnings:
+        raise ChapterError(f"directive {{{name}}} {argument}: {read.warnings[0].msg}")
+    line = token.map[0] + 1 + read.body_offset
+    return Directive(name, argument, read.options, "\n".join(read.body), line)
+
+
+def walk(
+    text: str,
+    page: str = "a page",
+    enter: Callable[[Directive], bool] = lambda found: True,
+    line: int = 0,
+) -> Iterator[Token]:
+    """Every block of a page and of its directives of prose, titles included; ``map`` is in lines
+    from the top of the page.
+
+    Args:
+        text: what is parsed.
+        page: its name, for messages.
+        enter: whether to go into a directive of prose.
+        line: the line of the page on which the text begins, from 0.
+    """
+    for token in parse(text, page):
+        if token.map:
+            token.map = [number + line for number in token.map]
+        yield token
+        found = directive(token)
+        if token.map and found and found.name in PROSE and enter(found):
+            if found.name in ADMONITIONS:
+                yield from walk(found.argument, page, line=token.map[0])
+            yield from walk(found.content, page, enter, found.line)
+
+
+def directives(text: str, page: str = "a page") -> list[Directive]:
+    """The directives of a page, those within others included."""
+    return [found for token in walk(text, page) if (found := directive(token))]
+
+
+def split_target(text: str) -> tuple[str, str]:
+    """A role's ``text <target>`` → (text, target); a plain ``target`` stands for both."""
+    match = re.fullmatch(r"(.*?)\s*<([^>]+)>", text, re.DOTALL)
+    return (match[1], match[2]) if match else (text, text)
