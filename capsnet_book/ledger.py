@@ -1,10 +1,14 @@
-"""The ledger of measured results: ``results/`` in a clone, and in the installed package."""
+"""The ledger of measured results: the folder ``results/`` of a clone of the repository."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-PLACES = (Path(__file__).parent.parent / "results",)
+CLONE = "capsnet-book"  # what the first cell of a notebook calls its clone, in Colab
+
+# Every name that was asked for in this process. tools/make_notebooks.py keeps the list with a
+# notebook's outputs: they are stale when one of these records changes.
+asked: set[str] = set()
 
 
 def path(name: str) -> Path:
@@ -13,11 +17,15 @@ def path(name: str) -> Path:
     Raises:
         FileNotFoundError: there is none of that name.
     """
-    for place in PLACES:
-        if (place / name).is_file():
-            return place / name
-    looked = " and ".join(map(str, PLACES))
-    raise FileNotFoundError(f"the ledger has no {name}: looked in {looked}")
+    asked.add(name)
+    checkout, here = Path(__file__).resolve().parent.parent, Path.cwd()
+    for folder in (checkout, here, *here.parents, here / CLONE):
+        if (folder / "results" / name).is_file():
+            return folder / "results" / name
+    raise FileNotFoundError(
+        f"the ledger has no {name}: looked in results/ of {checkout}, of {here} and the folders "
+        f"above it, and of {here / CLONE}; git clone the repository and work inside the clone"
+    )
 
 
 def read(name: str) -> Any:
@@ -38,6 +46,16 @@ def run_name(row: str) -> str:
     return "-".join("".join(x if x.isalnum() else " " for x in row.lower()).split())
 
 
+def record_name(experiment: str, row: str, seed: int = 0, budget: str = "cpu") -> str:
+    """The ledger's file of one run; the only place that knows where records lie."""
+    return f"experiments/{experiment}/{budget}/{run_name(row)}/seed-{seed}.json"
+
+
+def summary_name(experiment: str, budget: str = "cpu") -> str:
+    """The ledger's file of what an experiment's runs come to together."""
+    return f"experiments/{experiment}/{budget}/summary.json"
+
+
 def record(experiment: str, row: str, seed: int = 0, budget: str = "cpu") -> dict[str, Any]:
     """The record of one run, such as ``record("table-1", "baseline CNN")``.
 
@@ -50,6 +68,15 @@ def record(experiment: str, row: str, seed: int = 0, budget: str = "cpu") -> dic
     Raises:
         FileNotFoundError: the ledger has no such run.
     """
-    name = f"experiments/{experiment}/{budget}/{run_name(row)}/seed-{seed}.json"
-    found: dict[str, Any] = read(name)
+    found: dict[str, Any] = read(record_name(experiment, row, seed, budget))
+    return found
+
+
+def summary(experiment: str, budget: str = "cpu") -> dict[str, Any]:
+    """An experiment's table, such as ``summary("table-1")``: all rows, with errors and intervals.
+
+    Raises:
+        FileNotFoundError: the ledger has no run of it.
+    """
+    found: dict[str, Any] = read(summary_name(experiment, budget))
     return found

@@ -1,41 +1,47 @@
-"""Write the repository's address into _config.yml, the only place where it stands.
+"""The repository's public address, for the book's links and for Colab.
 
-The links to Colab and to sources, and the first cell of every notebook, follow with `make book`;
-nothing is executed for it.
-
-    python tools/address.py https://github.com/somebody/something main
+``_config.yml`` says it (``repository: url:``). Where that is empty, the git remote ``origin``
+does, if it lies on a public forge. Otherwise there is none, and nothing pretends that there is.
 """
 
 import re
-import sys
+import subprocess
 from pathlib import Path
+from typing import NamedTuple
+
+import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
-LINES = r"(?m)^(repository:\n  url: )(\S+)(.*\n  branch: )(\S+)"
+# Forges that the theme can link to. A user name or a token before the host is left out.
+REMOTE = re.compile(
+    r"(?:https://(?:[^@/]+@)?|(?:ssh://)?git@)(github\.com|gitlab\.com)[:/]([\w./-]+?)(?:\.git)?/?"
+)
 
 
-def fill_in(config: str, url: str, branch: str) -> str:
-    """The text of _config.yml with this address.
+class Address(NamedTuple):
+    url: str  # https://HOST/OWNER/NAME, or empty where there is none
+    branch: str
 
-    Raises:
-        ValueError: the address is none that Colab opens, or _config.yml has no place for it.
-    """
-    url = url.removesuffix("/").removesuffix(".git")
-    if not re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+", url):
-        raise ValueError(f"expected https://github.com/<owner>/<repository>, got {url!r}")
-    if not re.fullmatch(r"[\w./-]+", branch):
-        raise ValueError(f"expected the name of a branch, got {branch!r}")
-    text, count = re.subn(LINES, rf"\g<1>{url}\g<3>{branch}", config)
-    if count != 1:
-        raise ValueError("_config.yml has no lines repository: url: and branch: to fill in")
-    return text
+    def in_colab(self, notebook: str) -> str | None:
+        """Where Colab opens a notebook of the repository; None if that is not on GitHub."""
+        github = "https://github.com/"
+        if not self.url.startswith(github):
+            return None
+        name = self.url.removeprefix(github)
+        return f"https://colab.research.google.com/github/{name}/blob/{self.branch}/{notebook}"
 
 
-if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    path = ROOT / "_config.yml"
-    try:
-        path.write_text(fill_in(path.read_text(encoding="utf-8"), *sys.argv[1:]), encoding="utf-8")
-    except ValueError as error:
-        sys.exit(str(error))
+def public(remote: str) -> str:
+    """A git remote as the address of a page, such as https://github.com/me/caps; or empty."""
+    match = REMOTE.fullmatch(remote)
+    return f"https://{match[1]}/{match[2]}" if match else ""
+
+
+def address(root: Path = ROOT) -> Address:
+    """The address of the checkout at ``root``."""
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["repository"]
+    url = config["url"].removesuffix("/")
+    if not url and (root / ".git").exists():  # else git would look in the folders above
+        command = ["git", "-C", str(root), "remote", "get-url", "origin"]
+        url = public(subprocess.run(command, capture_output=True, text=True).stdout.strip())
+    return Address(url, config["branch"])

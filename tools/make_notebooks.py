@@ -1,9 +1,11 @@
 """Make notebooks/NAME.ipynb from book/NAME.md: convert, execute what is stale, lower, stage.
 
 The chapters (MyST notebooks) are the only source. A notebook has the same code cells, the outputs
-of running them, and its prose in plain Markdown, which Colab and Jupyter show as it is meant. Its
-outputs are valid for one key, a hash of the code cells, of the package and of the lock; with
-another key they are stale and the notebook is executed anew. A change of the prose alone is not.
+of running them, and its prose in plain Markdown, which Colab and Jupyter show as it is meant.
+
+A notebook is stale, and executed anew, when something changed that its outputs depend on: its code
+cells, the code that they import (``tools/dependencies.py``), a record of the ledger that they asked
+for, or the lock. A change of the prose alone, or of the repository's address, is not.
 
 What a chapter does not have and a notebook needs is added, and left out again where the two are
 compared: a first cell, which installs capsnet in Colab, and the folding of solutions.
@@ -11,9 +13,10 @@ compared: a first cell, which installs capsnet in Colab, and the folding of solu
 The book's HTML shows the outputs of these very notebooks: they are staged in the cache that
 Jupyter Book reads, so its build executes nothing.
 
-    python tools/notebooks.py           # make what is missing or stale, then stage
-    python tools/notebooks.py squash    # these chapters only, and stage nothing
-    python tools/notebooks.py --check   # say what is missing or stale; exit code 1 if anything is
+    python tools/make_notebooks.py           # make what is missing or stale, then stage
+    python tools/make_notebooks.py squash    # these chapters only, and stage nothing
+    python tools/make_notebooks.py --check   # say what is missing or stale; exit code 1 if any is
+    python tools/make_notebooks.py --stale   # list the stale ones, for pytest --nbval
 """
 
 import argparse
@@ -26,14 +29,17 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import jupytext
 import nbformat
-import yaml
 from nbformat import NotebookNode
 
+from address import address
+from capsnet_book.ledger import CLONE
+from dependencies import dependencies
 from lowering import ChapterError, Prose
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,22 +48,34 @@ GLUE = "application/papermill.record/text/plain"  # how myst_nb.glue stores a va
 
 SETUP = "setup"  # the id of the cell that every notebook starts with
 # In Colab a form with the address; elsewhere it does nothing. Naming the version of torch that is
-# there keeps pip from changing it.
+# there keeps pip from changing it. The clone holds the ledger, so the package is imported from it.
 INSTALL = """\
 # @title In Colab: install capsnet
 import importlib.util
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 repository = "{url}"  # @param {{type: "string"}}
-if "google.colab" in sys.modules and not importlib.util.find_spec("capsnet"):
-    %pip install -q torch=={{version("torch")}} git+{{repository}}@{branch}
+if "google.colab" in sys.modules and not importlib.util.find_spec("capsnet_book"):
+    if not repository:
+        raise ValueError("type the repository's address, https://github.com/…, into the form above")
+    !git clone --quiet --depth 1 --branch {branch} {{repository}} {clone}
+    %pip install --quiet torch=={{version("torch")}} --editable ./{clone}
+    sys.path.insert(0, str(Path("{clone}").resolve()))
+    importlib.invalidate_caches()
+    import capsnet_book
+"""
+STALE = "stale: what it imports, a record that it reads or the lock changed"
+ADDRESS = re.compile(r'(repository = \\")[^"\\]*')  # in the file, where quotes are escaped
+# What a notebook asked of the ledger, read from its kernel when all cells have run.
+ASKED = """\
+import json, sys
+ledger = sys.modules.get("capsnet_book.ledger")
+print(json.dumps(sorted(ledger.asked) if ledger else []))
 """
 # The source and the output of a solution, as Jupyter and Colab fold a cell.
 FOLDED = {"jupyter": {"source_hidden": True, "outputs_hidden": True}, "cellView": "form"}
-LEDGER = (".json", ".jsonl", ".safetensors")
-
-# --- The whole way ---------------------------------------------------------------------------
 
 
 def chapters(root: Path = ROOT) -> list[Path]:
@@ -80,9 +98,10 @@ def make(chapter: Path, root: Path = ROOT) -> tuple[Path, bool]:
         the notebook's path and whether it was executed.
     """
     path = notebook_path(chapter, root)
-    notebook, executed = current(chapter, root), False
-    if notebook is None:
-        notebook, executed = execute(read_chapter(chapter, root)), True
+    notebook = with_outputs(chapter, root)
+    executed = notebook is None or is_stale(notebook, root)
+    if executed:
+        notebook = execute(read_chapter(chapter, root), root)
     text = nbformat.writes(lower(notebook, chapter, root)) + "\n"
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,12 +116,16 @@ def check(chapter: Path, root: Path = ROOT) -> str | None:
     path = notebook_path(chapter, root)
     if not path.exists():
         return f"{path.relative_to(root)} is missing"
-    notebook = current(chapter, root)
+    name, source = path.relative_to(root), chapter.relative_to(root)
+    notebook = with_outputs(chapter, root)
     if notebook is None:
-        return f"{path.relative_to(root)} is stale: a code cell, capsnet/ or the lock changed"
-    if nbformat.writes(lower(notebook, chapter, root)) + "\n" != path.read_text(encoding="utf-8"):
-        return f"{path.relative_to(root)} has other prose than {chapter.relative_to(root)}"
-    return None
+        return f"{name} has other code than {source}"
+    wanted = nbformat.writes(lower(notebook, chapter, root)) + "\n"
+    made = path.read_text(encoding="utf-8")
+    # A clone may have another address than the checkout in which its notebooks were made.
+    if ADDRESS.sub(r"\1", wanted) != ADDRESS.sub(r"\1", made):
+        return f"{name} has other prose than {source}"
+    return f"{name} is {STALE}" if is_stale(notebook, root) else None
 
 
 def orphans(root: Path = ROOT) -> list[Path]:
@@ -115,22 +138,26 @@ def orphans(root: Path = ROOT) -> list[Path]:
     return made
 
 
-def current(chapter: Path, root: Path = ROOT) -> NotebookNode | None:
-    """The chapter with the outputs of its notebook, or None if these are missing or stale."""
+def with_outputs(chapter: Path, root: Path = ROOT) -> NotebookNode | None:
+    """The chapter with the outputs of its notebook; None if the two have different code."""
     notebook = read_chapter(chapter, root)
     path = notebook_path(chapter, root)
     if not path.exists():
         return None
     old = nbformat.read(path, as_version=4)
-    made_with = old.metadata.get("capsnet", {}).get("key")
-    if {made_with, key(old, root)} != {notebook.metadata.capsnet.key}:  # or edited by hand
+    if code_of(notebook) != code_of(old):
         return None
     for cell, old_cell in zip(code_cells(notebook), code_cells(old), strict=True):
         cell.outputs, cell.execution_count = old_cell.outputs, old_cell.execution_count
+    notebook.metadata.capsnet = old.metadata.get("capsnet", {})
     return notebook
 
 
-# --- Conversion and execution ----------------------------------------------------------------
+def is_stale(notebook: NotebookNode, root: Path = ROOT) -> bool:
+    """Whether the imports, the records or the lock changed since the notebook was executed."""
+    made = notebook.metadata.capsnet
+    records = made.get("records", {})
+    return made.get("key") != key(notebook, root) or records != hashes(records, root)
 
 
 def read_chapter(chapter: Path, root: Path = ROOT) -> NotebookNode:
@@ -141,47 +168,29 @@ def read_chapter(chapter: Path, root: Path = ROOT) -> NotebookNode:
         {
             "kernelspec": notebook.metadata.kernelspec,
             "language_info": {"name": "python", "pygments_lexer": "ipython3"},
-            "capsnet": {
-                "source": chapter.relative_to(root).as_posix(),
-                "key": key(notebook, root),
-            },
+            "capsnet": {"source": chapter.relative_to(root).as_posix()},
         }
     )
     return notebook
 
 
 def key(notebook: NotebookNode, root: Path = ROOT) -> str:
-    """Hash of everything the outputs depend on: code cells, capsnet/, the lock, what is read of
-    the ledger.
-    """
-    cells = [(cell.source, unfolded(cell.metadata)) for cell in code_cells(notebook)]
-    digest = hashlib.sha256(json.dumps(cells, sort_keys=True).encode())
-    paths = [*sorted((root / "capsnet").rglob("*.py")), root / "requirements.txt"]
-    paths += records(notebook, root)
-    for path in paths:
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
-    return digest.hexdigest()[:16]
+    """Hash of what the outputs depend on beside cells and records: the imports and the lock."""
+    code = "\n".join(source for source, _ in code_of(notebook))
+    lock = (root / "requirements.txt").read_text(encoding="utf-8")
+    return digest(json.dumps([dependencies(code, root), lock], sort_keys=True).encode())
 
 
-def records(notebook: NotebookNode, root: Path = ROOT) -> list[Path]:
-    """The ledger's files that a chapter may read: those whose names begin as a string of its code.
+def hashes(records: Iterable[str], root: Path = ROOT) -> dict[str, str | None]:
+    """The hash of each record of the ledger by its name, None for one that is not there."""
+    paths = {name: root / "results" / name for name in records}
+    return {
+        name: digest(path.read_bytes()) if path.is_file() else None for name, path in paths.items()
+    }
 
-    A string counts up to its first placeholder, so "experiments/{name}" means all experiments. All
-    files count if the ledger is read and no string begins with one of its folders. What
-    ``ledger.record`` reads counts too: its experiment, or, where no plain string names it, all.
-    """
-    code = "\n".join(cell.source for cell in code_cells(notebook))
-    if "ledger" not in code:
-        return []
-    ledger = root / "results"
-    files = sorted(path for path in ledger.rglob("*") if path.suffix in LEDGER)
-    folders = "|".join(sorted({path.relative_to(ledger).parts[0] for path in files}))
-    names = re.findall(rf"""["']((?:{folders})/[^"'{{]*)""", code)
-    for name in re.findall(r"""\bledger\.record\b(?:\(\s*["']([^"']+)["'])?""", code):
-        names.append(f"experiments/{name}/" if name else "experiments/")
-    begins = tuple(names) or ("",)
-    return [path for path in files if path.relative_to(ledger).as_posix().startswith(begins)]
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
@@ -189,13 +198,18 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
     return [c for c in notebook.cells if c.cell_type == "code" and c.get("id") != SETUP]
 
 
+def code_of(notebook: NotebookNode) -> list[tuple[str, dict[str, Any]]]:
+    """Each code cell and its metadata, as they stand in the chapter."""
+    return [(cell.source, unfolded(cell.metadata)) for cell in code_cells(notebook)]
+
+
 def unfolded(metadata: NotebookNode) -> dict[str, Any]:
     """A cell's metadata as the chapter has them."""
     return {name: value for name, value in metadata.items() if name not in FOLDED}
 
 
-def execute(notebook: NotebookNode) -> NotebookNode:
-    """Run every cell in order, in an empty folder, and keep nothing that differs by the minute.
+def execute(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
+    """Run every cell in order, in an empty folder; note the records that they asked for.
 
     Raises:
         ChapterError: a cell failed, or wrote to stderr (a warning, say): nothing to show.
@@ -204,6 +218,8 @@ def execute(notebook: NotebookNode) -> NotebookNode:
     from nbclient.exceptions import CellExecutionError
 
     source = notebook.metadata.capsnet.source
+    notebook.cells.append(nbformat.v4.new_code_cell(ASKED))
+    start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(
             notebook,
@@ -213,10 +229,18 @@ def execute(notebook: NotebookNode) -> NotebookNode:
             resources={"metadata": {"path": folder}},
             extra_arguments=["--IPKernelApp.log_level=ERROR"],
         )
+        # The checkout's own code runs, whatever is installed. A progress bar is for who waits.
+        variables = {**os.environ, "PYTHONPATH": str(root), "TQDM_DISABLE": "1"}
         try:
-            client.execute(env={**os.environ, "TQDM_DISABLE": "1"})  # a bar is for who waits
+            client.execute(env=variables)
         except CellExecutionError as error:
             raise ChapterError(f"{source}: {error}") from None
+    asked = json.loads(notebook.cells.pop().outputs[0].text)
+    notebook.metadata.capsnet.update(
+        key=key(notebook, root),
+        records=hashes(asked, root),
+        seconds=round(time.perf_counter() - start),
+    )
     notebook.metadata.language_info = {"name": "python", "pygments_lexer": "ipython3"}
     for cell in code_cells(notebook):
         cell.metadata.pop("execution", None)
@@ -224,9 +248,6 @@ def execute(notebook: NotebookNode) -> NotebookNode:
             if output.get("name") == "stderr":
                 raise ChapterError(f"{source}: a cell wrote to stderr:\n{output.text}")
     return notebook
-
-
-# --- Lowering ---------------------------------------------------------------------------------
 
 
 def lower(notebook: NotebookNode, chapter: Path, root: Path = ROOT) -> NotebookNode:
@@ -256,17 +277,11 @@ def lower(notebook: NotebookNode, chapter: Path, root: Path = ROOT) -> NotebookN
 
 
 def setup_cell(root: Path = ROOT) -> NotebookNode:
-    """The cell that installs capsnet in Colab, from the address that _config.yml gives."""
-    code = INSTALL.format(**repository(root)).strip()
+    """The cell that installs capsnet in Colab, from the repository's address if it has one."""
+    code = INSTALL.format(**address(root)._asdict(), clone=CLONE).strip()
     cell = nbformat.v4.new_code_cell(code, id=SETUP, execution_count=None)
     cell.metadata.update(nbformat.from_dict({"tags": ["nbval-ignore-output"], **FOLDED}))
     return cell
-
-
-def repository(root: Path = ROOT) -> dict[str, str]:
-    """The repository's url and branch, which stand in _config.yml alone."""
-    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
-    return {"url": config["repository"]["url"], "branch": config["repository"]["branch"]}
 
 
 def glued_values(notebook: NotebookNode) -> dict[str, str]:
@@ -278,9 +293,6 @@ def glued_values(notebook: NotebookNode) -> dict[str, str]:
             if name is not None:
                 values[name] = str(ast.literal_eval(output["data"][GLUE]))
     return values
-
-
-# --- Staging for the HTML --------------------------------------------------------------------
 
 
 def stage(root: Path = ROOT) -> None:
@@ -317,7 +329,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("chapters", nargs="*", help="names, such as squash; all if none is given")
     parser.add_argument("--check", action="store_true", help="only say what is stale")
+    parser.add_argument("--stale", action="store_true", help="only list the stale notebooks")
     options = parser.parse_args(arguments)
+    if options.stale:
+        stale = [page for page in chapters() if (check(page) or "").endswith(STALE)]
+        print(*(notebook_path(page).relative_to(ROOT) for page in stale))
+        return 0
     if options.check:
         faults = [fault for chapter in chapters() if (fault := check(chapter))]
         faults += [f"{path.relative_to(ROOT)} has no chapter" for path in orphans()]
