@@ -83,21 +83,22 @@ def test_area(x): pass
 
 def test_nothing(): pass
 """
+SOURCE_FILE, PAGE_FILE = "capsnet/square.py", "book/page.md"
 
 
 @pytest.fixture
 def project(tmp_path):
     for folder in ("book", "capsnet", "tests"):
         (tmp_path / folder).mkdir()
-    (tmp_path / "capsnet" / "square.py").write_text(SOURCE)
+    (tmp_path / SOURCE_FILE).write_text(SOURCE)
+    (tmp_path / PAGE_FILE).write_text(NOTES)
     (tmp_path / "tests" / "test_square.py").write_text(TESTS)
-    (tmp_path / "book" / "page.md").write_text(NOTES)
     (tmp_path / "book" / "references.bib").write_text("")
     return tmp_path
 
 
 def read(project):
-    return annotated(project / "book" / "page.md", project)
+    return annotated(project / PAGE_FILE, project)
 
 
 def edit(path, old, new):
@@ -129,105 +130,79 @@ def test_notes_stand_beside_the_live_lines_and_docstrings_are_filled_in(project)
     assert second[0].summary == "Says what it does."  # roles are for Sphinx
 
 
-def test_a_changed_statement_is_told_with_both_texts(project):
-    edit(project / "capsnet" / "square.py", "side * side / 2 * 2", "side**2")
-    assert faults(project) == dedent(
-        """\
-        book/page.md:32: a note's statement has changed at capsnet/square.py:16; the note is for \
-(-), there is now (+)
-          -         return side * side / 2 * 2
-          +         return side**2"""
-    )
-
-
-def test_a_changed_comment_or_indentation_is_a_change(project):
-    edit(project / "capsnet" / "square.py", "# half of it twice", "# twice its half")
-    assert "book/page.md:31" in faults(project)
-    edit(project / "capsnet" / "square.py", "# twice its half", "    # half of it twice")
-    assert "book/page.md:31" in faults(project)
-
-
-def test_a_changed_docstring_or_blank_line_is_not(project):
-    edit(project / "capsnet" / "square.py", "    At length.\n", "\n\n    In short.\n")
-    _, second = read(project).values()
-    assert second[-1].first == 16
-
-
-def test_a_statement_without_a_note_is_told(project):
-    edit(project / "capsnet" / "square.py", "import math\n", "import math\nimport sys\n")
-    expected = (
-        "capsnet/square.py:4: no note for this; it belongs at book/page.md:11\n  + import sys"
-    )
-    assert faults(project) == expected
-
-
-def test_a_last_statement_without_a_note_is_told(project):
-    (project / "capsnet" / "square.py").write_text(SOURCE + "\nprint()\n")
-    assert "capsnet/square.py:18: no note" in faults(project)
-
-
-def test_a_note_for_what_is_gone_is_told(project):
-    edit(project / "capsnet" / "square.py", "import math\n", "")
-    expected = "book/page.md:5: a note for what capsnet/square.py no longer has\n  - import math"
-    assert faults(project) == expected
-
-
-def test_statements_in_another_order_are_told(project):
-    edit(project / "book" / "page.md", "import math", "class Square:\n    pass")
-    assert "book/page.md:5" in faults(project)
-
-
-def test_every_fault_is_told_at_once(project):
-    edit(project / "capsnet" / "square.py", "import math", "import sys")
-    edit(project / "capsnet" / "square.py", "(self, side)", "(self)")
-    told = faults(project)
-    assert "book/page.md:5:" in told and "book/page.md:25:" in told
-
-
-def test_a_listing_without_a_note_is_told(project):
-    edit(project / "book" / "page.md", "Not *needed*.", "")
-    assert faults(project) == "book/page.md:5: there is no note under this listing"
-
-
-def test_a_listing_across_a_docstring_is_told(project):
-    edit(
-        project / "book" / "page.md",
-        "```\n\nIn square metres.\n\n```python\n        # half",
-        "        # half",
-    )
-    assert "book/page.md:25: end it before the docstring, capsnet/square.py:13" in faults(project)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("```python\nimport math\n```\n", "", "a note comes after its listing"),
-        ("import math\n", "\n", "an empty listing"),
-        ("$x^2$.\n:::", "$x^2$.", "not closed by :::"),
-    ],
-)
-def test_a_page_that_cannot_be_read_is_told(project, old, new, message):
-    edit(project / "book" / "page.md", old, new)
-    assert message in faults(project)
-
-
-def test_listings_that_are_all_alike_are_not_mistaken_for_each_other(project):
-    """Two directives with the same lines and notes cannot be told apart by their content."""
-    once = ":::{annotate} capsnet/square.py\n```python\nx = 1\n```\n\nOne.\n:::\n"
-    (project / "capsnet" / "square.py").write_text("x = 1\nx = 1\n")
-    (project / "book" / "page.md").write_text(once + once)
-    assert "no note for this" in faults(project)
-
-
 def test_a_docstring_at_the_end_is_shown(project):
-    edit(project / "capsnet" / "square.py", SOURCE, SOURCE + '\n\nclass Cube:\n    """Last."""\n')
-    edit(project / "book" / "page.md", "$x^2$.\n", "$x^2$.\n\n```python\nclass Cube:\n```\n\nNo.\n")
+    (project / SOURCE_FILE).write_text(SOURCE + '\n\nclass Cube:\n    """Last."""\n')
+    edit(project / PAGE_FILE, "$x^2$.\n", "$x^2$.\n\n```python\nclass Cube:\n```\n\nNo.\n")
     _, second = read(project).values()
     assert [(listing.first, listing.note) for listing in second][-2:] == [(19, "No."), (20, None)]
 
 
+def test_a_changed_docstring_or_blank_line_is_no_fault(project):
+    edit(project / SOURCE_FILE, "    At length.\n", "\n\n    In short.\n")
+    _, second = read(project).values()
+    assert second[-1].first == 16
+
+
+CHANGED = """\
+book/page.md:32: a note's statement has changed at capsnet/square.py:16; the note is for (-), \
+there is now (+)
+  -         return side * side / 2 * 2
+  +         return side**2"""
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        (SOURCE_FILE, "side * side / 2 * 2", "side**2", CHANGED),
+        (SOURCE_FILE, "# half of it twice", "# twice its half", "book/page.md:31: a note's"),
+        (SOURCE_FILE, "# half of it twice", "    # half of it twice", "book/page.md:31: a note's"),
+        (
+            SOURCE_FILE,
+            "import math\n",
+            "import math\nimport sys\n",
+            "capsnet/square.py:4: no note for this; it belongs at book/page.md:11\n  + import sys",
+        ),
+        (SOURCE_FILE, "/ 2 * 2\n", "/ 2 * 2\n\nprint()\n", "capsnet/square.py:18: no note"),
+        (
+            SOURCE_FILE,
+            "import math\n",
+            "",
+            "book/page.md:5: a note for what capsnet/square.py no longer has\n  - import math",
+        ),
+        (PAGE_FILE, "import math", "class Square:\n    pass", "book/page.md:5: "),  # the order
+        (PAGE_FILE, "Not *needed*.", "", "book/page.md:5: there is no note under this listing"),
+        (
+            PAGE_FILE,
+            "```\n\nIn square metres.\n\n```python\n        # half",
+            "        # half",
+            "book/page.md:25: end it before the docstring, capsnet/square.py:13",
+        ),
+        (PAGE_FILE, "```python\nimport math\n```\n", "", "book/page.md:5: a note comes after"),
+        (PAGE_FILE, "import math\n", "\n", "book/page.md:4: an empty listing"),
+        (PAGE_FILE, "$x^2$.\n:::", "$x^2$.", "square.py' is not closed by :::"),
+    ],
+)
+def test_a_note_that_does_not_fit_is_told(project, file, old, new, told):
+    edit(project / file, old, new)
+    assert told in faults(project)
+
+
+def test_every_fault_is_told_at_once(project):
+    edit(project / SOURCE_FILE, "import math", "import sys")
+    edit(project / SOURCE_FILE, "(self, side)", "(self)")
+    told = faults(project)
+    assert "book/page.md:5:" in told and "book/page.md:25:" in told
+
+
+def test_directives_that_are_alike_are_not_mistaken_for_each_other(project):
+    once = ":::{annotate} capsnet/square.py\n```python\nx = 1\n```\n\nOne.\n:::\n"
+    (project / SOURCE_FILE).write_text("x = 1\nx = 1\n")
+    (project / PAGE_FILE).write_text(once + once)
+    assert "no note for this" in faults(project)
+
+
 def test_a_file_that_is_gone_is_told(project):
-    (project / "capsnet" / "square.py").unlink()
+    (project / SOURCE_FILE).unlink()
     assert faults(project) == "book/page.md: there is no capsnet/square.py"
 
 
@@ -237,9 +212,6 @@ def test_an_equation_leads_to_its_lines_and_its_tests(project):
     test = "tests/test_square.py::test_area"
     assert contracts(project) == {"1": [test], "a rule": [test]}
     assert checked_by(project, "a rule") == [test]
-
-
-def test_an_equation_without_lines_or_tests_is_told(project):
     with pytest.raises(ChapterError, match="no note links to #equation-a-rule"):
         computed(read(project), "a rule")
     with pytest.raises(ChapterError, match=re.escape("carries @pytest.mark.equation(2)")):
@@ -247,40 +219,14 @@ def test_an_equation_without_lines_or_tests_is_told(project):
 
 
 def prose(project):
-    page = project / "book" / "page.md"
+    page = project / PAGE_FILE
     return Prose(page, page.with_name("references.bib"), {page: project / "page.ipynb"}, {})
 
 
 def test_the_notebook_has_listings_and_notes_in_turn(project):
-    lowered = prose(project).lower(NOTES)
+    lowered = prose(project).lower(NOTES[NOTES.index("(equation-1)=") :])
     assert lowered == dedent(
         '''\
-        # A page
-
-        <a id="square-1"></a><sub>square.py 1</sub>
-
-        ```python
-        """A module."""
-        ```
-
-        <a id="square-3"></a><sub>square.py 3</sub>
-
-        ```python
-        import math
-        ```
-
-        Not *needed*.
-
-        <a id="square-6"></a><sub>square.py 6</sub>
-
-        ```python
-        class Square:
-        ```
-
-        No shape is simpler.
-
-        Text between.
-
         <a id="equation-1"></a>
         - Computed by
           - `Square.area`, square.py, lines [14–16](#square-14)
@@ -323,7 +269,7 @@ def test_the_notebook_has_listings_and_notes_in_turn(project):
 
 
 def test_the_notebook_is_not_made_with_a_false_note(project):
-    edit(project / "capsnet" / "square.py", "import math", "import sys")
+    edit(project / SOURCE_FILE, "import math", "import sys")
     with pytest.raises(ChapterError, match=r"^book/page.md:5: a note's statement"):
         prose(project).lower(NOTES)
 
@@ -358,7 +304,7 @@ def test_the_page_shows_lines_with_anchors_beside_their_notes(project):
 
 
 def test_the_build_fails_at_a_false_note(project):
-    edit(project / "capsnet" / "square.py", "import math", "import sys")
+    edit(project / SOURCE_FILE, "import math", "import sys")
     result = build(project)
     assert result.returncode != 0
     assert "book/page.md:5: a note's statement has changed at capsnet/square.py:3" in result.stderr
