@@ -1,11 +1,35 @@
-"""Values for the prose of a chapter, as they are stored in its notebook."""
+"""What a chapter shows beside pictures: live source, and values for its prose."""
 
 import ast
 
 import IPython.display
 import pytest
 
-from capsnet_book import figures
+from capsnet_book import glue, source
+
+
+def sample(x):
+    """Twice x.
+
+    Two lines.
+    """
+    # A comment
+    y = 2 * x
+    return y
+
+
+def test_source_is_the_live_source_without_its_docstring() -> None:
+    shown = source(sample).data
+    assert shown == ("```python\ndef sample(x):\n    # A comment\n    y = 2 * x\n    return y\n```")
+
+
+def test_source_from_a_line_on_is_dedented() -> None:
+    assert source(sample, start="y = 2").data == "```python\ny = 2 * x\nreturn y\n```"
+
+
+def test_source_of_a_line_that_is_gone_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no line of sample holds 'z = '"):
+        source(sample, start="z = ")
 
 
 @pytest.mark.parametrize(
@@ -17,10 +41,10 @@ from capsnet_book import figures
         ("Shirt and T-shirt/top", "Shirt and T-shirt/top"),
     ],
 )
-def test_a_percent_sign_stays_with_its_number(value, said, monkeypatch):
+def test_a_percent_sign_stays_with_its_number(value, said, monkeypatch) -> None:
     shown = []
     monkeypatch.setattr(IPython.display, "display", lambda data, **_: shown.append(data))
-    figures.glue("share", value)
+    glue("share", value)
     (stored,) = shown[0].values()
     assert ast.literal_eval(stored) == said
     assert stored == f"'{said}'"  # the book shows what stands between the quotes

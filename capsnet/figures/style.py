@@ -1,7 +1,6 @@
 """What every figure shares: each quantity's colour, type, sizes, and how an image is shown."""
 
 import io
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
 
@@ -23,7 +23,7 @@ class Quantity:
 
 
 # The colours keep apart under protanopia, deuteranopia and tritanopia, and stand out (3 : 1) from
-# a white and from a dark page; tests/test_figures.py measures both.
+# a white and from a dark page; tests/figures/test_colours.py measures both.
 QUANTITIES = {
     "u": Quantity(r"\mathbf{u}", "#0E50FC"),  # a child's output
     "u_hat": Quantity(r"\hat{\mathbf{u}}", "#27A2BA"),  # its prediction of a parent
@@ -42,6 +42,8 @@ FAINT = "#8C959F"
 MISTAKE = "#B3261E"
 PAPER = "#FFFFFF"
 
+# Of up to three curves: the one that matters, and what it is compared with.
+LINES = ((QUANTITIES["v"].colour, "o-"), (INK, "s--"), (FAINT, "^:"))
 PER_ROW = 5  # images side by side
 WIDTH = 5.6  # inches; the text of a figure stays legible when a phone shrinks it
 STYLE: dict[Any, Any] = {
@@ -70,10 +72,18 @@ STYLE: dict[Any, Any] = {
 
 
 class Figure(mpl.figure.Figure):
-    """A matplotlib figure that a notebook shows without pyplot."""
+    """A matplotlib figure that a notebook shows without pyplot.
 
-    def __init__(self, height: float, width: float = WIDTH) -> None:
+    Args:
+        height: in inches.
+        width: in inches.
+        true_colour: keep all colours. Otherwise the picture has 256, which are plenty for a plot
+            and for grey images, and make a page much lighter.
+    """
+
+    def __init__(self, height: float, width: float = WIDTH, true_colour: bool = False) -> None:
         super().__init__(figsize=(width, height))
+        self.true_colour = true_colour
         FigureCanvasAgg(self)
 
     def _repr_png_(self) -> bytes:
@@ -81,14 +91,16 @@ class Figure(mpl.figure.Figure):
 
         drawn, buffer = io.BytesIO(), io.BytesIO()
         self.savefig(drawn, format="png")
-        # 256 colours are plenty for a plot and for grey images, and make a page much lighter. What
-        # the file says of the software is lost: the picture depends on what is drawn alone.
-        few = Image.open(drawn).convert("RGB").quantize(256, dither=Image.Dither.NONE)
-        few.save(buffer, "PNG", optimize=True)
+        # What the file says of the software is lost: it depends on what is drawn alone.
+        image = Image.open(drawn).convert("RGB")
+        if not self.true_colour:
+            image = image.quantize(256, dither=Image.Dither.NONE)
+        image.save(buffer, "PNG", optimize=True)
         return buffer.getvalue()
 
 
 def array(values: ArrayLike) -> NDArray[Any]:
+    """The values as a NumPy array; a tensor may be on any device and part of a graph."""
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu()
         if values.dtype in (torch.bfloat16, torch.float16):
@@ -109,27 +121,19 @@ def beside(axes: Axes, text: str, height: float, colour: str = INK) -> None:
     )
 
 
-def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Names left of rows, from the top: at the heights 0, 1, 2 and so on."""
-    axes.set_yticks(range(len(names)), names)
-    axes.tick_params(axis="y", length=0)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.spines["left"].set_visible(False)
+def arrow(axes: Axes, start: ArrayLike, end: ArrayLike, colour: str, **options: float) -> None:
+    """An arrow between two points of the data."""
+    style = {"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0}
+    (x0, y0), (x1, y1) = np.asarray(start), np.asarray(end)
+    axes.annotate("", (x1, y1), (x0, y0), arrowprops=style | options)
 
 
-def apart(heights: NDArray[Any], gap: float) -> NDArray[Any]:
-    """Heights for labels: the given ones, moved up and down until they do not overlap."""
-    order = np.argsort(heights, kind="stable")
-    moved = heights[order].astype(float)
-    for _ in range(200):
-        for i in range(len(moved) - 1):
-            lack = gap - (moved[i + 1] - moved[i])
-            if lack > 0:
-                moved[i] -= lack / 2
-                moved[i + 1] += lack / 2
-    result = np.empty_like(moved)
-    result[order] = moved
-    return result
+def logarithmic(axes: Axes) -> None:
+    """A logarithmic y axis, with plain numbers at 1, 2 and 5 times the powers of ten."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def show(axes: Axes, image: NDArray[Any]) -> None:

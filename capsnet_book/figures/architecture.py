@@ -7,9 +7,20 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from capsnet.figures.style import FAINT, INK, PAPER, QUANTITIES, STYLE, WIDTH, Figure, array, show
+from capsnet.figures.style import (
+    FAINT,
+    INK,
+    PAPER,
+    QUANTITIES,
+    STYLE,
+    WIDTH,
+    Figure,
+    array,
+    arrow,
+    show,
+)
 
 PLANES = 7  # of a stack, however many there are
 ROWS = 10  # of a list of vectors that are drawn; more are dots
@@ -30,13 +41,8 @@ def architecture(stages: Sequence[Stage]) -> Figure:
     """A network from top to bottom: each stage a drawing, its name and its shape.
 
     Args:
-        stages: at least one; a shape of up to three numbers.
+        stages: from the top; each with a shape of one to three numbers.
     """
-    if not stages or not all(1 <= len(stage.shape) <= 3 for stage in stages):
-        raise ValueError(
-            "stages must be at least one, each with a shape of one to three numbers, got "
-            f"{[list(stage.shape) for stage in stages]}"
-        )
     pitch, centre, text = 1.14, 0.85, 1.85  # inches
     height = pitch * len(stages) - 0.22
     figure = Figure(height)
@@ -53,12 +59,7 @@ def architecture(stages: Sequence[Stage]) -> Figure:
         if stage.note:
             axes.text(WIDTH - 0.05, y + 0.09, stage.note, va="center", ha="right", size=10)
         if i + 1 < len(stages):
-            axes.annotate(
-                "",
-                (centre, y + pitch - 0.43),
-                (centre, y + half + 0.03),
-                arrowprops={"arrowstyle": "-|>", "color": FAINT, "shrinkA": 0, "shrinkB": 0},
-            )
+            arrow(axes, (centre, y + half + 0.03), (centre, y + pitch - 0.43), FAINT)
             axes.text(text, y + 0.57 * pitch, f"↓ {stage.then}", va="center", size=10)
     return figure
 
@@ -78,10 +79,8 @@ def _stage(axes: Axes, x: float, y: float, stage: Stage, colour: str) -> float:
     left, top = x - width / 2, y - height / 2
     front = 0.018 * (min(many, PLANES) - 1)
     for row in range(1, shown):
-        axes.plot(
-            [left - front, left - front + width], [top + front + row * cell] * 2,
-            color=colour, linewidth=0.7,
-        )  # fmt: skip
+        ends = [left - front, left - front + width]
+        axes.plot(ends, [top + front + row * cell] * 2, color=colour, linewidth=0.7)
     if not outer:
         for column in range(1, across):
             axes.plot([left + column * cell] * 2, [top, top + height], color=colour, linewidth=0.7)
@@ -99,12 +98,9 @@ def _planes(
     drawn = min(count, PLANES)
     for plane in reversed(range(drawn)):
         offset = 0.018 * (2 * plane - drawn + 1)
-        axes.add_patch(
-            Rectangle(
-                (x - width / 2 + offset, y - height / 2 - offset), width, height,
-                facecolor=PAPER, edgecolor=colour, linewidth=0.8,
-            )
-        )  # fmt: skip
+        box = Rectangle((x - width / 2 + offset, y - height / 2 - offset), width, height)
+        box.set(facecolor=PAPER, edgecolor=colour, linewidth=0.8)
+        axes.add_patch(box)
 
 
 @mpl.rc_context(STYLE)
@@ -119,9 +115,8 @@ def channel_grouping(child: int, types: int, dim: int, grid: tuple[int, int]) ->
     """
     rows, columns = grid
     places = rows * columns
-    if not 0 <= child < types * places:
-        raise ValueError(f"child must lie in 0 … {types * places - 1}, got {child}")
     kind, place = divmod(child, places)
+    row, column = divmod(place, columns)
     colour, first = QUANTITIES["u"].colour, kind * dim
     figure = Figure(4.1)
     parts: Any = figure.subfigures(3, 1, height_ratios=[1, 1.15, 1.25])
@@ -136,9 +131,9 @@ def channel_grouping(child: int, types: int, dim: int, grid: tuple[int, int]) ->
     maps = np.atleast_1d(middle.subplots(1, dim))
     for component, axes in enumerate(maps):
         _cells(axes, grid, str(first + component))
-        _fill(axes, *divmod(place, columns), colour)
+        axes.add_patch(Rectangle((column, row), 1, 1, color=colour))
     middle.suptitle(
-        f"the numbers at row {place // columns}, column {place % columns} of each are the vector",
+        f"the numbers at row {row}, column {column} of each are the vector",
         color=colour, size=10,
     )  # fmt: skip
 
@@ -175,10 +170,6 @@ def _cells(axes: Axes, grid: tuple[int, int], title: str) -> None:
     axes.set_title(title, size=9, pad=3)
 
 
-def _fill(axes: Axes, row: int, column: int, colour: str) -> None:
-    axes.add_patch(Rectangle((column, row), 1, 1, color=colour))
-
-
 @mpl.rc_context(STYLE)
 def capsule_members(members: Mapping[str, ArrayLike], grid: tuple[int, int]) -> Figure:
     """Where the numbers of one vector come from, under several ways to read it.
@@ -187,12 +178,7 @@ def capsule_members(members: Mapping[str, ArrayLike], grid: tuple[int, int]) -> 
         members: by name, the [channel, row, column] of each component, [dim, 3].
         grid: rows and columns of the feature map.
     """
-    read: dict[str, NDArray[Any]] = {name: array(where) for name, where in members.items()}
-    if not read or any(where.ndim != 2 or where.shape[1] != 3 for where in read.values()):
-        raise ValueError(
-            "members must be [dim, 3] each, of at least one way to read, got "
-            f"{[list(where.shape) for where in read.values()]}"
-        )
+    read = {name: array(where) for name, where in members.items()}
     channels = sorted({int(channel) for where in read.values() for channel in where[:, 0]})
     figure = Figure(1.25 * len(read))
     bands = np.atleast_1d(np.array(figure.subfigures(len(read), 1), dtype=object))
@@ -202,7 +188,7 @@ def capsule_members(members: Mapping[str, ArrayLike], grid: tuple[int, int]) -> 
         for channel, axes in zip(channels, panels, strict=True):
             _cells(axes, grid, str(channel))
             for _, row, column in where[where[:, 0] == channel]:
-                _fill(axes, int(row), int(column), QUANTITIES["u"].colour)
+                axes.add_patch(Rectangle((column, row), 1, 1, color=QUANTITIES["u"].colour))
     return figure
 
 
@@ -212,26 +198,19 @@ def receptive_fields(image: ArrayLike, fields: Mapping[str, tuple[int, int, int,
 
     Args:
         image: [channels, height, width], uint8 or floating point in 0 … 1.
-        fields: by name, a unit's first row, last row, first column and last column.
+        fields: by the unit's name (three at most), its first and last row, first and last column.
     """
     picture = array(image)
-    lines = ["-", "--", ":"]
-    if not 1 <= len(fields) <= len(lines):
-        raise ValueError(f"fields must be one to {len(lines)}, got {len(fields)}")
+    lines = ("-", "--", ":")[: len(fields)]
     figure = Figure(3.7)
     axes = figure.subplots()
     show(axes, picture)
     height, width = picture.shape[1:]
-    for (name, (top, last_row, left, last_column)), line in zip(
-        fields.items(), lines, strict=False
-    ):
-        axes.add_patch(
-            Rectangle(
-                (left - 0.5, top - 0.5), last_column - left + 1, last_row - top + 1,
-                fill=False, edgecolor=QUANTITIES["u"].colour, linestyle=line, linewidth=2.5,
-                label=name, clip_on=False,
-            )
-        )  # fmt: skip
+    for (name, (top, bottom, left, right)), line in zip(fields.items(), lines, strict=True):
+        frame = Rectangle((left - 0.5, top - 0.5), right - left + 1, bottom - top + 1, fill=False)
+        frame.set(edgecolor=QUANTITIES["u"].colour, linestyle=line, linewidth=2.5, clip_on=False)
+        frame.set_label(name)
+        axes.add_patch(frame)
     axes.set_xticks([0, *range(4, width - 3, 4), width - 1])
     axes.set_yticks([0, *range(4, height - 3, 4), height - 1])
     axes.set_xlabel("column, pixels")

@@ -1,31 +1,24 @@
 """Pictures of what changes with an image and what stays: pooled features, vectors, capsules."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, WIDTH, Figure, array, show
 
 
 @mpl.rc_context(STYLE)
 def pooled_features(images: ArrayLike, pooled: ArrayLike) -> Figure:
-    """Each image beside the bars of its pooled features: a row an image.
+    """Each image beside the bars of its pooled features, a row for each image.
 
     Args:
         images: [n, channels, height, width], uint8 or floating point in 0 … 1.
-        pooled: one number a filter, [n, filters].
+        pooled: one number for each filter, [n, filters].
     """
     pictures, bars = array(images), array(pooled).astype(float)
-    if pictures.ndim != 4 or bars.ndim != 2 or len(pictures) != len(bars) or len(bars) == 0:
-        raise ValueError(
-            "images must be [n, channels, height, width] and pooled [n, filters] with n at least "
-            f"1, got {list(pictures.shape)} and {list(bars.shape)}"
-        )
     figure = Figure(0.35 + 1.25 * len(bars))
     grid = figure.subplots(len(bars), 2, squeeze=False, width_ratios=[1, 1.25])
     filters = np.arange(1, bars.shape[1] + 1)
@@ -47,16 +40,9 @@ def pictured_vectors(images: ArrayLike, vectors: ArrayLike, titles: Sequence[str
     Args:
         images: [n, channels, height, width], uint8 or floating point in 0 … 1.
         vectors: [n, 2], the first component to the right, the second up.
-        titles: one an image.
+        titles: one for each image.
     """
     pictures, arrows = array(images), array(vectors).astype(float)
-    if pictures.ndim != 4 or arrows.shape != (len(pictures), 2) or len(titles) != len(arrows):
-        raise ValueError(
-            "images must be [n, channels, height, width], vectors [n, 2] and titles n, got "
-            f"{list(pictures.shape)}, {list(arrows.shape)} and {len(titles)}"
-        )
-    if len(arrows) == 0:
-        raise ValueError("images must hold at least one image, got none")
     figure = Figure(0.35 + 2 * WIDTH / max(len(arrows), 4), WIDTH)
     grid = figure.subplots(2, len(arrows), squeeze=False)
     longest = np.linalg.norm(arrows, axis=1).max() or 1.0
@@ -89,13 +75,6 @@ def orientation_field(images: ArrayLike, fields: ArrayLike) -> Figure:
             angle of the dash; the first component to the right, the second up.
     """
     pictures, vectors = array(images), array(fields).astype(float)
-    if pictures.ndim != 4 or vectors.shape != (len(pictures), 2, *pictures.shape[2:]):
-        raise ValueError(
-            "images must be [n, channels, height, width] and fields [n, 2, height, width], got "
-            f"{list(pictures.shape)} and {list(vectors.shape)}"
-        )
-    if len(vectors) == 0:
-        raise ValueError("images must hold at least one image, got none")
     figure = Figure(WIDTH / max(len(vectors), 2))
     length = np.linalg.norm(vectors, axis=1)
     length = length / (length.max() or 1.0)
@@ -115,24 +94,24 @@ def orientation_field(images: ArrayLike, fields: ArrayLike) -> Figure:
 def length_and_direction(
     changes: Mapping[str, tuple[ArrayLike, ArrayLike, ArrayLike]],
 ) -> Figure:
-    """How capsules' lengths and directions follow a change of the image: a column for each change.
+    """Lengths and directions of capsules against changes of the image, a column for each change.
 
-    Medians are lines; the middle half of the capsules is a band.
+    A line is the median, a band the middle half of the capsules.
 
     Args:
-        changes: what is changed, in which unit → (amounts, [k]; lengths, [k, n]; and the angles in
-            degrees between a capsule and itself before the change, [k, n]).
+        changes: by the name of the change, with its unit: amounts, [k]; lengths, [k, n]; and the
+            angles in degrees between a capsule and itself before the change, [k, n].
     """
-    if not changes:
-        raise ValueError("changes must hold at least one change, got none")
     figure = Figure(3.9)
     grid = figure.subplots(2, len(changes), squeeze=False, sharey="row", sharex="col")
     colour = QUANTITIES["v"].colour
     for column, (name, (amounts, lengths, angles)) in enumerate(changes.items()):
         x = array(amounts).astype(float)
         above, below = grid[:, column]
-        for axes, values in ((above, array(lengths)), (below, array(angles))):
-            _band(axes, x, values.astype(float), colour)
+        for axes, values in ((above, lengths), (below, angles)):
+            low, middle, high = np.quantile(array(values), (0.25, 0.5, 0.75), axis=1)
+            axes.fill_between(x, low, high, color=colour, alpha=0.25, linewidth=0)
+            axes.plot(x, middle, "o-", color=colour, markersize=3.5, linewidth=1.3)
         below.set_xlabel(name)
         below.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     grid[0, 0].set_ylim(0, 1)  # of the whole row
@@ -140,13 +119,3 @@ def length_and_direction(
     grid[0, 0].set_ylabel("length ‖v‖")
     grid[1, 0].set_ylabel("direction turned, °")
     return figure
-
-
-def _band(axes: Axes, x: NDArray[Any], values: NDArray[Any], colour: str) -> None:
-    if values.ndim != 2 or len(values) != len(x) or values.size == 0:
-        raise ValueError(
-            f"lengths and angles must be [{len(x)}, capsules], got {list(values.shape)}"
-        )
-    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75), axis=1)
-    axes.fill_between(x, low, high, color=colour, alpha=0.25, linewidth=0)
-    axes.plot(x, middle, "o-", color=colour, markersize=3.5, linewidth=1.3)

@@ -1,4 +1,4 @@
-"""Pictures in rows, each with a title."""
+"""Pictures in rows, each with a title, and the mistakes among them."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,8 @@ import matplotlib as mpl
 from numpy.typing import ArrayLike
 
 from capsnet.figures.style import INK, MISTAKE, PER_ROW, STYLE, WIDTH, Figure, array, show
+
+MISTAKES_PER_ROW = 7
 
 
 @mpl.rc_context(STYLE)
@@ -26,14 +28,7 @@ def gallery(
         mistakes: indices of pictures whose title is set as a mistake's.
     """
     drawn = array(pictures)
-    if drawn.ndim != 4 or len(drawn) == 0 or len(titles) != len(drawn):
-        raise ValueError(
-            "pictures must be [n, channels, height, width] with n titles, n at least 1, got "
-            f"{list(drawn.shape)} and {len(titles)} titles"
-        )
     bands = -(-len(drawn) // per_row)
-    if rows and len(rows) != bands:
-        raise ValueError(f"rows must be {bands} names, got {len(rows)}")
     lines = sum(
         max(len(title.splitlines()) for title in titles[start : start + per_row])
         for start in range(0, len(titles), per_row)
@@ -49,4 +44,32 @@ def gallery(
         axes.set_title(title, color=MISTAKE if i in mistakes else INK, size=9, pad=3)
         if rows and i % per_row == 0:
             axes.set_ylabel(rows[i // per_row])
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def mistakes(
+    images: ArrayLike, labels: ArrayLike, lengths: ArrayLike, classes: Sequence[str]
+) -> Figure:
+    """Images that are read wrongly, in the order given: "true → predicted", and both lengths.
+
+    Args:
+        images: [n, channels, height, width], uint8 or floating point in 0 … 1.
+        labels: true class indices, [n].
+        lengths: ‖v_k‖, [n, classes]; the longest is the prediction.
+        classes: class names.
+    """
+    true, values = array(labels), array(lengths)
+    predicted = values.argmax(axis=1)
+    names = [f"{classes[t]} → {classes[p]}" for t, p in zip(true, predicted, strict=True)]
+    figure = gallery(images, names, MISTAKES_PER_ROW)
+    drawn = [axes for axes in figure.axes if axes.images]
+    for i, axes in enumerate(drawn):
+        axes.title.set_color(MISTAKE)
+        ends = (f"{values[i, k]:.2f}".lstrip("0") for k in (true[i], predicted[i]))
+        axes.set_xlabel(" → ".join(ends), fontsize=9)
+    rows = -(-len(drawn) // MISTAKES_PER_ROW)
+    figure.set_figheight(figure.get_figheight() + 0.22 * rows)
+    # keeps a row's lengths off the next row's titles
+    figure.set_layout_engine("constrained", h_pad=0.07)
     return figure

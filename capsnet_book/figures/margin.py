@@ -21,25 +21,20 @@ def margin_curves(
     margins: tuple[float, float],
     name: str,
 ) -> Figure:
-    """Something of a present and of an absent class against the capsule's length.
+    """The loss, or its gradient, of a present and of an absent class against the capsule's length.
 
     Args:
         lengths: ‖v‖, [n].
         present: the values where T = 1, [n].
         absent: the values where T = 0, [n].
         margins: m⁺ and m⁻, drawn as lines.
-        name: what the values are.
+        name: what the values are, for the axis.
     """
-    at, there, not_there = array(lengths), array(present), array(absent)
-    if not at.shape == there.shape == not_there.shape or at.ndim != 1:
-        raise ValueError(
-            "lengths, present and absent must be of one shape [n], got "
-            f"{list(at.shape)}, {list(there.shape)} and {list(not_there.shape)}"
-        )
+    at = array(lengths)
     figure = Figure(2.8)
     axes = figure.subplots()
-    axes.plot(at, there, color=PRESENT, linewidth=2, label="digit present, T = 1")
-    axes.plot(at, not_there, color=ABSENT, linewidth=2, linestyle="--", label="absent, T = 0")
+    axes.plot(at, array(present), color=PRESENT, linewidth=2, label="digit present, T = 1")
+    axes.plot(at, array(absent), "--", color=ABSENT, linewidth=2, label="absent, T = 0")
     _draw_margins(figure, margins)
     axes.set_xlim(0, 1)
     axes.set_xlabel("length ‖v‖ of the capsule")
@@ -52,7 +47,7 @@ def margin_curves(
 def length_histogram(
     true: ArrayLike, others: ArrayLike, margins: tuple[float, float], bins: int = 40
 ) -> Figure:
-    """Lengths of the true class's capsules above those of all others, and the two margins.
+    """Histograms of the true class's lengths (above) and of all others' (below), in percent.
 
     Args:
         true: lengths of the capsules of the true class, [n].
@@ -61,9 +56,6 @@ def length_histogram(
         bins: bars from 0 to 1.
     """
     values = {"true class": array(true), "other classes": array(others)}
-    for name, lengths in values.items():
-        if lengths.ndim != 1 or len(lengths) == 0:
-            raise ValueError(f"the lengths of the {name} must be [n], got {list(lengths.shape)}")
     figure = Figure(3.4)
     grid = figure.subplots(2, 1, sharex=True)
     edges = np.linspace(0, 1, bins + 1)
@@ -104,10 +96,6 @@ def mean_lengths(
         balances: the length at which equal capsules neither grow nor shrink, by λ, drawn as a
             thin line.
     """
-    if not curves or not all(len(curve) for curve in curves.values()):
-        raise ValueError("every curve must hold at least one step, got none")
-    if curves.keys() != balances.keys():
-        raise ValueError(f"balances must be of λ = {list(curves)}, got {list(balances)}")
     figure = Figure(2.9)
     axes = figure.subplots()
     for number, (weight, curve) in enumerate(curves.items()):

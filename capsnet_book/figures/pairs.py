@@ -1,6 +1,5 @@
 """Pictures of two digits in one image, and of what the decoder draws of each."""
 
-import io
 from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
@@ -16,15 +15,6 @@ FIRST = (0.1, 0.8, 0.1)
 SECOND = (0.9, 0.2, 0.9)
 
 
-class TrueColour(Figure):
-    """A figure whose file has all colours that are drawn: two hues mix to more than 256."""
-
-    def _repr_png_(self) -> bytes:
-        buffer = io.BytesIO()
-        self.savefig(buffer, format="png", metadata={"Software": None})
-        return buffer.getvalue()
-
-
 @mpl.rc_context(STYLE)
 def bounding_boxes(images: ArrayLike, boxes: ArrayLike, titles: Sequence[str]) -> Figure:
     """Images with two boxes each, the first one's line solid, the second one's dashed.
@@ -37,11 +27,6 @@ def bounding_boxes(images: ArrayLike, boxes: ArrayLike, titles: Sequence[str]) -
     """
     pictures, corners = array(images), array(boxes)
     n = len(titles)
-    if n == 0 or len(pictures) != n or corners.shape != (n, 2, 4):
-        raise ValueError(
-            "images must be [n, 1, height, width] and boxes [n, 2, 4] with n titles, n at least 1, "
-            f"got {list(pictures.shape)}, {list(corners.shape)} and {n} titles"
-        )
     figure = Figure((WIDTH - 0.1) / n + 0.3)
     for axes, picture, pair, title in zip(
         figure.subplots(1, n, squeeze=False)[0], pictures, corners, titles, strict=True
@@ -78,20 +63,14 @@ def taken_apart(
     """
     pictures = array(images)
     rows = {name: array(pair)[:, :, 0] for name, pair in drawings.items()}
-    wanted = (len(titles), 2, *pictures.shape[2:])
-    if len(titles) == 0 or not rows or any(pair.shape != wanted for pair in rows.values()):
-        raise ValueError(
-            "drawings must be [n, 2, 1, height, width] of images [n, 1, height, width] with n "
-            f"titles, n at least 1, got {[list(array(pair).shape) for pair in drawings.values()]}, "
-            f"{list(pictures.shape)} and {len(titles)} titles"
-        )
     if alone:
         one, other = np.array([[1, 0], [0, 1]])[:, None, :, None, None]
         pair = next(iter(rows.values()))
         rows = {"first": pair * one, "second": pair * other} | rows
     columns, lines = len(titles), max(len(title.splitlines()) for title in titles)
     side = (WIDTH - 0.3) / max(columns, 4)  # inches of a picture
-    figure = TrueColour((1 + len(rows)) * (side + 0.03) + 0.2 * lines + 0.4)
+    height = (1 + len(rows)) * (side + 0.03) + 0.2 * lines + 0.4
+    figure = Figure(height, true_colour=True)  # two hues mix to more than 256
     grid = figure.subplots(1 + len(rows), columns, squeeze=False)
     for column, title in enumerate(titles):
         show(grid[0, column], pictures[column])

@@ -1,10 +1,9 @@
 """The book's colours, shown where each quantity stands in the routing."""
 
 import matplotlib as mpl
-from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from capsnet.figures.style import FAINT, INK, PAPER, QUANTITIES, STYLE, Figure
+from capsnet.figures.style import FAINT, PAPER, QUANTITIES, STYLE, Figure, arrow
 
 # Where each box stands, (column, row), and what it is called.
 PLACES = {
@@ -24,6 +23,7 @@ STEPS = (
     ("u_hat", "b", "agreement"),
 )
 WIDE, HIGH = 0.2, 0.17  # half of a box
+ARROW = {"linewidth": 1.2, "shrinkA": 1, "shrinkB": 1}
 
 
 @mpl.rc_context(STYLE)
@@ -49,7 +49,7 @@ def palette() -> Figure:
     for start, end, said in STEPS:
         (x0, y0, _), (x1, y1, _) = PLACES[start], PLACES[end]
         if y0 == y1:
-            _arrow(axes, (x0 + WIDE, y0), (x1 - WIDE, y1))
+            arrow(axes, (x0 + WIDE, y0), (x1 - WIDE, y1), FAINT, **ARROW)
             side = -0.05 if y0 else 0.05  # below in the row above, above in the row below
             axes.text(
                 (x0 + x1) / 2, y0 + side, said,
@@ -57,7 +57,7 @@ def palette() -> Figure:
             )  # fmt: skip
         else:
             down = 1 if y1 < y0 else -1
-            _arrow(axes, (x0, y0 - down * HIGH), (x1, y1 + down * HIGH))
+            arrow(axes, (x0, y0 - down * HIGH), (x1, y1 + down * HIGH), FAINT, **ARROW)
             left = start == "u_hat"
             axes.text(
                 x0 + (-0.06 if left else 0.06), 0.5, said,
@@ -66,13 +66,8 @@ def palette() -> Figure:
     # What v does to b goes round below: the next iteration.
     low = -0.5
     axes.plot([3, 3, 1], [1 - HIGH, low, low], color=FAINT, linewidth=1.2)
-    _arrow(axes, (1, low), (1, -HIGH - 0.21))
+    arrow(axes, (1, low), (1, -HIGH - 0.21), FAINT, **ARROW)
     axes.text(2, low - 0.04, "next iteration", ha="center", va="top", fontsize=9)
     axes.set_xlim(-0.42, 3.42)
     axes.set_ylim(-0.7, 1.42)
     return figure
-
-
-def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
-    style = {"arrowstyle": "-|>", "color": FAINT, "linewidth": 1.2, "shrinkA": 1, "shrinkB": 1}
-    axes.annotate("", end, start, arrowprops=style, color=INK)

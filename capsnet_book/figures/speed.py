@@ -11,13 +11,11 @@ from capsnet.figures.style import FAINT, INK, STYLE, Figure
 
 @mpl.rc_context(STYLE)
 def durations(milliseconds: Mapping[str, float]) -> Figure:
-    """One bar a way of doing the same thing, its milliseconds beside it.
+    """Durations as bars, each with its number.
 
     Args:
-        milliseconds: of each, from top to bottom.
+        milliseconds: by the name of what takes them, from top to bottom.
     """
-    if not milliseconds:
-        raise ValueError("milliseconds must hold at least one duration, got none")
     figure = Figure(0.8 + 0.34 * len(milliseconds))
     axes = figure.subplots()
     bars = axes.barh(list(milliseconds), list(milliseconds.values()), color=INK, height=0.55)
@@ -30,11 +28,11 @@ def durations(milliseconds: Mapping[str, float]) -> Figure:
 
 @mpl.rc_context(STYLE)
 def growth(rows: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Figure:
-    """Time and memory against size, both axes logarithmic: a row of panels for each size.
+    """Time and memory of two implementations against sizes, a row of panels for each size.
 
     Args:
         rows: of the ledger's ``bench/growth``: "name", "axis", "value", "train_ms", "train_bytes".
-        names: what to call whose lines: the first is drawn faint, the last in ink.
+        names: the label of each implementation by its name; the first is drawn faint.
     """
     axis_names = list(dict.fromkeys(row["axis"] for row in rows))
     lines = dict(zip(names, [(FAINT, "--", "s"), (INK, "-", "o")], strict=True))

@@ -1,15 +1,13 @@
 """What a network gets right and wrong, and what its decoder draws."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from capsnet.figures.style import (
     FAINT,
-    INK,
     MISTAKE,
     PER_ROW,
     QUANTITIES,
@@ -29,7 +27,11 @@ def confusion_matrix(confusion: ArrayLike, classes: Sequence[str]) -> Figure:
         confusion: [classes, classes], a row for each label, a column for each prediction.
         classes: their names.
     """
-    counts = _square(confusion, classes)
+    counts = array(confusion)
+    if counts.shape != (len(classes), len(classes)):
+        raise ValueError(
+            f"confusion must be [{len(classes)}, {len(classes)}], got {list(counts.shape)}"
+        )
     mistakes = np.where(np.eye(len(classes), dtype=bool) | (counts == 0), np.nan, counts)
     most = max(1, counts[~np.isnan(mistakes)].max(initial=0))
     side = max(3.6, 0.9 + 0.44 * len(classes))
@@ -37,17 +39,11 @@ def confusion_matrix(confusion: ArrayLike, classes: Sequence[str]) -> Figure:
     axes = figure.subplots()
     axes.imshow(mistakes, cmap="Oranges", vmin=0, vmax=1.6 * most)
     for row, column in np.argwhere(counts > 0):
-        right = row == column
-        axes.text(
-            column,
-            row,
-            str(counts[row, column]),
-            ha="center",
-            va="center",
-            fontsize=9,
-            color=FAINT if right else INK,
-            fontweight="normal" if right else "bold",
-        )
+        text = axes.text(column, row, str(counts[row, column]), ha="center", va="center", size=9)
+        if row == column:
+            text.set_color(FAINT)
+        else:
+            text.set_fontweight("bold")
     turn = 0 if max(map(len, classes)) <= 2 else 90
     axes.set_xticks(range(len(classes)), classes, rotation=turn)
     axes.set_yticks(range(len(classes)), classes)
@@ -98,10 +94,10 @@ def reconstructions(
         show(above, originals[i])
         show(below, drawn[i])
         label, prediction = classes[true[i]], classes[predicted[i]]
-        right = label == prediction
-        above.set_title(
-            label if right else f"{label} → {prediction}", color=INK if right else MISTAKE
-        )
+        if label == prediction:
+            above.set_title(label)
+        else:
+            above.set_title(f"{label} → {prediction}", color=MISTAKE)
         if i % columns == 0:
             above.set_ylabel("original")
             below.set_ylabel("decoded")
@@ -147,12 +143,3 @@ def prediction(
     axes.set_xlabel("length ‖v‖ of the capsule")
     axes.set_title(f"predicted: {classes[longest]}")
     return figure
-
-
-def _square(confusion: ArrayLike, classes: Sequence[str]) -> NDArray[Any]:
-    counts = array(confusion)
-    if counts.shape != (len(classes), len(classes)):
-        raise ValueError(
-            f"confusion must be [{len(classes)}, {len(classes)}], got {list(counts.shape)}"
-        )
-    return counts

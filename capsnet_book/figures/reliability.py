@@ -1,4 +1,4 @@
-"""Pictures for reading results: how sure a number is, every mistake, and what a length is worth."""
+"""Pictures of how far an answer can be trusted: intervals, lengths, and answers withheld."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,55 +8,15 @@ from matplotlib.ticker import MaxNLocator, MultipleLocator
 from numpy.typing import ArrayLike
 
 from capsnet.figures.style import FAINT, INK, MISTAKE, QUANTITIES, STYLE, Figure, array, beside
-from capsnet_book.figures.gallery import gallery
-
-MISTAKES_PER_ROW = 7
-
-
-@mpl.rc_context(STYLE)
-def mistakes(
-    images: ArrayLike, labels: ArrayLike, lengths: ArrayLike, classes: Sequence[str]
-) -> Figure:
-    """Images that are read wrongly, in the order given: "true → predicted", and both lengths.
-
-    Args:
-        images: [n, channels, height, width], uint8 or floating point in 0 … 1.
-        labels: true class indices, [n].
-        lengths: ‖v_k‖, [n, classes]; the longest is the prediction.
-        classes: class names.
-    """
-    true, values = array(labels), array(lengths)
-    if values.ndim != 2 or values.shape != (len(true), len(classes)):
-        raise ValueError(f"lengths must be [{len(true)}, {len(classes)}], got {list(values.shape)}")
-    predicted = values.argmax(axis=1)
-    if (predicted == true).any():
-        raise ValueError(f"image {int((predicted == true).argmax())} is read rightly")
-    names = [f"{classes[t]} → {classes[p]}" for t, p in zip(true, predicted, strict=True)]
-    figure = gallery(images, names, MISTAKES_PER_ROW)
-    drawn = [axes for axes in figure.axes if axes.images]
-    for i, axes in enumerate(drawn):
-        axes.title.set_color(MISTAKE)
-        ends = (f"{values[i, k]:.2f}".lstrip("0") for k in (true[i], predicted[i]))
-        axes.set_xlabel(" → ".join(ends), fontsize=9)
-    rows = -(-len(drawn) // MISTAKES_PER_ROW)
-    figure.set_figheight(figure.get_figheight() + 0.22 * rows)
-    # keeps a row's lengths off the next row's titles
-    figure.set_layout_engine("constrained", h_pad=0.07)
-    return figure
 
 
 @mpl.rc_context(STYLE)
 def intervals(shares: Mapping[str, tuple[float, float, float]]) -> Figure:
-    """Accuracies as dots on lines from the lowest to the highest that the counts allow.
+    """Accuracies as dots, each on a line from its interval's lower to its upper end.
 
     Args:
-        shares: of each name: (share, lowest, highest), 0 … 1, from top to bottom.
+        shares: by name, from top to bottom: share, lower end, upper end; all 0 … 1.
     """
-    if not shares:
-        raise ValueError("shares must hold at least one interval, got none")
-    for name, (share, low, high) in shares.items():
-        if not low <= share <= high:
-            raise ValueError(f"{name}: {share} does not lie in its interval, {low} … {high}")
     figure = Figure(0.75 + 0.34 * len(shares))
     axes = figure.subplots()
     percent = 100 * np.array(list(shares.values()))
@@ -77,14 +37,9 @@ def reliability(said: ArrayLike, right: ArrayLike, bounds: ArrayLike) -> Figure:
     Args:
         said: mean length ‖v‖ of the answers in each group, [groups].
         right: share of them that are right, 0 … 1, [groups].
-        bounds: the lowest and the highest share that the counts allow, [groups, 2].
+        bounds: lower and upper end of each share's interval, [groups, 2].
     """
     x, y, limits = array(said), array(right), array(bounds)
-    if x.ndim != 1 or len(x) == 0 or y.shape != x.shape or limits.shape != (len(x), 2):
-        raise ValueError(
-            "said and right must be [groups] and bounds [groups, 2], got "
-            f"{list(x.shape)}, {list(y.shape)} and {list(limits.shape)}"
-        )
     figure = Figure(3.6)
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], "--", color=FAINT, linewidth=1.3)
@@ -101,17 +56,14 @@ def reliability(said: ArrayLike, right: ArrayLike, bounds: ArrayLike) -> Figure:
 
 @mpl.rc_context(STYLE)
 def right_and_wrong(right: ArrayLike, wrong: ArrayLike, quantity: str) -> Figure:
-    """How a number is distributed over right and over wrong answers, each as a share of its own.
+    """Histograms of a quantity for right and for wrong answers, in percent of each group.
 
     Args:
-        right: of the right answers, [n].
-        wrong: of the wrong ones, [m].
-        quantity: what it is, with its unit: the name of the axis.
+        right: its values for the right answers, [n].
+        wrong: its values for the wrong answers, [m].
+        quantity: its name and unit, for the axis.
     """
     values = {"right answers": array(right), "wrong answers": array(wrong)}
-    for name, numbers in values.items():
-        if numbers.ndim != 1 or len(numbers) == 0:
-            raise ValueError(f"{name} must be a row of at least one, got {list(numbers.shape)}")
     ends = np.concatenate(list(values.values()))
     edges = np.linspace(ends.min(), ends.max(), 25)
     figure = Figure(2.9)
@@ -134,22 +86,14 @@ def rejection(answered: ArrayLike, accuracy: Mapping[str, ArrayLike]) -> Figure:
 
     Args:
         answered: share of the images that are answered, rising, 0 … 1, [n].
-        accuracy: of each way to choose them, the share of those that are right, [n].
+        accuracy: by the way to choose them (two at most), the share that is right, [n].
     """
     x = array(answered)
     figure = Figure(3.0)
     axes = figure.subplots()
-    if not 0 < len(accuracy) <= 2:
-        raise ValueError(f"accuracy must name one way or two, got {len(accuracy)}")
-    styles = ((QUANTITIES["v"].colour, "-"), (INK, "--"))
-    for (name, values), (colour, line) in zip(accuracy.items(), styles, strict=False):
-        y = array(values)
-        if y.shape != x.shape:
-            raise ValueError(
-                f"answered and accuracy must have one shape, got {list(x.shape)} and "
-                f"{list(y.shape)}"
-            )
-        axes.plot(100 * x, 100 * y, line, color=colour, linewidth=1.5, label=name)
+    styles = ((QUANTITIES["v"].colour, "-"), (INK, "--"))[: len(accuracy)]
+    for (name, values), (colour, line) in zip(accuracy.items(), styles, strict=True):
+        axes.plot(100 * x, 100 * array(values), line, color=colour, linewidth=1.5, label=name)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.set_xlabel("images answered, %")
     axes.set_ylabel("answers that are right, %")

@@ -1,0 +1,231 @@
+"""Pictures and a table that compare networks: with each other, with the paper, under changes."""
+
+import statistics
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator, MultipleLocator, NullLocator
+
+from capsnet.figures.style import FAINT, INK, LINES, MISTAKE, QUANTITIES, STYLE, Figure, logarithmic
+from capsnet.text import columns
+
+Difference = tuple[float, float]  # of two errors, and the half-width of its 95 % interval
+
+
+class Sweep(NamedTuple):
+    """What a network makes of digits that are changed in one way, more and more."""
+
+    amounts: Sequence[float]
+    accuracy: Sequence[float]  # share read rightly at each amount, 0 … 1
+    length: Sequence[float]  # mean ‖v‖ of the true digit's capsule at each amount
+    usual: tuple[float, float]  # a range of amounts to be shaded
+
+
+def summary_table(summary: Mapping[str, Any]) -> str:
+    """A summary of the ledger (``experiments/NAME/BUDGET/summary.json``) as text.
+
+    Error in percent: mean ± standard deviation over n trainings; half-width of the 95 % interval of
+    the mean; the paper's. Columns without an entry are left out.
+    """
+    table = [("", "error, %", "95 %", "n", "minutes", "paper, %")]
+    for row in summary["rows"]:
+        n, unfinished = row["n"], row["unfinished"]
+        label = f"{row['row']} ({unfinished})" if n and unfinished else row["row"]
+        paper = "" if row["paper"] is None else f"{row['paper']:.2f}"
+        count = f"{n} of {row['declared']}" if n < row["declared"] else f"{n}"
+        error = interval = minutes = ""
+        if n:
+            error, minutes = f"{row['mean']:.2f}", f"{row['minutes']:.1f}"
+        if n > 1:
+            error, interval = f"{error} ± {row['deviation']:.2f}", f"± {row['interval']:.2f}"
+        table.append((label, error, interval, count, minutes, paper))
+    said = [column for column in zip(*table, strict=True) if any(column[1:])]
+    return columns(list(zip(*said, strict=True)))
+
+
+@mpl.rc_context(STYLE)
+def errors_beside_paper(summary: Mapping[str, Any]) -> Figure:
+    """Each training's error as a dot, the mean as a stroke, and the paper's as a diamond.
+
+    Args:
+        summary: as :func:`summary_table`.
+    """
+    rows = summary["rows"]
+    figure = Figure(0.9 + 0.34 * len(rows))
+    axes = figure.subplots()
+    colour = QUANTITIES["v"].colour
+    for height, row in enumerate(rows):
+        axes.axhline(height, color=FAINT, linewidth=0.5, zorder=0)
+        if row["n"]:
+            errors = np.array(row["errors"])
+            axes.plot(errors, np.full(len(errors), height), "o", color=colour, markersize=5)
+            axes.plot([row["mean"]], [height], "|", color=colour, markersize=16, markeredgewidth=2)
+        if row["paper"] is not None:
+            axes.plot([row["paper"]], [height], "D", color=INK, markersize=5, fillstyle="none")
+    axes.plot([], [], "o", color=colour, markersize=5, label="a training here")
+    if any(row["paper"] is not None for row in rows):
+        axes.plot([], [], "D", color=INK, markersize=5, fillstyle="none", label="the paper")
+    figure.legend(loc="outside upper center", ncols=2)
+    name_rows(axes, [row["row"] for row in rows])
+    axes.set_xlim(0, 1.04 * axes.get_xlim()[1])  # room for the last dot
+    axes.set_xlabel("error on the test set, %")
+    return figure
+
+
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Names left of rows, from the top: at the heights 0, 1, 2 and so on."""
+    axes.set_yticks(range(len(names)), names)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.spines["left"].set_visible(False)
+
+
+@mpl.rc_context(STYLE)
+def effects(here: Mapping[str, Difference], paper: Mapping[str, Difference]) -> Figure:
+    """The error that each change saves, here as a dot and in the paper as a diamond.
+
+    Args:
+        here: by the name of the change, the difference of two errors measured here, and the
+            half-width of its 95 % interval; in percentage points.
+        paper: the paper's, under the same names.
+    """
+    figure = Figure(1.1 + 0.5 * len(paper))
+    axes = figure.subplots()
+    axes.axvline(0, color=FAINT, linewidth=0.9)
+    kinds = (
+        (here, -0.13, QUANTITIES["v"].colour, "o", "full", "trainings here"),
+        (paper, 0.13, INK, "D", "none", "the paper"),
+    )
+    for values, shift, colour, marker, fill, name in kinds:
+        for row, change in enumerate(paper):
+            difference, half = values[change]
+            ends = difference - half, difference + half
+            axes.hlines(row + shift, *ends, color=colour, linewidth=1.6)
+            axes.plot([difference], [row + shift], marker, color=colour, fillstyle=fill, ms=5)
+        axes.plot([], [], marker, color=colour, fillstyle=fill, ms=5, label=name)
+    figure.legend(loc="outside upper center", ncols=2)
+    name_rows(axes, list(paper))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.set_xlabel("error saved, percentage points")
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def missed_by(images: Sequence[int], by_chance: Sequence[float]) -> Figure:
+    """How many images are missed by one network, by two, …, by all, on a logarithmic axis.
+
+    Args:
+        images: how many images are missed by 1, 2, … networks.
+        by_chance: how many would be if all images were equally hard; drawn as strokes.
+    """
+    figure = Figure(2.8)
+    axes = figure.subplots()
+    networks = np.arange(1, len(images) + 1)
+    axes.bar(networks, images, color=MISTAKE, width=0.7, label="missed here")
+    axes.hlines(
+        by_chance, networks - 0.45, networks + 0.45, color=INK, linewidth=2,
+        label="if all images were equally hard",
+    )  # fmt: skip
+    axes.set_yscale("log")
+    axes.set_ylim(0.5, 2 * max(*images, *by_chance))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_xticks(networks)
+    axes.set_xlabel("networks that miss the image")
+    axes.set_ylabel("test images")
+    axes.legend()
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def errors_by_labels(curves: Mapping[str, Mapping[int, Sequence[float]]]) -> Figure:
+    """Error on the test set against labels per class, both axes logarithmic.
+
+    The mean of the draws is a point of the curve; the lowest and the highest are the ends of an
+    upright line. The curves stand a little beside each other, so that these lines do not overlap.
+
+    Args:
+        curves: at most three; by name, the errors in percent of all draws by labels per class.
+    """
+    figure = Figure(3.4)
+    axes = figure.subplots()
+    for k, (name, draws) in enumerate(curves.items()):
+        colour, line = LINES[k]
+        counts = sorted(draws)
+        places = [count * 1.07 ** (k - 1) for count in counts]
+        means = [statistics.mean(draws[count]) for count in counts]
+        axes.plot(places, means, line, color=colour, ms=5, linewidth=1.5, label=name)
+        lowest, highest = ([end(draws[count]) for count in counts] for end in (min, max))
+        axes.vlines(places, lowest, highest, color=colour, linewidth=1.2, zorder=1)
+    counts = sorted({count for draws in curves.values() for count in draws})
+    axes.set_xscale("log")
+    logarithmic(axes)
+    axes.set_xticks(counts, [f"{count:,}" for count in counts])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("labels of each class")
+    axes.set_ylabel("error on the test set, %")
+    axes.legend()
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def against_amount(sweeps: Mapping[str, Sweep]) -> Figure:
+    """Accuracy above, length of the true digit's capsule below, a column for each change.
+
+    Args:
+        sweeps: by the name of the change, with its unit.
+    """
+    figure = Figure(4.1)
+    grid = figure.subplots(2, len(sweeps), sharex="col", sharey="row", squeeze=False)
+    for column, (name, sweep) in zip(grid.T, sweeps.items(), strict=True):
+        kinds = ((100 * np.array(sweep.accuracy), INK), (sweep.length, QUANTITIES["v"].colour))
+        for axes, (values, colour) in zip(column, kinds, strict=True):
+            axes.axvspan(*sweep.usual, color=FAINT, alpha=0.25, linewidth=0)
+            (line,) = axes.plot(sweep.amounts, values, "-o", color=colour, markersize=4)
+            line.set(linewidth=1.5, clip_on=False)
+        column[1].set_xlabel(name)
+        column[1].xaxis.set_major_locator(MaxNLocator(4))
+    above, below = grid[:, 0]
+    above.set_ylabel("read correctly, %")
+    above.set_ylim(0, 100)
+    below.set_ylabel("mean length ‖v‖ of\nthe true digit's capsule")
+    below.set_ylim(0, 1)
+    below.yaxis.set_major_locator(MultipleLocator(0.2))
+    figure.align_ylabels(grid[:, 0])
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def moved_and_bent(
+    accuracies: Mapping[str, Sequence[float | None]], reported: Collection[str] = ()
+) -> Figure:
+    """Each network's accuracy on digits moved as in training, put anywhere, and bent.
+
+    Args:
+        accuracies: by the name of the network, from top to bottom: the three in percent, None for
+            one that is not known.
+        reported: names of those that the paper reports; they are drawn hollow.
+    """
+    figure = Figure(1.2 + 0.36 * len(accuracies))
+    axes = figure.subplots()
+    kinds = {"as in training": "o", "anywhere": "^", "bent": "s"}
+    lowest = 100.0
+    for height, (name, shares) in enumerate(accuracies.items()):
+        known = [share for share in shares if share is not None]
+        lowest = min(lowest, *known)
+        axes.plot([min(known), max(known)], [height] * 2, color=FAINT, linewidth=1.2, zorder=1)
+        inside = "white" if name in reported else INK
+        for share, marker in zip(shares, kinds.values(), strict=True):
+            if share is not None:
+                axes.plot([share], [height], marker, color=INK, mfc=inside, ms=6, clip_on=False)
+    for kind, marker in kinds.items():
+        axes.plot([], [], marker, color=INK, ms=6, label=kind)
+    if reported:
+        axes.plot([], [], "o", color=INK, mfc="white", ms=6, label="hollow: the paper")
+    figure.legend(loc="outside upper center", ncols=2)
+    name_rows(axes, list(accuracies))
+    axes.set_xlim(max(0.0, 10 * np.floor((lowest - 2) / 10)), 100)
+    axes.set_xlabel("images read correctly, %")
+    return figure

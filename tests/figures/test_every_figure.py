@@ -1,0 +1,380 @@
+"""Every figure of the book draws the numbers that it was given, from any device, legibly."""
+
+import math
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import torch
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.patches import Rectangle, StepPatch
+from matplotlib.quiver import Quiver
+from matplotlib.text import Text
+
+from capsnet.figures import style
+from capsnet_book import figures
+from capsnet_book.figures import Stage, Sweep
+from capsnet_book.figures.pairs import FIRST, SECOND
+
+RNG = np.random.default_rng(0)
+IMAGES = RNG.random((2, 1, 4, 5))
+X = np.linspace(0.5, 2, 4)
+SHARES = RNG.random((3, 2))  # [iterations, children]
+VOTES, INPUTS, OUTPUTS = (RNG.standard_normal(shape) for shape in [(4, 2, 2), (1, 2, 2), (1, 2, 2)])
+SPREAD = RNG.random((3, 5))  # [amounts, capsules]
+PAIRS = RNG.random((2, 2, 1, 4, 5)) / 2
+RECORDS = [
+    {
+        "epoch": k, "step": k, "loss": 1 / k, "learning_rate": 0.001 * k, "margin": 0.5 / k,
+        "reconstruction": 0.25 / k, "validation_loss": 2 / k, "validation_accuracy": 0.5,
+    }
+    for k in (1, 2, 3)
+]  # fmt: skip
+ROW: dict[str, Any] = {
+    "row": "three", "n": 3, "declared": 3, "errors": [0.5, 0.4, 0.6], "mean": 0.5,
+    "deviation": 0.1, "interval": 0.248, "minutes": 12.4, "unfinished": "", "paper": 0.25,
+}  # fmt: skip
+NOT_YET = dict.fromkeys(ROW) | {"row": "none", "n": 0, "declared": 3, "errors": []}
+GROWTH = [
+    {"name": name, "axis": "batch_size", "value": n, "train_ms": ms * n, "train_bytes": 1e6 * n}
+    for name, ms in (("theirs", 2), ("ours", 1))
+    for n in (10, 20)
+]
+
+
+def case(draw: Callable[..., Any], *args: Any, drawn: dict[str, list[Any]], **options: Any) -> Any:
+    """A figure, its arguments, and what has to be seen in it: see `seen`."""
+    return pytest.param(draw, args, options, drawn, id=draw.__name__)
+
+
+CASES = [
+    case(
+        figures.architecture,
+        [Stage("image", (1, 8, 8), "convolution"), Stage("u", (12, 4), "routing", "u", "note")],
+        drawn={"text": ["image", "1 × 8 × 8", "↓ convolution", "12 × 4", "note"]},
+    ),
+    case(
+        figures.channel_grouping, 195, types=32, dim=8, grid=(6, 6),
+        # Type 5 (channels 40 to 47), row 2, column 3; then its place in the list of children.
+        drawn={
+            "box": [[40, 0, 8, 1], *[[3, 2, 1, 1]] * 8],
+            "ends": [[[195.5, 0], [195.5, 1]]],
+            "text": ["40", "47"],
+        },
+    ),
+    case(
+        figures.capsule_members,
+        {"right": np.array([[2, 0, 1], [3, 0, 1]]), "wrong": np.array([[2, 1, 1], [2, 1, 2]])},
+        grid=(2, 3),
+        drawn={"box": [[1, 0, 1, 1], [1, 0, 1, 1], [1, 1, 1, 1], [2, 1, 1, 1]]},
+    ),
+    case(
+        figures.receptive_fields, RNG.random((1, 9, 9)), {"a": (0, 4, 2, 6), "b": (1, 1, 8, 8)},
+        drawn={"box": [[1.5, -0.5, 5, 5], [7.5, 0.5, 1, 1]]},
+    ),
+    case(
+        figures.against_amount,
+        {"rotation, °": Sweep([-20, 0, 20], [0.5, 1.0, 0.75], [0.25, 0.9, 0.5], (-10, 10))},
+        drawn={"x": [[-20, 0, 20]] * 2, "y": [[50, 100, 75], [0.25, 0.9, 0.5]]},
+    ),
+    case(
+        figures.moved_and_bent, {"here": (99.5, 91.0, 85.0), "paper": (99.0, None, 62.5)},
+        reported=["paper"],
+        drawn={"x": [[99.5], [91.0], [85.0], [99.0], [62.5]]},
+    ),
+    case(
+        figures.by_iteration, np.arange(2, 5), {"a": np.array([1, 0.1, 0.01]), "b": X[:3]},
+        ["b", ""], "change", logarithmic="xy", trained=[4, 9],
+        drawn={"x": [[2, 3, 4]] * 2, "y": [[1, 0.1, 0.01], X[:3]], "text": ["a", "b"]},
+    ),
+    case(
+        figures.squared_errors, {"black": np.array([9.0, 8.0]), "decoder": X[:2]}, ["0", "1"],
+        drawn={"x": [[9, 8], X[:2]]},
+    ),
+    case(
+        figures.pooled_features, IMAGES, np.array([[1.0, 3.0], [0.0, 2.0]]),
+        drawn={"image": [*IMAGES[:, 0]], "height": [[1, 3], [0, 2]]},
+    ),
+    case(
+        figures.pictured_vectors, IMAGES, np.array([[2.0, 0.0], [0.0, 1.0]]), ["0°", "45°"],
+        drawn={"image": [*IMAGES[:, 0]], "arrows": [[[1, 0]], [[0, 0.5]]]},  # on one scale
+    ),
+    case(
+        figures.orientation_field, IMAGES[:1, :, :1, :2], np.array([[[[0.0, 3]], [[3, 0]]]]),
+        # A vector that points up, twice the angle, is a dash at 45 degrees.
+        drawn={"image": [IMAGES[0, 0, :1, :2]], "arrows": [[[0.5**0.5] * 2, [1, 0]]]},
+    ),
+    case(
+        figures.length_and_direction, {"shift, pixels": (np.arange(3), SPREAD, 10 * SPREAD)},
+        drawn={"y": [np.median(SPREAD, axis=1), 10 * np.median(SPREAD, axis=1)]},
+    ),
+    case(
+        figures.gallery, IMAGES, ["a", "b\n2"], per_row=1, rows=["up", "down"], mistakes=[1],
+        drawn={"image": [*IMAGES[:, 0]], "text": ["a", "b\n2", "up", "down"]},
+    ),
+    case(
+        figures.mistakes, IMAGES, np.array([0, 2]), np.array([[0.25, 0.75, 0], [0.5, 0, 0.375]]),
+        ["a", "b", "c"],
+        drawn={
+            "image": [*IMAGES[:, 0]],
+            "text": ["a → b", ".25 → .75", "c → a", ".38 → .50"],
+        },
+    ),
+    case(
+        figures.errors_by_labels,
+        {"capsules": {100: [5.0], 1: [50.0, 70.0]}, "CNN": {1: [45.0, 49.0, 56.0]}},
+        drawn={
+            "y": [[60, 5], [50]],
+            "ends": [[[1 / 1.07, 50], [1 / 1.07, 70]], [[1, 45], [1, 56]]],
+        },
+    ),
+    case(
+        figures.margin_curves, X, X**2, 1 - X, (0.9, 0.1), "loss",
+        drawn={"y": [X**2, 1 - X], "x": [X, X, [0.9] * 2, [0.1] * 2], "text": ["m⁺ = 0.9"]},
+    ),
+    case(
+        figures.length_histogram, np.array([0.75, 0.8, 0.9, 0.2]), np.full(36, 0.1), (0.9, 0.1),
+        bins=2,
+        drawn={"height": [[25, 75], [100, 0]]},  # per cent of their own class
+    ),
+    case(
+        figures.mean_lengths, {0.5: [0.1, 0.2], 1.0: [0.1, 0.15]}, {0.5: 0.25, 1.0: 0.18},
+        drawn={"y": [[0.1, 0.2], [0.25] * 2, [0.1, 0.15], [0.18] * 2], "x": [[1, 2], [1, 2]]},
+    ),
+    case(
+        figures.bounding_boxes, IMAGES, np.array([[[1, 2, 3, 5], [0, 0, 4, 5]]] * 2), ["a", "b"],
+        # A pixel reaches half a pixel beyond its number.
+        drawn={
+            "image": [*IMAGES[:, 0]],
+            "box": [[1.5, 0.5, 3, 2], [-0.5, -0.5, 5, 4]] * 2,
+        },
+    ),
+    case(
+        figures.taken_apart, IMAGES, {"a": PAIRS}, ["x", "y"], mistakes=[1], alone=True,
+        drawn={
+            "image": [IMAGES[0, 0], IMAGES[1, 0]]
+            + [pair[0, 0, :, :, None] * FIRST for pair in PAIRS]
+            + [pair[1, 0, :, :, None] * SECOND for pair in PAIRS]
+            + [np.einsum("dhw,dc->hwc", pair[:, 0], [FIRST, SECOND]) for pair in PAIRS],
+            "text": ["x", "y", "image", "first", "second", "a"],
+        },
+    ),
+    case(figures.palette, drawn={"text": [f"${q.latex}$" for q in figures.QUANTITIES.values()]}),
+    case(
+        figures.intervals, {"one": (0.5, 0.25, 0.75), "two": (1.0, 0.5, 1.0)},
+        drawn={"x": [[50, 100]], "ends": [[[25, 0], [75, 0]], [[50, 1], [100, 1]]]},
+    ),
+    case(
+        figures.reliability, X[:2] / 2, np.array([0.5, 0.9]), np.array([[0.25, 0.75], [0.5, 1.0]]),
+        drawn={"x": [X[:2] / 2], "y": [[0.5, 0.9]], "ends": [[[0.25, 0.25], [0.25, 0.75]]]},
+    ),
+    case(
+        figures.right_and_wrong, np.arange(24.0), np.array([0.0, 23.0]), "length, pixels",
+        drawn={"steps": [[100 / 24] * 24, [50, *[0] * 22, 50]]},  # per cent of their own group
+    ),
+    case(
+        figures.rejection, np.array([0.5, 1.0]), {"short": np.array([1.0, 0.5]), "small": X[:2]},
+        drawn={"x": [[50, 100]] * 2, "y": [[100, 50], 100 * X[:2]]},
+    ),
+    case(
+        figures.per_class_accuracy, [(977, 980), (1, 2), (0, 0)], ["zero", "one", "none"],
+        drawn={"x": [[100 * 977 / 980, 50, math.nan]], "text": ["977/980", "1/2", "0/0"]},
+    ),
+    case(
+        figures.errors_beside_paper, {"rows": [ROW, NOT_YET]},
+        drawn={"x": [[0.5, 0.4, 0.6], [0.5], [0.25]], "text": ["three", "none"]},
+    ),
+    case(
+        figures.routing_votes, VOTES, SHARES[:1].repeat(4, 0)[None], INPUTS, OUTPUTS, ["A", "B"],
+        drawn={"tips": [[*VOTES[:, j], INPUTS[0, j], OUTPUTS[0, j]] for j in (0, 1)]},
+    ),
+    case(
+        figures.routing_shares, SHARES, "A",
+        drawn={"x": [[1, 2, 3]] * 2, "y": [*SHARES.T], "text": ["child 1", "child 2"]},
+    ),
+    case(
+        figures.routing_lengths, SHARES, 0, ["a", "b"],
+        drawn={"y": [SHARES[:, 1], SHARES[:, 0]], "text": ["a, the true class"]},
+    ),
+    case(
+        figures.share_histograms, np.array([[0.1] * 3, [0.1, 0.12, 0.1]]), 0.1, "the seven",
+        drawn={"height": [[3, 0, 0], [2, 1, 0]]},  # equal shares are one bar
+    ),
+    case(
+        figures.durations, {"slow": 390.4, "fast": 42.6},
+        drawn={"width": [[390.4, 42.6]], "text": ["390", "43"]},
+    ),
+    case(
+        figures.growth, GROWTH, {"theirs": "published", "ours": "here"},
+        drawn={"y": [[20, 40], [10, 20], [10, 20], [10, 20]], "text": ["published", "here"]},
+    ),
+    case(figures.squash_curves, X, X / 4, X / 3, X / 2, drawn={"y": [X / 4, X / 3, X / 2]}),
+    case(
+        figures.relative_errors, X, {"ours": 1e-7 + 0 * X, "theirs": 1 / X, "exact": 0 * X},
+        drawn={"y": [1e-7 + 0 * X, 1 / X, 0 * X]},
+    ),
+    case(
+        figures.sweeps, IMAGES[None, :, 0], ["a"], ["−1", "+1"], "added", "number",
+        drawn={"image": [np.hstack([IMAGES[0, 0], np.ones((4, 2)), IMAGES[1, 0]])]},
+    ),
+    case(
+        figures.property_map, np.array([[0.04, -1.26], [2.0, 0.5]]), ["1", "2"], ["ink", "slant"],
+        "number", "spreads",
+        drawn={"image": [[[0.04, -1.26], [2, 0.5]]], "text": ["0", "−1.3", "+2.0", "+0.5"]},
+    ),
+    case(
+        figures.walk_lengths, X[:3], {"slerp": np.ones(3), "lerp": X[1:]},
+        drawn={"x": [X[:3]] * 2, "y": [[1, 1, 1], X[1:]]},
+    ),
+    case(
+        figures.plane, SPREAD[:, :2], SPREAD[:, 2], "slant", ["first", "second"],
+        drawn={"points": [SPREAD[:, :2]], "shades": [SPREAD[:, 2]]},
+    ),
+    case(
+        figures.following, {"slant": (X, X**2), "ink": (X[:2], X[2:])},
+        drawn={"x": [[0.25, 4], X, X[:2]], "y": [[0.25, 4], X**2, X[2:]]},  # and the diagonal
+    ),
+    case(
+        figures.effects, {"one": (0.25, 0.125)}, {"one": (0.5, 0.25)},
+        drawn={"x": [[0, 0], [0.25], [0.5]], "ends": [[[0.125, -0.13], [0.375, -0.13]]]},
+    ),
+    case(
+        figures.missed_by, [5, 2, 4], [8.5, 1.5, 0.25],
+        drawn={"height": [[5, 2, 4]], "ends": [[[0.55, 8.5], [1.45, 8.5]]]},
+    ),
+    case(
+        figures.course, RECORDS,
+        drawn={"y": [[1, 1 / 2, 1 / 3], [2, 1, 2 / 3], [1, 2, 3], [50, 50, 50]]},
+    ),
+    case(
+        figures.loss_curves, RECORDS,
+        drawn={
+            "y": [[1, 1 / 2, 1 / 3], [0.5, 0.25, 0.5 / 3], [0.25, 0.125, 0.25 / 3], [2, 1, 2 / 3]]
+        },
+    ),
+    case(
+        figures.confusion_matrix, np.array([[5, 2], [0, 7]]), ["a", "b"],
+        drawn={"image": [[[0, 2], [0, 0]]], "text": ["5", "2", "7"]},  # mistakes alone in colour
+    ),
+    case(
+        figures.reconstructions, IMAGES, IMAGES / 2, np.array([0, 1]), np.array([0, 2]),
+        ["a", "b", "c"],
+        drawn={"image": [*IMAGES[:, 0], *IMAGES[:, 0] / 2], "text": ["a", "b → c"]},
+    ),
+    case(
+        figures.prediction, IMAGES[0], IMAGES[1], np.array([0.1, 0.95]), ["a", "b"],
+        drawn={"image": [*IMAGES[:, 0]], "width": [[0.1, 0.95]], "text": ["predicted: b"]},
+    ),
+]  # fmt: skip
+every_figure = pytest.mark.parametrize(("draw", "args", "options", "drawn"), CASES)
+
+
+def seen(figure: mpl.figure.Figure) -> dict[str, list[Any]]:
+    """What a figure shows, from the first axes to the last."""
+    found: dict[str, list[Any]] = defaultdict(list)
+    for axes in figure.axes:
+        found["image"] += [np.ma.filled(image.get_array(), 0) for image in axes.images]
+        for line in axes.lines:
+            found["x"].append(line.get_xdata())
+            found["y"].append(line.get_ydata())
+        boxes = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+        found["box"] += [[*box.get_xy(), box.get_width(), box.get_height()] for box in boxes]
+        found["height"].append([box.get_height() for box in boxes])
+        found["width"].append([box.get_width() for box in boxes])
+        found["steps"] += [p.get_data().values for p in axes.patches if isinstance(p, StepPatch)]
+        for drawn in axes.collections:
+            if isinstance(drawn, LineCollection):
+                found["ends"] += drawn.get_segments()
+            elif isinstance(drawn, Quiver):
+                found["arrows"].append(np.stack([drawn.U, drawn.V], axis=1))
+            elif isinstance(drawn, PathCollection):
+                found["points"].append(drawn.get_offsets())
+                found["shades"].append(drawn.get_array())
+        found["tips"].append([t.xy for t in axes.texts if getattr(t, "arrow_patch", None)])
+    found["text"] = [text.get_text() for text in figure.findobj(Text)]
+    return found
+
+
+def contains_in_order(found: Iterable[Any], wanted: Iterable[Any]) -> bool:
+    rest = iter(found)
+    return all(
+        any(
+            np.shape(one) == np.shape(other) and np.allclose(one, other, atol=1e-6, equal_nan=True)
+            for other in rest
+        )
+        for one in wanted
+    )
+
+
+def test_every_function_has_a_case() -> None:
+    functions = {
+        name
+        for name, value in vars(figures).items()
+        if callable(value) and getattr(value, "__annotations__", {}).get("return") is style.Figure
+    }
+    assert len(functions) > 40
+    assert functions == {param.id for param in CASES}
+
+
+@every_figure
+def test_it_draws_what_it_was_given(draw, args, options, drawn) -> None:
+    found = seen(draw(*args, **options))
+    for kind, wanted in drawn.items():
+        if kind == "text":
+            assert set(wanted) <= set(found[kind])
+        else:
+            assert contains_in_order(found[kind], wanted), (kind, found[kind])
+
+
+class Elsewhere(torch.Tensor):
+    """As a tensor on a GPU: it becomes an array only once it was brought here."""
+
+    def cpu(self):
+        return self.as_subclass(torch.Tensor)
+
+    def numpy(self):
+        raise TypeError("this tensor is on another device")
+
+    def __array__(self, *_):
+        raise TypeError("this tensor is on another device")
+
+
+def moved(value: Any) -> Any:
+    """The same arguments, their arrays on another device."""
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value).as_subclass(Elsewhere)
+    if type(value) in (list, tuple):
+        return type(value)(map(moved, value))
+    if isinstance(value, dict):
+        return {key: moved(inner) for key, inner in value.items()}
+    return value
+
+
+@every_figure
+def test_tensors_of_any_device_draw_the_same(draw, args, options, drawn) -> None:
+    here, there = seen(draw(*args, **options)), seen(draw(*moved(args), **options))
+    assert here.keys() == there.keys()
+    assert here.pop("text") == there.pop("text")
+    for kind in here:
+        assert contains_in_order(there[kind], here[kind])
+
+
+@every_figure
+def test_it_is_a_picture_at_once_legible_and_without_a_trace(draw, args, options, drawn) -> None:
+    before = dict(mpl.rcParams)
+    start = time.process_time()
+    figure = draw(*args, **options)
+    png = figure._repr_png_()
+    assert time.process_time() - start < 1  # seconds of one core
+    assert png.startswith(b"\x89PNG") and b"atplotlib" not in png  # whatever its version
+    assert mpl.colors.to_hex(figure.get_facecolor()).upper() == style.PAPER
+    assert figure.get_figwidth() <= style.WIDTH
+    assert all(text.get_fontsize() >= 9 for text in figure.findobj(Text) if text.get_text())
+    assert dict(mpl.rcParams) == before
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    assert pyplot is None or not pyplot.get_fignums()
