@@ -95,7 +95,7 @@ class Prose:
             return []
         if token.type not in myst.FENCES:
             return None
-        found = myst.directive(token)
+        found = myst.directive(token, self.chapter.name)
         if found is None and token.type == "colon_fence":
             raise self.error(f"a ::: fence must name a directive, got {source!r}")
         if found is None:

@@ -39,7 +39,7 @@ class Directive:
 
 
 def located(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
-    """The rule, which now also says from where to where in the text a token was found."""
+    """A rule that also says where in the text it found a token; markdown-it's own do not."""
 
     def run(state: StateInline, silent: bool) -> bool:
         start, count = state.pos, len(state.tokens)
@@ -68,9 +68,14 @@ def parse(text: str, page: str = "a page") -> list[Token]:
     """The blocks of a text.
 
     Raises:
-        ChapterError: a fence is not closed.
+        ChapterError: a fence is not closed, or a link's target stands elsewhere.
     """
-    tokens, lines = PARSER.parse(text), text.splitlines()
+    definitions: dict[str, Any] = {}
+    tokens, lines = PARSER.parse(text, definitions), text.splitlines()
+    for name in definitions.get("references", {}):
+        raise ChapterError(
+            f"{page}: expected [text](target), got [{name.lower()}]: on its own line"
+        )
     for token in tokens:
         if token.type in FENCES and token.map:
             first, end = token.map
@@ -87,7 +92,7 @@ def parse_inline(text: str) -> list[Token]:
     return tokens
 
 
-def directive(token: Token) -> Directive | None:
+def directive(token: Token, page: str = "a page") -> Directive | None:
     """The directive that a fence is, or None.
 
     Raises:
@@ -102,7 +107,7 @@ def directive(token: Token) -> Directive | None:
         TestDirective, argument, token.content, validate_options=name != "code-cell"
     )
     if read.warnings:
-        raise ChapterError(f"directive {{{name}}} {argument}: {read.warnings[0].msg}")
+        raise ChapterError(f"{page}: directive {{{name}}} {argument}: {read.warnings[0].msg}")
     line = token.map[0] + 1 + read.body_offset
     return Directive(name, argument, read.options, "\n".join(read.body), line)
 
@@ -113,20 +118,16 @@ def walk(
     enter: Callable[[Directive], bool] = lambda found: True,
     line: int = 0,
 ) -> Iterator[Token]:
-    """Every block of a page and of its directives of prose, titles included; ``map`` is in lines
-    from the top of the page.
+    """The blocks of a page and of its directives of prose, titles included.
 
-    Args:
-        text: what is parsed.
-        page: its name, for messages.
-        enter: whether to go into a directive of prose.
-        line: the line of the page on which the text begins, from 0.
+    Their ``map`` counts the page's lines; the text begins on line ``line``, from 0. ``enter`` says
+    whether to go into a directive.
     """
     for token in parse(text, page):
         if token.map:
             token.map = [number + line for number in token.map]
         yield token
-        found = directive(token)
+        found = directive(token, page)
         if token.map and found and found.name in PROSE and enter(found):
             if found.name in ADMONITIONS:
                 yield from walk(found.argument, page, line=token.map[0])
@@ -135,7 +136,7 @@ def walk(
 
 def directives(text: str, page: str = "a page") -> list[Directive]:
     """The directives of a page, those within others included."""
-    return [found for token in walk(text, page) if (found := directive(token))]
+    return [found for token in walk(text, page) if (found := directive(token, page))]
 
 
 def split_target(text: str) -> tuple[str, str]:

@@ -10,44 +10,31 @@ needs another one declares it in its front matter, with the reason:
 A number that something computed is glued, so that it cannot be typed wrongly or go stale.
 """
 
-ANYWHERE = {
-    str(digit): "one of the ten digits, or a count seen at a glance" for digit in range(10)
-} | {
-    "100": "percent",
-}
+DIGITS = {str(digit): "one of the ten digits, or a count at a glance" for digit in range(10)}
 
-NETWORK = {
-    "9": "rows and columns of both convolutions' kernels; the last digit",
+OTHERS = {
+    "100": "percent",
+    # The network
     "256": "channels of both convolutions",
     "20": "rows and columns after the first convolution",
     "32": "types of primary capsules; bits of float32",
-    "6": "rows and columns of the grid of primary capsules",
-    "36": "its places",
+    "36": "places of the grid of primary capsules",
     "1152": "primary capsules",
-    "8": "numbers in a primary capsule",
     "16": "numbers in a digit capsule; bits of float16 and bfloat16",
     "10": "digits, hence digit capsules",
     "160": "numbers in all digit capsules, the decoder's input",
     "512": "units of the decoder's first layer",
     "1024": "units of its second layer",
     "784": "pixels, units of its last layer",
-    "3": "iterations of the routing",
     "8215568": "parameters of the network",
-    "6804224": "of them without the decoder",
-    "1411344": "of them in the decoder",
     "8.2": "million parameters of the network",
     "6.8": "million without the decoder",
-    "1.4": "million in the decoder",
-}
-
-LOSS = {
+    # The loss
     "0.9": "m+, the length that a capsule of the image should have at least",
     "0.1": "m−, the length that any other should have at most",
     "0.5": "λ, the weight of the classes that are not there; half of a share",
     "0.0005": "weight of the reconstruction loss",
-}
-
-TABLE_1 = {  # test errors on MNIST in percent, mean and standard deviation of three trials
+    # Table 1: test errors on MNIST in percent, mean and standard deviation of three trials
     "0.39": "baseline",
     "0.34": "1 iteration, no reconstruction",
     "0.032": "its standard deviation",
@@ -64,9 +51,7 @@ TABLE_1 = {  # test errors on MNIST in percent, mean and standard deviation of t
     "79": "percent that it reads there",
     "99.22": "percent on expanded MNIST, the convolutional network beside it",
     "66": "percent that this one reads there",
-}
-
-DATA = {
+    # The data
     "28": "rows and columns of an image of MNIST",
     "60000": "training images",
     "50000": "of them without those held out",
@@ -74,4 +59,4 @@ DATA = {
     "255": "the brightest pixel as a byte",
 }
 
-CONSTANTS = ANYWHERE | NETWORK | LOSS | TABLE_1 | DATA
+CONSTANTS = DIGITS | OTHERS
