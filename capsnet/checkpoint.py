@@ -7,12 +7,13 @@ Nothing is pickled or unpickled.
 import contextlib
 import json
 import os
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from capsnet.model import CapsNet
 
@@ -20,17 +21,20 @@ from capsnet.model import CapsNet
 def write_atomically(path: str | Path, data: bytes) -> None:
     """Write a file so that at every moment ``path`` is the old file or the whole new one.
 
+    Several processes may write the same file; the last one wins. A process that is killed while it
+    writes leaves a hidden file (:func:`partial_files`) behind, which nobody reads.
+
     Raises:
         OSError: it cannot be written (the message names the file); what was there is untouched.
     """
     target = Path(os.path.realpath(path))  # the file that a link names, not the link
-    # One name, so that a killed run leaves at most one of them behind.
-    partial = target.with_name(f".{target.name[:200]}.partial")
+    # A name of its own for every write, so that two writers never share a file.
+    partial = target.with_name(f".{target.name[:180]}.{os.getpid()}-{secrets.token_hex(4)}.partial")
     try:
         if target.exists() and not target.is_file():
             raise OSError("it is no ordinary file")
         target.parent.mkdir(parents=True, exist_ok=True)
-        with open(partial, "wb") as file:
+        with open(partial, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -42,6 +46,11 @@ def write_atomically(path: str | Path, data: bytes) -> None:
             reason = error.strerror or str(error)
             raise OSError(f"cannot write {path}: {reason}") from error
         raise
+
+
+def partial_files(folder: Path) -> list[Path]:
+    """What killed processes left in a folder; while others write there, their files as well."""
+    return list(folder.glob(".*.partial"))
 
 
 def write_json(path: str | Path, document: Any, indent: int | None = 1) -> None:
@@ -103,7 +112,7 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 def save_weights(
     path: str | Path,
-    model: CapsNet,
+    model: nn.Module,
     metadata: Mapping[str, Any] | None = None,
     dtype: torch.dtype | None = None,
 ) -> None:
@@ -111,7 +120,7 @@ def save_weights(
 
     Args:
         path: the file; its folder is made if it is missing.
-        model: the network.
+        model: the network, with its ``config``.
         metadata: JSON-able facts to keep beside the weights, such as the names of the classes.
         dtype: store in this floating-point type (float16 halves the file); as it is if None.
 
@@ -148,7 +157,7 @@ def load_weights(path: str | Path) -> tuple[CapsNet, dict[str, Any]]:
     return model.eval(), metadata
 
 
-def check_state(model: CapsNet, tensors: Mapping[str, Tensor], source: str | Path) -> None:
+def check_state(model: nn.Module, tensors: Mapping[str, Tensor], source: str | Path) -> None:
     """See that tensors have the names and shapes of a model's parameters.
 
     Raises:

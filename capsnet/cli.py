@@ -4,8 +4,8 @@ Bad input ends in one line on stderr and exit code 2.
 """
 
 import argparse
+import dataclasses
 import io
-import json
 import logging
 import os
 import sys
@@ -78,7 +78,14 @@ def one_line(message: str) -> str:
 def make_parser() -> argparse.ArgumentParser:
     from capsnet.training import TrainingConfig
 
-    default = TrainingConfig()
+    options = {field.name: field for field in dataclasses.fields(TrainingConfig)}
+
+    def add_option(command: argparse.ArgumentParser, name: str, **changes: Any) -> None:
+        """An option of the training's, with its name, default and help."""
+        default, text = options[name].default, options[name].metadata["help"]
+        given = {"type": type(default), "default": default, "help": text, **changes}
+        command.add_argument(f"--{name.replace('_', '-')}", **given)
+
     parser = Parser(
         prog="capsnet",
         description="Capsule networks with dynamic routing (Sabour, Frosst and Hinton, 2017).",
@@ -106,22 +113,12 @@ def make_parser() -> argparse.ArgumentParser:
         "--out", type=Path, help="folder for weights, checkpoint and metrics (runs/DATASET if "
         "not given); started again with the same options, a cut-off run goes on"
     )  # fmt: skip
+    for name in filter("compile".__ne__, options):
+        add_option(command, name)
     command.add_argument(
-        "--epochs", type=int, default=default.epochs, help="passes over the images"
-    )
-    command.add_argument("--batch-size", type=int, default=default.batch_size, help="images a step")
-    command.add_argument(
-        "--learning-rate", type=float, default=default.learning_rate, help="Adam's (peak) rate"
-    )
-    command.add_argument("--schedule", default=default.schedule, help="one-cycle or exponential")
-    command.add_argument(
-        "--average",
-        type=float,
-        default=default.average,
-        help="decay of the weights' average; 0 for none",
-    )
-    command.add_argument(
-        "--shift", type=int, default=default.shift, help="largest random shift in pixels"
+        "--compile",
+        action=argparse.BooleanOptionalAction,
+        help=options["compile"].metadata["help"],
     )
     command.add_argument("--routing-iterations", type=int, help="iterations of the routing (3)")
     command.add_argument("--learn-prior", action="store_true", help="learn the routing's prior")
@@ -133,14 +130,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("--init", type=Path, metavar="WEIGHTS", help="start from these weights")
     command.add_argument("--all", action="store_true", help="train on the validation images too")
     command.add_argument("--test", action="store_true", help="evaluate on the test set at the end")
-    command.add_argument(
-        "--seed", type=int, default=default.seed, help="of weights, order and shifts"
-    )
-    add_data_options(command, precision=default.precision)
-    command.add_argument(
-        "--compile", action=argparse.BooleanOptionalAction, default=None,
-        help="use torch.compile (where it works, if not given)"
-    )  # fmt: skip
+    add_data_options(command)
 
     command = add("evaluate", evaluate, "Count a network's right and wrong answers.")
     command.add_argument("weights", type=Path, help="a weights file that train wrote")
@@ -157,7 +147,9 @@ def make_parser() -> argparse.ArgumentParser:
         help="draw the first image of each class over its reconstruction to this file"
     )  # fmt: skip
     command.add_argument("--json", type=Path, help="write counts, losses and errors to this file")
-    add_data_options(command, precision="fp32")
+    add_option(command, "precision", default="fp32")
+    add_option(command, "arrangement")
+    add_data_options(command)
 
     command = add("predict", predict, "Classify pictures of any size and kind.")
     command.add_argument("weights", type=Path, help="a weights file that train wrote")
@@ -176,7 +168,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("onnx", type=Path, help="the file to write")
 
     command = add("bench", bench, "Time the training step and the evaluation on this machine.")
-    command.add_argument("--batch-size", type=int, default=default.batch_size, help="images a step")
+    add_option(command, "batch_size")
     command.add_argument("--steps", type=int, default=7, help="timed steps of each kind")
     add_device(command)
     command.add_argument("--json", type=Path, help="write the figures to this file too")
@@ -187,17 +179,8 @@ def add_device(command: argparse.ArgumentParser) -> None:
     command.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
 
 
-def add_data_options(command: argparse.ArgumentParser, precision: str) -> None:
+def add_data_options(command: argparse.ArgumentParser) -> None:
     add_device(command)
-    command.add_argument(
-        "--precision",
-        default=precision,
-        help="fp32, bf16, or auto: bf16 where the hardware has it",
-    )
-    command.add_argument(
-        "--arrangement", default="auto",
-        help="of the arithmetic: plain (as the book prints it), fast, or auto: fast on a processor"
-    )  # fmt: skip
     command.add_argument(
         "--no-download", action="store_true", help="never download a missing data set"
     )
@@ -206,25 +189,13 @@ def add_data_options(command: argparse.ArgumentParser, precision: str) -> None:
 def train(args: argparse.Namespace) -> int:
     import torch
 
-    from capsnet import CapsNet, data
+    from capsnet import CapsNet, data, training
     from capsnet.checkpoint import load_weights
     from capsnet.device import can_compile, make_fabric
-    from capsnet.training import TrainingConfig, fit
-    from capsnet.training.evaluation import evaluate
     from capsnet.training.run import WEIGHTS
 
-    config = TrainingConfig(
-        epochs=args.epochs,
-        batch_size=args.batch_size,
-        learning_rate=args.learning_rate,
-        schedule=args.schedule,
-        average=args.average,
-        shift=args.shift,
-        precision=args.precision,
-        arrangement=args.arrangement,
-        compile=args.compile,
-        seed=args.seed,
-    )
+    names = [field.name for field in dataclasses.fields(training.TrainingConfig)]
+    config = training.TrainingConfig(**{name: getattr(args, name) for name in names})
     fabric = make_fabric(args.device)
     data_name = Path(args.dataset.removeprefix("folder:")).expanduser().resolve().name
     out = args.out or Path("runs") / data_name
@@ -246,7 +217,7 @@ def train(args: argparse.Namespace) -> int:
     images = load(args, args.dataset, "train", shape)
     # Read before hours of training, so that a missing test set is noticed now.
     test = load(args, args.dataset, "test", shape) if args.test else None
-    training, validation = (images, None) if args.all else data.hold_out(images)
+    learned, validation = (images, None) if args.all else data.hold_out(images)
     if args.init:
         check_classes(class_names(metadata, model, args.init), images)
     else:
@@ -259,20 +230,20 @@ def train(args: argparse.Namespace) -> int:
 
     if fabric.is_global_zero:
         parameters = sum(p.numel() for p in model.parameters())
-        print(f"{parameters:,} parameters, {len(training):,} images, {fabric.device}", flush=True)
+        print(f"{parameters:,} parameters, {len(learned):,} images, {fabric.device}", flush=True)
     start = f"{zlib.crc32(args.init.read_bytes()):08x}" if args.init else None
-    fit(model, training, validation, config, out=out, fabric=fabric, start=start)
+    training.fit(model, learned, validation, config, out=out, fabric=fabric, start=start)
     if fabric.is_global_zero:
         print(f"weights: {out / WEIGHTS}")
         if test is not None:
-            print_evaluation(evaluate(model, test))
+            print_evaluation(training.evaluate(model, test))
     return 0
 
 
 def evaluate(args: argparse.Namespace) -> int:
-    from capsnet.checkpoint import load_weights
+    from capsnet import training
+    from capsnet.checkpoint import load_weights, write_json
     from capsnet.device import pick_device
-    from capsnet.training.evaluation import evaluate
 
     outputs = [path for path in (args.figure, args.reconstructions, args.json) if path]
     if len({path.resolve() for path in outputs}) < len(outputs):
@@ -287,16 +258,20 @@ def evaluate(args: argparse.Namespace) -> int:
     name = args.dataset or metadata.get("dataset")
     if not isinstance(name, str):
         raise ValueError(f"{args.weights} does not say on what it was trained: give --dataset")
-    images = load(args, name, args.split, tuple(model.config["image_shape"]))
+    # Only a folder's pictures come in any shape; evaluate says where another data set's do not fit.
+    shape = tuple(model.config["image_shape"]) if name.startswith("folder:") else None
+    images = load(args, name, args.split, shape)
     check_classes(class_names(metadata, model, args.weights), images)
-    result = evaluate(model.to(device), images, args.batch_size, args.precision, args.arrangement)
-    from capsnet import figures
-
+    result = training.evaluate(
+        model.to(device), images, args.batch_size, args.precision, args.arrangement
+    )
     # Files first: they are there even if nobody reads the text to its end.
     if args.json:
         of = {"dataset": name, "split": args.split, "weights": metadata}
         write_json(args.json, {**of, **result.summary()})
     if args.figure:
+        from capsnet import figures
+
         save_figure(figures.confusion_matrix(result.confusion, result.classes), args.figure)
     if args.reconstructions:
         save_figure(draw_reconstructions(model, images), args.reconstructions)
@@ -373,6 +348,7 @@ def export(args: argparse.Namespace) -> int:
 
 def bench(args: argparse.Namespace) -> int:
     from capsnet.bench import benchmark, table
+    from capsnet.checkpoint import write_json
     from capsnet.device import pick_device
 
     if args.json:
@@ -385,7 +361,7 @@ def bench(args: argparse.Namespace) -> int:
 
 
 def load(
-    args: argparse.Namespace, name: str, split: str, shape: tuple[int, int, int]
+    args: argparse.Namespace, name: str, split: str, shape: tuple[int, int, int] | None
 ) -> "ImageSet":
     """The images of a data set's split: "train", "validation" (its last sixth) or "test"."""
     from capsnet import data
@@ -466,12 +442,6 @@ def check_writable(path: Path, *inputs: Path) -> None:
             pass
     except OSError as error:
         raise OSError(f"cannot write {path}: {error.strerror}") from error
-
-
-def write_json(path: Path, document: dict[str, Any]) -> None:
-    from capsnet.checkpoint import write_atomically
-
-    write_atomically(path, (json.dumps(document, indent=2) + "\n").encode())
 
 
 def check_figure(path: Path, *inputs: Path) -> None:

@@ -12,8 +12,9 @@ from torch import Tensor
 from capsnet import CapsNet
 from capsnet.data import ImageSet, affine, moved_whole, overlaid, random_shift, shifted, to_float
 from capsnet.fast import arrange
-from capsnet.training.evaluation import evaluate
+from capsnet.training import TrainingLoss, evaluate
 from capsnet.training.loop import Draw
+from capsnet_book.pairs import PairsLoss
 from experiments import affnist
 
 BATCH = 250  # images at a time
@@ -21,7 +22,7 @@ TRACED, LONGEST = 128, 10  # images, and iterations, of which the ledger keeps t
 
 
 class Task(NamedTuple):
-    """How a batch is drawn, and how a network is tested.
+    """How a batch is drawn, what is learned from it, and how a network is tested.
 
     ``test`` takes the network, the test images on the run's canvas, the largest shift in training,
     and the arrangement; it returns what the record says of the test, the table's row under "test".
@@ -29,6 +30,7 @@ class Task(NamedTuple):
 
     draw: Draw
     test: Callable[[CapsNet, ImageSet, int, str], dict[str, Any]]
+    loss: type[TrainingLoss] = TrainingLoss
 
 
 def seeded() -> torch.Generator:
@@ -137,6 +139,6 @@ def bent_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> d
 
 TASKS = {
     "digits": Task(shifted, digits_test),
-    "pairs": Task(overlaid, pairs_test),
+    "pairs": Task(overlaid, pairs_test, PairsLoss),
     "bent": Task(shifted, bent_test),
 }

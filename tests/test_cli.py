@@ -1,5 +1,6 @@
 """The command line, as a user runs it."""
 
+import dataclasses
 import json
 import os
 import re
@@ -15,14 +16,13 @@ import safetensors.torch
 import torch
 from PIL import Image
 
-from capsnet import CapsNet
+from capsnet import CapsNet, training
 from capsnet.checkpoint import load_weights, save_weights
 from capsnet.cli import main
-from capsnet.data import load
-from capsnet.training import TrainingConfig, fit
+from capsnet.training import TrainingConfig
 from capsnet.training.evaluation import evaluate
 from capsnet.training.run import METRICS, WEIGHTS
-from helpers.tiny import some_digits, tiny_model
+from helpers.tiny import fit, mnist, some_digits, tiny_model
 
 Captured = pytest.CaptureFixture[str]
 
@@ -34,7 +34,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = TrainingConfig(
         epochs=4, batch_size=50, learning_rate=4e-3, average=0, precision="fp32"
     )
-    fit(tiny_model(), some_digits(3000), None, config, out=out, progress=False)
+    fit(tiny_model(), some_digits(3000), None, config, out=out)
     return out / WEIGHTS
 
 
@@ -80,9 +80,6 @@ def fails(capsys: Captured) -> Callable[..., str]:
     return check
 
 
-# --- what works
-
-
 @pytest.mark.slow
 def test_a_folder_of_ones_own_from_training_to_prediction(tmp_path: Path, pictures: Path) -> None:
     out = tmp_path / "run"
@@ -114,7 +111,7 @@ def test_evaluate_prints_counts_and_confusion(
     drawn = tmp_path / "decoded.svg"
     assert main([*words, "--json", str(document), "--reconstructions", str(drawn)]) == 0
     out = capsys.readouterr().out
-    result = evaluate(load_weights(weights)[0], load("mnist", train=False))
+    result = evaluate(load_weights(weights)[0], mnist(train=False))
     assert result.accuracy > 0.8
     assert f"({result.correct}/10000)" in out
     for name, (correct, total) in zip(result.classes, result.per_class, strict=True):
@@ -138,7 +135,7 @@ def test_evaluate_on_the_validation_split(weights: Path, capsys: Captured) -> No
     assert main(["evaluate", str(weights), "--split", "validation"]) == 0
     out = capsys.readouterr().out
     assert "/10000)" in out
-    labels = load("mnist").labels[-10000:]
+    labels = mnist(train=True).labels[-10000:]
     assert f"/{int((labels == 4).sum())}" in out
 
 
@@ -147,7 +144,7 @@ def test_evaluate_on_the_validation_split(weights: Path, capsys: Captured) -> No
 def test_predict_a_picture_of_any_kind(
     weights: Path, tmp_path: Path, capsys: Captured, light_on_dark: bool, colour: bool
 ) -> None:
-    test = load("mnist", train=False)
+    test = mnist(train=False)
     model = load_weights(weights)[0]
     result = evaluate(model, test.subset(slice(0, 50)))
     sure = int(result.lengths.max(dim=1).values.argmax())
@@ -169,7 +166,7 @@ def test_predict_a_picture_of_any_kind(
 
 def test_predict_several_pictures(weights: Path, tmp_path: Path, capsys: Captured) -> None:
     paths = []
-    for i, digit in enumerate(load("mnist", train=False).images[:3, 0]):
+    for i, digit in enumerate(mnist(train=False).images[:3, 0]):
         paths.append(str(tmp_path / f"{i}.png"))
         Image.fromarray(digit.numpy()).save(paths[-1])
     assert main(["predict", str(weights), *paths]) == 0
@@ -191,7 +188,7 @@ def test_export_gives_the_same_answers_in_onnxruntime(
     assert [output.name for output in session.get_outputs()] == [
         "lengths", "capsules", "reconstruction",
     ]  # fmt: skip
-    images = load("mnist", train=False).images[:7].float() / 255
+    images = mnist(train=False).images[:7].float() / 255
     model = load_weights(weights)[0]
     with torch.no_grad():
         out = model(images)
@@ -211,6 +208,73 @@ def test_bench_prints_and_writes_a_table(tmp_path: Path, capsys: Captured) -> No
     for row in result["rows"]:
         assert 0 < row["min"] <= row["median"] <= row["max"]
         assert f"{row['median']:.1f}" in out
+
+
+def test_every_setting_of_the_training_is_an_option(
+    pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {
+        "epochs": 3, "batch_size": 7, "learning_rate": 0.5, "schedule": "exponential",
+        "average": 0.25, "reconstruction_weight": 0.125, "shift": 1, "precision": "bf16",
+        "arrangement": "plain", "compile": False, "seed": 9,
+    }  # fmt: skip
+    config = TrainingConfig(**given)
+    assert all(getattr(config, name) != getattr(TrainingConfig(), name) for name in given)
+    assert given.keys() == {field.name for field in dataclasses.fields(config)}
+    seen = []
+    monkeypatch.setattr(training, "fit", lambda *args, **_: seen.append(args[3]))
+    words = ["train", "--dataset", f"folder:{pictures}", "--out", str(tmp_path), "--device", "cpu"]
+    assert main(words) == 0
+    assert seen.pop() == dataclasses.replace(TrainingConfig(), compile=None)
+    for name, value in given.items():
+        words += ["--no-compile"] if name == "compile" else [f"--{name.replace('_', '-')}"]
+        words += [] if name == "compile" else [str(value)]
+    assert main(words) == 0
+    assert seen.pop() == config
+
+
+def in_a_process_without(module: str, *words: object) -> subprocess.CompletedProcess[str]:
+    code = f"import sys; sys.modules[{module!r}] = None; from capsnet.cli import main; main()"
+    words = (sys.executable, "-c", code, *map(str, words))
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+def test_help_where_the_system_has_no_fcntl() -> None:
+    done = in_a_process_without("fcntl", "train", "--help")
+    assert done.returncode == 0, done.stderr
+    assert "--reconstruction-weight" in done.stdout
+
+
+def test_text_needs_no_matplotlib(pictures: Path, tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    model = tiny_model(num_classes=2)
+    save_weights(path, model, {"classes": ["is 3", "is 7"], "dataset": f"folder:{pictures}"})
+    done = in_a_process_without("matplotlib", "evaluate", path)
+    assert done.returncode == 0, done.stderr
+    assert "is 7" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_readmes_torchrun_command(pictures: Path, tmp_path: Path, inductor: None) -> None:
+    """On the CPU of any machine; two processes, with torch.compile."""
+    command = "torchrun --nproc-per-node 2 -m capsnet train"
+    assert command in Path(__file__).parents[1].joinpath("README.md").read_text()
+    torchrun, *words = command.split()
+    words += ["--dataset", f"folder:{pictures}", "--out", str(tmp_path), "--device", "cpu"]
+    words += ["--epochs", "2", "--batch-size", "10", "--average", "0", "--compile"]
+    init = tmp_path / "init.safetensors"
+    small = tiny_model(num_classes=2, conv_channels=8, hidden=(8, 16))
+    save_weights(init, small, {"classes": ["is 3", "is 7"]})
+    env = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [Path(sys.executable).with_name(torchrun), *words, "--init", init],
+        env=env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("weights: ") == 1  # the first process alone speaks
+    metadata = load_weights(tmp_path / WEIGHTS)[1]
+    assert metadata["machine"]["processes"] == 2
+    assert metadata["config"]["compile"] is True
 
 
 def test_help_needs_neither_matplotlib_nor_torchvision() -> None:
@@ -247,9 +311,6 @@ def test_module_and_script_are_the_same_command() -> None:
         == right.stderr
         == "capsnet train: batch_size must be a whole number of at least 1, got 0\n"
     )
-
-
-# --- what is refused, in one line
 
 
 def test_no_command_and_unknown_words(fails, weights: Path) -> None:
@@ -341,7 +402,7 @@ def test_a_folder_that_holds_another_run(tmp_path: Path) -> None:
     model = tiny_model()
     digits = some_digits(60)
     config = TrainingConfig(epochs=1, batch_size=30)
-    fit(model, digits, None, config, out=tmp_path, progress=False)
+    fit(model, digits, None, config, out=tmp_path)
     done = subprocess.run(
         [Path(sys.executable).with_name("capsnet"), "train", "--no-compile", "--out", tmp_path],
         capture_output=True, text=True, check=False,
@@ -371,7 +432,7 @@ def test_metadata_that_says_too_little_or_nonsense(
 ) -> None:
     model = load_weights(weights)[0]
     path, digit = tmp_path / "w.safetensors", tmp_path / "d.png"
-    Image.fromarray(load("mnist", train=False).images[0, 0].numpy()).save(digit)
+    Image.fromarray(mnist(train=False).images[0, 0].numpy()).save(digit)
     save_weights(path, model)  # no names: the classes are numbered, the style is plain
     assert main(["predict", str(path), str(digit)]) == 0
     assert f"{digit}: " in capsys.readouterr().out
@@ -392,7 +453,7 @@ def test_metadata_that_says_too_little_or_nonsense(
 
 def test_an_input_is_never_written_to(fails, weights: Path, tmp_path: Path) -> None:
     photo = tmp_path / "photo.png"
-    Image.fromarray(load("mnist", train=False).images[0, 0].numpy()).save(photo)
+    Image.fromarray(mnist(train=False).images[0, 0].numpy()).save(photo)
     before = weights.read_bytes(), photo.read_bytes()
     assert "would be overwritten" in fails("export", weights, weights)
     assert "would be overwritten" in fails("evaluate", weights, "--json", weights)
@@ -426,7 +487,9 @@ def test_weights_that_are_none(fails, weights: Path, tmp_path: Path, pictures: P
         bad.write_bytes(weights.read_bytes()[:5000])
         assert "not a whole safetensors file" in fails(*command, bad, *words)
     assert not (tmp_path / "x.onnx").exists()
-    assert "(3, 28, 28)" in fails("evaluate", colour_weights(tmp_path), "--dataset", "mnist")
+    # Weights of another canvas, such as the pairs': the message says which takes what.
+    said = fails("evaluate", colour_weights(tmp_path), "--dataset", "mnist")
+    assert "the network takes images of [3, 28, 28]" in said and "mnist has [1, 28, 28]" in said
     assert "batch_size" in fails("evaluate", weights, "--batch-size", 0)
     said = fails("evaluate", weights, "--dataset", f"folder:{pictures}")
     assert "is 3, is 7" in said and "0, 1, 2, 3" in said
@@ -450,7 +513,7 @@ def test_pictures_that_are_none(fails, weights: Path, tmp_path: Path) -> None:
     Image.new("L", (50, 50), 255).save(blank)
     assert "blank.png" in fails("predict", weights, blank)
     whole = tmp_path / "whole.png"
-    Image.fromarray(load("mnist", train=False).images[0, 0].numpy()).save(whole)
+    Image.fromarray(mnist(train=False).images[0, 0].numpy()).save(whole)
     cut = tmp_path / "cut.png"
     cut.write_bytes(whole.read_bytes()[:120])
     assert "cut.png" in fails("predict", weights, cut)

@@ -2,51 +2,51 @@
 
 import dataclasses
 import math
+from typing import Any
 
 from capsnet.device import PRECISIONS
 from capsnet.fast import ARRANGEMENTS
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT
 
 MAX_SEED = 2**40
+SCHEDULES = ("one-cycle", "exponential")
+
+
+def option(default: Any, text: str) -> Any:
+    """A field and its description, which is also the command line's help."""
+    return dataclasses.field(default=default, metadata={"help": text})
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
-    """How to train. The defaults suit MNIST.
-
-    Attributes:
-        epochs: passes over the training images, at least 1.
-        batch_size: images a step, over all devices together, at least 1. An epoch's last, partial
-            batch is left out (a random one each epoch).
-        learning_rate: Adam's, above 0; the peak of "one-cycle", the start of "exponential".
-        schedule: "one-cycle" (rise over the first 30 % of the steps, cosine fall to 0) or
-            "exponential" (× 0.96 every 2000 steps, continuously, as the authors' released code).
-        average: decay of an exponential moving average of the weights, which is then what is
-            evaluated and saved; at least 0, for none, and below 1.
-        reconstruction_weight: factor of the summed squared error (section 4.1), at least 0.
-        shift: largest random shift in pixels, in each direction, at least 0.
-        precision: "bf16", "fp32", or "auto": bf16 where the hardware multiplies in it.
-        arrangement: of the arithmetic, "plain", "fast", or "auto" (:func:`capsnet.fast.arrange`).
-        compile: use torch.compile: for the whole network, or the parts of the fast arrangement;
-            None: where it works, which :func:`fit` finds out after a run's first batch.
-        seed: of the order of the images and of the shifts, at least 0 and below 2⁴⁰.
+    """How to train; ``capsnet train --help`` shows the same list. The defaults suit MNIST.
 
     Raises:
         ValueError: a number is out of its range or not whole where it must be, or there is no such
             schedule, precision or arrangement.
     """
 
-    epochs: int = 10
-    batch_size: int = 128
-    learning_rate: float = 3e-3
-    schedule: str = "one-cycle"
-    average: float = 0.99
-    reconstruction_weight: float = RECONSTRUCTION_WEIGHT
-    shift: int = 2
-    precision: str = "auto"
-    arrangement: str = "auto"
-    compile: bool | None = False
-    seed: int = 0
+    epochs: int = option(10, "passes over the training images")
+    # Over all devices together. An epoch's last, partial batch is left out: a random one each time.
+    batch_size: int = option(128, "images a step")
+    learning_rate: float = option(3e-3, "Adam's (peak) rate")
+    # One-cycle rises over the first 30 % of the steps and falls to 0 as a cosine. Exponential is
+    # × 0.96 every 2000 steps, continuously, as in the authors' released code.
+    schedule: str = option("one-cycle", "one-cycle or exponential")
+    # The averaged weights are the ones that are evaluated and saved.
+    average: float = option(0.99, "decay of the weights' moving average; 0 for none")
+    reconstruction_weight: float = option(
+        RECONSTRUCTION_WEIGHT, "factor of the summed squared error of an image (section 4.1)"
+    )
+    shift: int = option(2, "largest random shift in pixels, in each direction")
+    precision: str = option("auto", "fp32, bf16, or auto: bf16 where the hardware has it")
+    arrangement: str = option(
+        "auto",
+        "of the arithmetic: plain (as the book prints it), fast, or auto: fast on a processor",
+    )
+    # None: where it works; fit finds that out after the first batch of a new run.
+    compile: bool | None = option(False, "use torch.compile (where it works, if not given)")
+    seed: int = option(0, "of the weights, of the images' order and of their shifts")
 
     def __post_init__(self) -> None:
         for name, low in (("epochs", 1), ("batch_size", 1), ("shift", 0), ("seed", 0)):
@@ -64,11 +64,7 @@ class TrainingConfig:
                 f"reconstruction_weight must be at least 0, got {self.reconstruction_weight}"
             )
         for name, known in (
-            ("schedule", ("one-cycle", "exponential")),
-            ("precision", PRECISIONS),
-            ("arrangement", ARRANGEMENTS),
-        ):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)}"
-                )
+            ("schedule", SCHEDULES), ("precision", PRECISIONS), ("arrangement", ARRANGEMENTS)
+        ):  # fmt: skip
+            if (value := getattr(self, name)) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value}")

@@ -1,10 +1,10 @@
 """Evaluation: what a network makes of a data set."""
 
 import dataclasses
-from typing import Any
+from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from capsnet.data import ImageSet, to_float
 from capsnet.device import autocast
@@ -21,12 +21,14 @@ class Evaluation:
     lengths: Tensor  # ‖v_j‖ of every class j, [n, num_classes], float32
     labels: Tensor  # [n]
     classes: tuple[str, ...]
-    margin: float  # eq. 4, mean over images
+    margin: float | None  # eq. 4, mean over images; None of a network without capsules
     reconstruction: float  # summed squared error under the label's mask, mean over images
 
     @property
-    def loss(self) -> float:
-        """The training loss, with the paper's weight of the reconstruction."""
+    def loss(self) -> float | None:
+        """The training loss, with the paper's weight of the reconstruction; None as the margin."""
+        if self.margin is None:
+            return None
         return self.margin + RECONSTRUCTION_WEIGHT * self.reconstruction
 
     @property
@@ -81,9 +83,8 @@ class Evaluation:
         }
 
 
-@torch.no_grad()
 def evaluate(
-    model: CapsNet,
+    model: nn.Module,
     image_set: ImageSet,
     batch_size: int = 500,
     precision: str = "fp32",
@@ -93,7 +94,8 @@ def evaluate(
     """Run a network over a data set, on the network's device.
 
     Args:
-        model: the network; its mode (training or evaluation) is put back afterwards.
+        model: a :class:`CapsNet`, or another network with its ``config`` and its output; its mode
+            (training or evaluation) is put back afterwards.
         image_set: the images and labels.
         batch_size: images at a time.
         precision: "fp32", "bf16" or "auto".
@@ -107,37 +109,52 @@ def evaluate(
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     check_fits(model, image_set)
-    device = next(model.parameters()).device
     was_training = model.training
-    arranged = arrange(model, arrangement)
+    arranged = arrange(cast(CapsNet, model), arrangement)
     if compile and arranged is not model:
         arranged.compile()
-    lengths: list[Tensor] = []
-    squared_error = 0.0
     try:
         model.eval()
-        for first in range(0, len(image_set), batch_size):
-            batch = image_set.subset(slice(first, first + batch_size)).to(device)
-            images = to_float(batch.images)
-            with autocast(device, precision):
-                out = arranged(images, batch.labels)
-            lengths.append(out.lengths.float().cpu())
-            if out.reconstruction is not None:
-                mean = reconstruction_loss(out.reconstruction.float(), images).item()
-                squared_error += mean * len(batch)
+        lengths, squared_errors = run_over(arranged, image_set, batch_size, precision)
     finally:
         model.train(was_training)
-    all_lengths, labels = torch.cat(lengths), image_set.labels.cpu()
+    lengths, labels = lengths.cpu(), image_set.labels.cpu()
+    weights = map(len, labels.split(batch_size))
+    squared_error = sum(e * n for e, n in zip(squared_errors.tolist(), weights, strict=True))
     return Evaluation(
-        lengths=all_lengths,
+        lengths=lengths,
         labels=labels,
         classes=image_set.classes,
-        margin=margin_loss(all_lengths, labels).item(),
-        reconstruction=squared_error / len(image_set),
+        margin=margin_loss(lengths, labels).item() if isinstance(model, CapsNet) else None,
+        reconstruction=squared_error / len(labels),
     )
 
 
-def check_fits(model: CapsNet, image_set: ImageSet) -> None:
+@torch.no_grad()
+def run_over(
+    network: nn.Module, image_set: ImageSet, batch_size: int, precision: str
+) -> tuple[Tensor, Tensor]:
+    """All lengths [n, num_classes], and each batch's mean squared error [batches], on the device.
+
+    Nothing is read on the way: on a GPU that would wait for every batch.
+    """
+    device = next(network.parameters()).device
+    lengths: list[Tensor] = []
+    squared_errors: list[Tensor] = []
+    for first in range(0, len(image_set), batch_size):
+        part = slice(first, first + batch_size)
+        images = to_float(image_set.images[part].to(device))
+        with autocast(device, precision):
+            out = network(images, image_set.labels[part].to(device))
+        lengths.append(out.lengths.float())
+        if out.reconstruction is not None:
+            squared_errors.append(reconstruction_loss(out.reconstruction.float(), images))
+        else:
+            squared_errors.append(torch.zeros((), device=device))
+    return torch.cat(lengths), torch.stack(squared_errors)
+
+
+def check_fits(model: nn.Module, image_set: ImageSet) -> None:
     """See that a data set's images and classes are those of a network.
 
     Raises:
@@ -145,15 +162,16 @@ def check_fits(model: CapsNet, image_set: ImageSet) -> None:
     """
     if len(image_set) == 0:
         raise ValueError(f"data set {image_set.name} holds no images")
-    expected, found = model.config["image_shape"], list(image_set.images.shape[1:])
+    config: Any = model.config
+    expected, found = config["image_shape"], list(image_set.images.shape[1:])
     if expected != found:
         raise ValueError(
             f"the network takes images of {expected} [channels, height, width], data set "
             f"{image_set.name} has {found}"
         )
     classes = len(image_set.classes)
-    if model.config["num_classes"] != classes:
+    if config["num_classes"] != classes:
         raise ValueError(
-            f"the network knows {model.config['num_classes']} classes, data set "
-            f"{image_set.name} has {classes}"
+            f"the network knows {config['num_classes']} classes, data set {image_set.name} has "
+            f"{classes}"
         )

@@ -1,34 +1,35 @@
 """Training, epoch by epoch: ``fit``."""
 
+import contextlib
 import dataclasses
+import functools
 import math
 import sys
 import time
+import types
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.lr_scheduler import ExponentialLR, LRScheduler, OneCycleLR
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from capsnet.data import ImageSet, shifted
-from capsnet.device import can_compile, describe_machine, make_fabric
+from capsnet.device import describe_machine, make_fabric, resolve_compile
 from capsnet.functional import margin_loss
-from capsnet.model import CapsNet
 from capsnet.training.config import TrainingConfig
 from capsnet.training.evaluation import check_fits, evaluate
-from capsnet.training.loss import Criterion
-from capsnet.training.run import CHECKPOINT, Run, RunFolder
-from capsnet.training.step import Step, make_optimizer, make_step
+from capsnet.training.loss import Criterion, TrainingLoss
+from capsnet.training.run import CHECKPOINT, Run, RunFolder, only_process_in, read_checkpoint
+from capsnet.training.step import Step, make_optimizer
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
     from tqdm import tqdm
 
-# Image set, indices, largest shift and generator → what TrainingLoss takes.
+# Image set, indices, largest shift and generator → what the loss takes.
 Draw = Callable[[ImageSet, Tensor, int, torch.Generator], tuple[Tensor, ...]]
 READ_EVERY = 10  # steps between reads of the loss, each of which waits for the device
 
@@ -62,11 +63,7 @@ def make_schedule(
 
 @dataclasses.dataclass(frozen=True)
 class Batches:
-    """The batches of a run, of each this process's share.
-
-    Raises:
-        ValueError: a batch cannot be divided among the processes (in :meth:`of`).
-    """
+    """The batches of a run, of each this process's share."""
 
     training: ImageSet  # on the device
     config: TrainingConfig
@@ -78,6 +75,7 @@ class Batches:
     def of(
         cls, training: ImageSet, config: TrainingConfig, draw: Draw, fabric: "Fabric"
     ) -> "Batches":
+        """Raises a ValueError where a batch cannot be divided among the processes."""
         processes = fabric.world_size
         if config.batch_size % processes:
             raise ValueError(
@@ -107,7 +105,7 @@ class Batches:
 
 
 def fit(
-    model: CapsNet,
+    model: nn.Module,
     training: ImageSet,
     validation: ImageSet | None = None,
     config: TrainingConfig | None = None,
@@ -116,6 +114,7 @@ def fit(
     fabric: "Fabric | None" = None,
     criterion: Criterion = margin_loss,
     draw: Draw = shifted,
+    loss: Callable[..., nn.Module] = TrainingLoss,
     start: str | None = None,
     stop_after: int | None = None,
     until: Callable[[dict[str, Any]], bool] | None = None,
@@ -127,36 +126,36 @@ def fit(
     Under ``torchrun`` every process takes its share of each batch, on one or several machines.
 
     Args:
-        model: the network; it ends with the trained (averaged) weights, on the device used.
+        model: a :class:`CapsNet`, or another network with its ``config`` and its output; it ends
+            with the trained (averaged) weights, on the device used.
         training: images to learn from.
         validation: images of one object each to evaluate on, as they are, after each epoch.
         config: how to train.
-        out: a folder for ``checkpoint.safetensors``, ``metrics.jsonl``, TensorBoard
-            events and, at the end, ``weights.safetensors``; nothing is written if None.
-        fabric: where to train, from :func:`capsnet.device.make_fabric`; CUDA where there is one
-            if None.
-        criterion: as :func:`make_step`.
-        draw: makes a batch of the images at some indices, at random: :func:`capsnet.data.shifted`,
-            or :func:`capsnet.data.overlaid`, for pairs.
-        start: names the model's first weights, where they are not its own, by a checksum, say: a
+        out: a folder for ``checkpoint.safetensors``, ``metrics.jsonl``, TensorBoard's ``events``
+            (where it is installed) and, at the end, ``weights.safetensors``.
+        fabric: where to train, from :func:`capsnet.device.make_fabric`; CUDA where there is one.
+        criterion: lengths and labels → the loss beside the reconstruction's.
+        draw: makes a batch of the images at some indices, at random, as
+            :func:`capsnet.data.shifted`.
+        loss: makes a module of the network and its loss, which takes what ``draw`` returns. For
+            pairs: ``draw=capsnet.data.overlaid, loss=capsnet_book.pairs.PairsLoss``.
+        start: a name of the model's first weights, where they are not made from the seed: a
             checkpoint in ``out`` of another start is another run's.
-        stop_after: leave off once so many epochs are done, although the schedule is made for all of
-            ``config.epochs``; the next call goes on from there.
-        until: an epoch's record → whether the training is done with it, before ``config.epochs``;
-            asked in the first process, whose records alone have "validation_…".
-        checkpoint_seconds: write a checkpoint after an epoch only where the last is as old as this;
-            always after the last epoch.
+        stop_after: stop after so many epochs, with the schedule for all; a later call goes on.
+        until: an epoch's record → whether that was the last epoch; asked in the first process.
+        checkpoint_seconds: least time between checkpoints; there is one after the last epoch.
         progress: show a bar with rate and time left, and a line an epoch, on stderr.
 
     Returns:
         one record an epoch: "epoch", "step", "loss", "learning_rate", "seconds" and
-        "images_per_second" of training, and with validation images "validation_loss",
-        "validation_margin", "validation_reconstruction" and "validation_accuracy"; loss and margin
-        are of the margin loss there, whatever the criterion.
+        "images_per_second" of training, and with validation images "validation_accuracy",
+        "validation_reconstruction" and, of a :class:`CapsNet`, "validation_margin" and
+        "validation_loss", which are of the margin loss, whatever the criterion.
 
     Raises:
         ValueError: the images do not fit the model, the batch cannot be divided among the
-            processes, or ``out`` holds another run's checkpoint, or a damaged one.
+            processes, or ``out`` holds another run's checkpoint, or a damaged one; with ``out``,
+            also a criterion, draw or loss without a name of its own, such as a lambda.
         TrainingError: the loss or a weight is not finite.
         OSError: ``out`` cannot be written.
     """
@@ -165,52 +164,40 @@ def fit(
     check_fits(model, training)
     if validation is not None:
         check_fits(model, validation)
-
+        validation = validation.to(fabric.device)
     if config.shift >= min(training.images.shape[2:]):
         raise ValueError(f"shift must be smaller than the images, got {config.shift}")
+    identity = {}
+    if out is not None:
+        task = {"draw": name_of(draw), "criterion": name_of(criterion), "loss": name_of(loss)}
+        identity = identify(model, training, config) | {"task": task | {"start": start}}
     batches = Batches.of(training, config, draw, fabric)
     model.to(fabric.device).train()
     optimizer = make_optimizer(model, config)
     uncompiled = dataclasses.replace(config, compile=False)
-    step = make_step(model, optimizer, uncompiled, fabric, criterion)
+    step = Step(model, optimizer, uncompiled, fabric, criterion, loss)
     schedule = make_schedule(optimizer, config, config.epochs * len(batches))
-    averaged = None
-    if config.average:
-        averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.average))
-    identity = {
-        # How the arithmetic is done may change on the way; what is computed may not.
-        "config": {
-            name: value
-            for name, value in dataclasses.asdict(config).items()
-            if name not in ("arrangement", "compile")
-        },
-        "model": model.config,
-        "data": {
-            "classes": list(training.classes),
-            "images": len(training),
-            "crc32": [
-                zlib.crc32(t.cpu().numpy().tobytes()) for t in (training.images, training.labels)
-            ],
-        },
-        "task": {"draw": name_of(draw), "criterion": name_of(criterion), "start": start},
-    }
-    run = Run(model, averaged, optimizer, schedule, identity)
-    folder = None
-    if out is not None and fabric.is_global_zero:
-        folder = RunFolder(Path(out), checkpoint_seconds)
-    try:
+    run = Run(model, optimizer, schedule, config.average, identity)
+    show = progress and fabric.is_global_zero
+    trainer = Trainer(run, batches, validation, config, fabric, step, until, show)
+    with contextlib.ExitStack() as stack:
+        saved, folder = None, Path(out or "")
+        writes = out is not None and fabric.is_global_zero
+        if writes:
+            stack.enter_context(only_process_in(folder))
+            saved = read_checkpoint(folder)
         # Only the first process's machine is sure to have the file.
-        saved = fabric.broadcast(folder.read() if folder is not None else None)
+        saved = fabric.broadcast(saved)
         if saved is not None:
-            run.restore(*saved, path=Path(out or "") / CHECKPOINT)
-        last = config.epochs if stop_after is None else min(stop_after, config.epochs)
-        done = train_epochs(
-            run, batches, validation, config, fabric, step, last, until, folder, progress
-        )
-        model.load_state_dict(run.best_model().state_dict())
+            run.restore(*saved, path=folder / CHECKPOINT)
+        if writes:
+            trainer.folder = RunFolder(folder, run, checkpoint_seconds, hint=show)
+            stack.callback(trainer.folder.close)
+        done = trainer.train(config.epochs if stop_after is None else stop_after)
+        model.load_state_dict(run.averaged.state_dict())
         model.eval()
-        if folder is not None and done:
-            folder.finish(
+        if trainer.folder is not None and done:
+            trainer.folder.finish(
                 {
                     "classes": list(training.classes),
                     "dataset": training.name,
@@ -219,134 +206,164 @@ def fit(
                     "machine": describe_machine(fabric.device, fabric.world_size),
                 }
             )
-    finally:
-        if folder is not None:
-            folder.close()
     fabric.barrier()
     return run.records
 
 
-def train_epochs(
-    run: Run,
-    batches: Batches,
-    validation: ImageSet | None,
-    config: TrainingConfig,
-    fabric: "Fabric",
-    step: Step,
-    last: int,
-    until: Callable[[dict[str, Any]], bool] | None,
-    folder: RunFolder | None,
-    progress: bool,
-) -> bool:
-    """The epochs that are left up to ``last``; whether the training is then done."""
+@dataclasses.dataclass
+class Trainer:
+    """A run at work: its epochs, one after the other."""
 
-    def done() -> bool:
-        if len(run.records) == config.epochs:
+    run: Run
+    batches: Batches
+    validation: ImageSet | None
+    config: TrainingConfig
+    fabric: "Fabric"
+    step: Step
+    until: Callable[[dict[str, Any]], bool] | None
+    show: bool  # a bar, and a line an epoch, on stderr
+    folder: RunFolder | None = None  # of the first process alone
+
+    def train(self, last: int) -> bool:
+        """Run the epochs that are left up to ``last``; whether the run is then done."""
+        records, epochs = self.run.records, self.config.epochs
+        if records:  # a new run compiles after its first batch, which shows at once that it works
+            self.compile()
+            self.say(f"continuing after epoch {len(records)} of {epochs}")
+        done = self.done()
+        while not done and len(records) < last:
+            record = self.epoch(len(records))
+            if self.validation is not None and self.fabric.is_global_zero:
+                record |= self.evaluate(self.validation)
+            records.append(record)
+            done = self.done()
+            if self.folder is not None:
+                self.folder.end_epoch(last=done or len(records) == last)
+            self.fabric.barrier()
+            self.say(describe(record, epochs))
+        return done
+
+    def done(self) -> bool:
+        """Whether the run has all its epochs, or ``until`` ends it."""
+        if len(self.run.records) == self.config.epochs:
             return True
         # The first process alone has evaluated.
-        asked = until if fabric.is_global_zero else None
-        return fabric.broadcast(asked is not None and any(map(asked, run.records)))
+        asked = self.until if self.fabric.is_global_zero else None
+        return self.fabric.broadcast(asked is not None and any(map(asked, self.run.records)))
 
-    finished = done()
-
-    show = progress and fabric.is_global_zero
-    if show and run.records:
-        print_line(f"continuing after epoch {len(run.records)} of {config.epochs}")
-    if folder is not None:
-        folder.start(run)
-    new = not run.records  # a new run compiles later, so that it says at once that it works
-    if not new:
-        compile_step(step, config, fabric)
-    if validation is not None:
-        validation = validation.to(fabric.device)
-    for epoch in range(len(run.records), last):
-        if finished:
-            break
+    def epoch(self, number: int) -> dict[str, Any]:
+        """Train for one epoch, counted from 0, and return its record."""
         start = time.perf_counter()
         unread: list[Tensor] = []
         losses: list[float] = []
-        images = len(batches) * batches.size
-        with progress_bar(images, epoch, config.epochs, show) as bar:
-            for i, batch in enumerate(batches.of_epoch(epoch)):
-                unread.append(step(*batch))
-                rate = run.schedule.get_last_lr()[0]
-                run.schedule.step()
-                if run.averaged is not None:
-                    run.averaged.update_parameters(run.model)
-                bar.update(batches.size)
-                if i % READ_EVERY == 0 or i == len(batches) - 1:
-                    mean = fabric.all_reduce(torch.stack(unread), reduce_op="mean")
-                    for loss in cast(Tensor, mean).tolist():
-                        run.step += 1
-                        check_finite("the loss", loss, run.step)
-                        losses.append(loss)
-                        if folder is not None:
-                            folder.log_loss(loss)
-                    bar.set_postfix(loss=f"{losses[-1]:.4f}")
-                    if show and i == 0 and epoch == len(run.records):
-                        bar.write(f"first batch: loss {losses[0]:.4f}", file=sys.stderr)
-                    if new and run.step == 1:
-                        compile_step(step, config, fabric)
+        images = len(self.batches) * self.batches.size
+        with progress_bar(images, number, self.config.epochs, self.show) as bar:
+            for i, batch in enumerate(self.batches.of_epoch(number)):
+                unread.append(self.step(*batch))
+                rate = self.run.schedule.get_last_lr()[0]
+                self.run.end_step()
+                bar.update(self.batches.size)
+                if i % READ_EVERY == 0 or i == len(self.batches) - 1:
+                    losses += self.read(unread)
                     unread.clear()
+                    bar.set_postfix(loss=f"{losses[-1]:.4f}")
+                    if self.run.step == 1:
+                        if self.show:
+                            bar.write(f"first batch: loss {losses[0]:.4f}", file=sys.stderr)
+                        self.compile()
         seconds = time.perf_counter() - start
-        for name, parameter in run.model.named_parameters():
-            check_finite(f"the sum of {name}", parameter.sum().item(), run.step)
-
-        record: dict[str, Any] = {
-            "epoch": epoch + 1,
-            "step": run.step,
+        sums = {name: p.detach().sum() for name, p in self.run.model.named_parameters()}
+        for name, total in zip(sums, torch.stack([*sums.values()]).tolist(), strict=True):
+            check_finite(f"the sum of {name}", total, self.run.step)
+        return {
+            "epoch": number + 1,
+            "step": self.run.step,
             "loss": sum(losses) / len(losses),
             "learning_rate": rate,  # of the last step
             "seconds": round(seconds, 3),
             "images_per_second": round(images / seconds, 1),
         }
-        if validation is not None and fabric.is_global_zero:
-            result = evaluate(
-                run.best_model(),
-                validation,
-                precision=config.precision,
-                arrangement=config.arrangement,
-                compile=step.compiled,
-            )
-            weighted = config.reconstruction_weight * result.reconstruction
-            record |= {
-                "validation_loss": result.margin + weighted,
-                "validation_margin": result.margin,
-                "validation_reconstruction": result.reconstruction,
-                "validation_accuracy": result.accuracy,
-            }
-        run.records.append(record)
-        finished = done()
-        if folder is not None:
-            folder.end_epoch(last=finished or epoch == last - 1)
-        fabric.barrier()
-        if show:
-            print_line(describe(record, config.epochs))
-    return finished
+
+    def read(self, unread: list[Tensor]) -> list[float]:
+        """The losses of the latest steps, over all processes; this waits for the device."""
+        mean = cast(Tensor, self.fabric.all_reduce(torch.stack(unread), reduce_op="mean"))
+        losses = mean.tolist()
+        for step, loss in enumerate(losses, start=self.run.step - len(losses) + 1):
+            check_finite("the loss", loss, step)
+            if self.folder is not None:
+                self.folder.log_loss(loss, step)
+        return losses
+
+    def evaluate(self, validation: ImageSet) -> dict[str, float]:
+        """What an epoch's record says of the validation images."""
+        result = evaluate(
+            self.run.averaged,
+            validation,
+            precision=self.config.precision,
+            arrangement=self.config.arrangement,
+            compile=self.step.compiled,
+        )
+        found = {}
+        if result.margin is not None:
+            weighted = self.config.reconstruction_weight * result.reconstruction
+            found = {
+                "validation_loss": result.margin + weighted, "validation_margin": result.margin
+            }  # fmt: skip
+        return found | {
+            "validation_reconstruction": result.reconstruction,
+            "validation_accuracy": result.accuracy,
+        }
+
+    def compile(self) -> None:
+        """Compile, where the configuration and the machine let it."""
+        if resolve_compile(self.config.compile, self.fabric.device):
+            self.step.compile()
+
+    def say(self, text: str) -> None:
+        if self.show:
+            print(text, file=sys.stderr, flush=True)
 
 
-def name_of(function: Callable[..., Any]) -> str:
-    """What a checkpoint calls a function."""
-    return getattr(function, "__qualname__", repr(function))
+def identify(model: nn.Module, training: ImageSet, config: TrainingConfig) -> dict[str, Any]:
+    """What tells a run from another: a checkpoint goes on only with the same."""
+    # How the arithmetic is done may change on the way; what is computed may not.
+    free = ("arrangement", "compile")
+    settings = {k: v for k, v in dataclasses.asdict(config).items() if k not in free}
+    arrays = [part.cpu().contiguous().numpy().data for part in (training.images, training.labels)]
+    return {
+        "config": settings,
+        "model": model.config,
+        "data": {
+            "classes": list(training.classes),
+            "images": len(training),
+            "crc32": [zlib.crc32(array) for array in arrays],
+        },
+    }
 
 
-def compile_step(step: Step, config: TrainingConfig, fabric: "Fabric") -> None:
-    """Compile, where the configuration and the machine let it."""
-    if config.compile or (config.compile is None and can_compile(fabric.device)):
-        step.compile()
+def name_of(value: object) -> str:
+    """What a checkpoint calls a function: its module and name, and of a partial, its arguments.
+
+    Raises:
+        ValueError: it has no name that another process could know it by.
+    """
+    if isinstance(value, functools.partial):
+        named = [f"{key}={name_of(given)}" for key, given in sorted(value.keywords.items())]
+        arguments = ", ".join([*map(name_of, value.args), *named])
+        return f"{name_of(value.func)}({arguments})"
+    if value is None or isinstance(value, bool | int | float | str):
+        return repr(value)
+    name = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '<object>')}"
+    if "<" in name or isinstance(value, types.MethodType):
+        raise ValueError(
+            "with a folder to write to, criterion, draw and loss must be functions or classes of a "
+            f"module, or functools.partial of one, so that the run is known again; got {name}"
+        )
+    return name
 
 
 def check_finite(name: str, value: float, step: int) -> None:
-    """See that a number of the training is finite.
-
-    Args:
-        name: what it is, for the message.
-        value: the number.
-        step: after how many training steps, for the message.
-
-    Raises:
-        TrainingError: it is infinite, or not a number.
-    """
+    """Raise a :class:`TrainingError` where a number of the training is not finite."""
     if not math.isfinite(value):
         raise TrainingError(
             f"{name} is {value} at step {step}; try a lower learning rate (the last checkpoint is "
@@ -367,10 +384,6 @@ def progress_bar(images: int, epoch: int, epochs: int, show: bool) -> "tqdm":
         # A file or a pipe gets a line now and then instead of a moving bar.
         mininterval=0.2 if sys.stderr.isatty() else 15,
     )
-
-
-def print_line(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def describe(record: dict[str, Any], epochs: int) -> str:

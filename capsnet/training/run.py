@@ -1,56 +1,69 @@
 """A training run and its folder: checkpoint, metrics and TensorBoard events."""
 
 import contextlib
-import fcntl
+import copy
 import json
-import os
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
-from torch.optim.swa_utils import AveragedModel
 
 from capsnet.checkpoint import (
     check_state,
+    partial_files,
     read_tensors,
     save_weights,
     write_atomically,
     write_tensors,
 )
-from capsnet.model import CapsNet
 
 CHECKPOINT, WEIGHTS = "checkpoint.safetensors", "weights.safetensors"
 METRICS, EVENTS = "metrics.jsonl", "events"
+LOCK = ".lock"  # held while a process trains in the folder; the file itself stays
 
 
 @dataclass
 class Run:
     """Everything that a checkpoint holds: with it, a run goes on as if nothing had happened."""
 
-    model: CapsNet
-    averaged: AveragedModel | None
+    model: nn.Module
     optimizer: torch.optim.Optimizer
     schedule: LRScheduler
+    decay: float  # of the weights' moving average; 0 for none
     identity: dict[str, dict[str, Any]]  # what must be equal for a checkpoint to be this run's
     records: list[dict[str, Any]] = field(default_factory=list)  # one an epoch
     step: int = 0
+    averaged: nn.Module = field(init=False)  # the network to evaluate and to save
 
-    def best_model(self) -> CapsNet:
-        """The network to evaluate and to keep: of averaged weights, where there are any."""
-        return self.model if self.averaged is None else cast(CapsNet, self.averaged.module)
+    def __post_init__(self) -> None:
+        self.averaged = copy.deepcopy(self.model) if self.decay else self.model
+
+    @torch.no_grad()
+    def end_step(self) -> None:
+        """Move the learning rate and the average on, after the optimiser's step."""
+        self.schedule.step()
+        self.step += 1
+        if self.averaged is self.model:
+            return
+        # The average begins with the weights after the first step. Nothing here waits for a GPU,
+        # as torch.optim.swa_utils.AveragedModel does.
+        weight = 1 - self.decay if self.step > 1 else 1.0
+        now, average = self.model, self.averaged
+        torch._foreach_lerp_([*average.parameters()], [*now.parameters()], weight)
+        for mean, buffer in zip(average.buffers(), now.buffers(), strict=True):
+            mean.copy_(buffer)
 
     def save(self, path: Path) -> None:
         """Write the checkpoint atomically."""
         tensors = {f"model.{name}": t for name, t in self.model.state_dict().items()}
-        if self.averaged is not None:
-            tensors["averaged.count"] = self.averaged.n_averaged
-            for name, tensor in self.best_model().state_dict().items():
-                tensors[f"averaged.{name}"] = tensor
+        if self.averaged is not self.model:
+            tensors |= {f"averaged.{name}": t for name, t in self.averaged.state_dict().items()}
         state = self.optimizer.state_dict()
         for index, entries in state["state"].items():
             for name, tensor in entries.items():
@@ -118,13 +131,10 @@ class Run:
             then = random.get(name, now)  # it was another device's
             if (then.dtype, then.shape) != (now.dtype, now.shape):
                 raise ValueError(f"{path} is damaged: random.{name} is no generator's state")
-
         check_state(self.model, groups["model"], path)
-        if self.averaged is not None:
-            count = groups["averaged"].pop("count")
-            check_state(self.best_model(), groups["averaged"], path)
-            self.averaged.n_averaged.copy_(count)
-            self.best_model().load_state_dict(groups["averaged"])
+        if self.averaged is not self.model:
+            check_state(self.averaged, groups["averaged"], path)
+            self.averaged.load_state_dict(groups["averaged"])
         self.model.load_state_dict(groups["model"])
         self.optimizer.load_state_dict({"state": state, "param_groups": document["optimizer"]})
         self.schedule.load_state_dict(document["schedule"])
@@ -136,59 +146,78 @@ class Run:
         self.records, self.step = records, step
 
 
-class RunFolder:
-    """Where a run is written as it goes, by one process at a time.
+@contextlib.contextmanager
+def only_process_in(folder: Path) -> Iterator[None]:
+    """Make a folder, and let no other process train in it until the block's end.
 
-    Args:
-        path: the folder; it is made if it is missing.
-        checkpoint_seconds: the least time between checkpoints.
+    The system gives the lock back when a process ends, after SIGKILL too.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the folder cannot be made, or the file ``.lock`` in it cannot be locked.
         ValueError: another process is training there.
     """
+    from filelock import FileLock, Timeout
 
-    def __init__(self, path: Path, checkpoint_seconds: float = 0.0) -> None:
-        self.path = path
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise ValueError(f"another process is training in {folder}") from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OSError(f"cannot lock {folder / LOCK}: {reason}") from error
+    try:
+        for partial in partial_files(folder):  # nobody else writes here now
+            partial.unlink(missing_ok=True)
+        yield
+    finally:
+        lock.release()
+
+
+class RunFolder:
+    """Where a run is written as it goes; :func:`only_process_in` keeps others away.
+
+    TensorBoard's events are written where TensorBoard is installed; the metrics are the record.
+
+    Args:
+        path: the folder.
+        run: the run, new or restored: what the folder has beyond it is cut off.
+        checkpoint_seconds: the least time between checkpoints.
+        hint: say on stderr where TensorBoard is missing.
+    """
+
+    def __init__(
+        self, path: Path, run: Run, checkpoint_seconds: float = 0.0, hint: bool = False
+    ) -> None:
+        self.path, self.run = path, run
         self.checkpoint_seconds = checkpoint_seconds
         self.saved = time.monotonic()
-        path.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(path, os.O_RDONLY)  # the system lets go of it, after SIGKILL too
+        self.events: Any = None
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            raise ValueError(f"another process is training in {path}") from None
+            from torch.utils.tensorboard import SummaryWriter
 
-    def read(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """The checkpoint's tensors and document, or None where there is no checkpoint."""
-        path = self.path / CHECKPOINT
-        return read_tensors(path) if path.exists() else None
-
-    def start(self, run: Run) -> None:
-        """Bring metrics and events to the state of the run, new or restored."""
-        from torch.utils.tensorboard import SummaryWriter
-
-        self.run = run
-        self.events = SummaryWriter(str(self.path / EVENTS), purge_step=run.step + 1)
+            self.events = SummaryWriter(str(path / EVENTS), purge_step=run.step + 1)
+        except ImportError:
+            if hint:
+                print("for curves in TensorBoard: pip install tensorboard", file=sys.stderr)
         self._write_metrics()
 
-    def log_loss(self, loss: float) -> None:
+    def log_loss(self, loss: float, step: int) -> None:
         """A step's loss, for TensorBoard."""
-        with self._writing_events():
-            self.events.add_scalar("loss", loss, self.run.step)
+        if self.events is not None:
+            with self._writing_events():
+                self.events.add_scalar("loss", loss, step)
 
     def end_epoch(self, last: bool) -> None:
-        """Write events and metrics, which a restored run cuts off, and a checkpoint if it is time.
-
-        After the last epoch it is.
-        """
-        with self._writing_events():
-            for key, value in self.run.records[-1].items():
-                if key not in ("epoch", "step"):
-                    name = key if key.startswith("validation") else f"epoch_{key}"
-                    self.events.add_scalar(name, value, self.run.step)
-            self.events.flush()
+        """Write events and metrics, and a checkpoint if it is time; after the last epoch it is."""
+        if self.events is not None:
+            with self._writing_events():
+                for key, value in self.run.records[-1].items():
+                    if key not in ("epoch", "step"):
+                        name = key if key.startswith("validation") else f"epoch_{key}"
+                        self.events.add_scalar(name, value, self.run.step)
+                self.events.flush()
         if last or time.monotonic() - self.saved >= self.checkpoint_seconds:
             self.run.save(self.path / CHECKPOINT)
             self.saved = time.monotonic()
@@ -196,16 +225,13 @@ class RunFolder:
 
     def finish(self, metadata: dict[str, Any]) -> None:
         """Write the weights."""
-        save_weights(self.path / WEIGHTS, self.run.best_model(), metadata)
+        save_weights(self.path / WEIGHTS, self.run.averaged, metadata)
 
     def close(self) -> None:
-        """Let go of the events, and let another process train here."""
-        try:
-            if hasattr(self, "events"):
-                with self._writing_events():
-                    self.events.close()
-        finally:
-            os.close(self._lock)
+        """Let go of the events."""
+        if self.events is not None:
+            with self._writing_events():
+                self.events.close()
 
     @contextlib.contextmanager
     def _writing_events(self) -> Iterator[None]:
@@ -218,3 +244,13 @@ class RunFolder:
     def _write_metrics(self) -> None:
         text = "".join(json.dumps(record) + "\n" for record in self.run.records)
         write_atomically(self.path / METRICS, text.encode())
+
+
+def read_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """A checkpoint's tensors and document, or None where there is none.
+
+    Raises:
+        ValueError: as :func:`read_tensors`.
+    """
+    path = folder / CHECKPOINT
+    return read_tensors(path) if path.exists() else None

@@ -1,11 +1,12 @@
 """One training step: forward, backward, optimiser."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
 
-from capsnet.device import resolve_precision
+from capsnet.device import resolve_compile, resolve_precision
 from capsnet.fast import arrange
 from capsnet.functional import margin_loss
 from capsnet.model import CapsNet
@@ -17,57 +18,12 @@ if TYPE_CHECKING:
 
 
 class Step:
-    """One training step; :func:`make_step` makes it and says what it takes and returns."""
+    """The training step that ``fit`` runs.
 
-    def __init__(
-        self,
-        model: CapsNet,
-        optimizer: torch.optim.Optimizer,
-        config: TrainingConfig,
-        fabric: "Fabric | None",
-        criterion: Criterion,
-    ) -> None:
-        self.optimizer, self.fabric = optimizer, fabric
-        device = next(model.parameters()).device
-        precision = resolve_precision(device, config.precision)
-        arranged = arrange(model, config.arrangement)
-        if arranged is model:
-            for module in model.modules():
-                # oneDNN and cuDNN are faster so, in bf16 above all.
-                if isinstance(module, nn.Conv2d):
-                    module.to(memory_format=torch.channels_last)
-        loss_module = TrainingLoss(arranged, config.reconstruction_weight, precision, criterion)
-        # The fast arrangement compiles its own parts.
-        self.to_compile = loss_module if arranged is model else arranged
-        self.compiled = False
-        self.loss_module: nn.Module = loss_module
-        if fabric is not None and fabric.world_size > 1:
-            self.loss_module = fabric.setup_module(loss_module)
-
-    def compile(self) -> None:
-        """Use torch.compile from the next call on."""
-        self.to_compile.compile()
-        self.compiled = True
-
-    def __call__(self, images: Tensor, labels: Tensor, objects: Tensor | None = None) -> Tensor:
-        self.optimizer.zero_grad()
-        loss: Tensor = self.loss_module(images, labels, objects)
-        if self.fabric is None:
-            loss.backward()
-        else:
-            self.fabric.backward(loss)
-        self.optimizer.step()
-        return loss.detach()
-
-
-def make_step(
-    model: CapsNet,
-    optimizer: torch.optim.Optimizer | None = None,
-    config: TrainingConfig | None = None,
-    fabric: "Fabric | None" = None,
-    criterion: Criterion = margin_loss,
-) -> Step:
-    """The training step that ``fit`` runs: forward, backward, optimiser.
+    ``step = make_step(model)``; ``step(images, labels)`` goes forward and backward, updates the
+    weights, and returns the loss before the update, a scalar without gradient. Images are
+    [batch, channels, height, width], floating point in 0 … 1; labels are class indices [batch].
+    (Another ``loss`` may take other tensors.) ``step.compile()`` compiles from the next call on.
 
     Args:
         model: the network, on its device; the plain arrangement puts its convolutions into
@@ -76,25 +32,55 @@ def make_step(
         config: ``reconstruction_weight``, ``precision``, ``arrangement``, ``compile`` and
             ``learning_rate`` count.
         fabric: averages gradients over its processes.
-        criterion: lengths [batch, classes] and labels, as :func:`margin_loss` takes them → the loss
-            beside the reconstruction's.
-
-    Returns:
-        step(images, labels) → the loss before the step, a scalar without gradient: images
-        [batch, channels, height, width], floating point in 0 … 1; labels, class indices [batch].
-        For m objects in each image, step(images, labels, objects): labels [batch, m], and each
-        object alone [batch, m, channels, height, width], which the decoder learns to draw.
-        ``step.compile()`` compiles it from the next call on, where the configuration has not.
-
-    Raises:
-        ValueError: the configuration names another precision or arrangement.
+        criterion: lengths [batch, classes] and labels → the loss beside the reconstruction's.
+        loss: makes a module of the network and its loss, as :class:`TrainingLoss` does.
     """
-    config = config or TrainingConfig()
-    optimizer = optimizer or make_optimizer(model, config)
-    step = Step(model, optimizer, config, fabric, criterion)
-    if config.compile:
-        step.compile()
-    return step
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer | None = None,
+        config: TrainingConfig | None = None,
+        fabric: "Fabric | None" = None,
+        criterion: Criterion = margin_loss,
+        loss: Callable[..., nn.Module] = TrainingLoss,
+    ) -> None:
+        config = config or TrainingConfig()
+        self.optimizer, self.fabric = optimizer or make_optimizer(model, config), fabric
+        device = next(model.parameters()).device
+        arranged = arrange(cast(CapsNet, model), config.arrangement)
+        if arranged is model:
+            for module in model.modules():
+                # oneDNN and cuDNN are faster so, in bf16 above all.
+                if isinstance(module, nn.Conv2d):
+                    module.to(memory_format=torch.channels_last)
+        precision = resolve_precision(device, config.precision)
+        self.loss = loss(arranged, config.reconstruction_weight, precision, criterion)
+        # The fast arrangement compiles its own parts.
+        self._to_compile = self.loss if arranged is model else arranged
+        self.compiled = False
+        if fabric is not None and fabric.world_size > 1:
+            self.loss = fabric.setup_module(self.loss)
+        if resolve_compile(config.compile, device):
+            self.compile()
+
+    def compile(self) -> None:
+        """Use torch.compile from the next call on."""
+        self._to_compile.compile()
+        self.compiled = True
+
+    def __call__(self, *batch: Tensor) -> Tensor:
+        self.optimizer.zero_grad()
+        loss: Tensor = self.loss(*batch)
+        if self.fabric is None:
+            loss.backward()
+        else:
+            self.fabric.backward(loss)
+        self.optimizer.step()
+        return loss.detach()
+
+
+make_step = Step
 
 
 def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:

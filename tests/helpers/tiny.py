@@ -4,14 +4,17 @@ KEY is an option of the training, or ``task=pairs``: it learns pairs, tests itse
 on single digits, and stops an epoch early.
 """
 
+import functools
 import sys
 from typing import Any
 
 import torch
 
-from capsnet import CapsNet
-from capsnet.data import ImageSet, load, overlaid, shifted
-from capsnet.training import TrainingConfig, fit
+from capsnet import CapsNet, training
+from capsnet.data import ImageSet, load, overlaid
+from capsnet.device import make_fabric
+from capsnet.training import TrainingConfig
+from capsnet_book.pairs import PairsLoss
 
 CONFIG: dict[str, Any] = {
     "epochs": 4,
@@ -20,6 +23,7 @@ CONFIG: dict[str, Any] = {
     "average": 0.9,
     "precision": "fp32",
 }
+FP32 = TrainingConfig(**CONFIG)
 
 
 def tiny_model(seed: int = 0, **changes: Any) -> CapsNet:
@@ -28,8 +32,19 @@ def tiny_model(seed: int = 0, **changes: Any) -> CapsNet:
     return CapsNet(**{**small, **changes})
 
 
+@functools.cache
+def mnist(train: bool) -> ImageSet:
+    return load("mnist", train=train, download=False)
+
+
 def some_digits(count: int, train: bool = True) -> ImageSet:
-    return load("mnist", train=train, download=False).subset(slice(0, count))
+    return mnist(train).subset(slice(0, count))
+
+
+def fit(model: CapsNet, images: ImageSet, *rest: Any, **options: Any) -> list[dict[str, Any]]:
+    """:func:`capsnet.training.fit` without a word, and on the CPU: the same bits in every run."""
+    fabric = make_fabric("cpu")
+    return training.fit(model, images, *rest, **{"fabric": fabric, "progress": False, **options})
 
 
 def main() -> None:
@@ -43,11 +58,11 @@ def main() -> None:
     def early(record: dict[str, Any]) -> bool:
         return record["validation_accuracy"] >= 0 and record["epoch"] == config["epochs"] - 1
 
-    fit(
-        tiny_model(), some_digits(640), some_digits(50, train=False) if pairs else None,
-        TrainingConfig(**config), out=out, draw=overlaid if pairs else shifted,
-        until=early if pairs else None, progress=False,
-    )  # fmt: skip
+    images, task = some_digits(640), {}
+    if pairs:
+        task = {"draw": overlaid, "loss": PairsLoss, "until": early}
+    held = some_digits(50, train=False) if pairs else None
+    fit(tiny_model(), images, held, TrainingConfig(**config), out=out, **task)
 
 
 if __name__ == "__main__":

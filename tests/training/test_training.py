@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import json
 import math
 import os
@@ -20,27 +21,21 @@ import pytest
 import torch
 from torch import Tensor
 
-from capsnet import CapsNet, training
+from capsnet import CapsNet
 from capsnet.checkpoint import load_weights, read_tensors, write_tensors
 from capsnet.data import ImageSet, centred, overlaid, to_float
 from capsnet.fast import arrange
 from capsnet.functional import margin_loss, reconstruction_loss
-from capsnet.training import (
-    TrainingConfig,
-    TrainingError,
-    TrainingLoss,
-    fit,
-    make_optimizer,
-    make_schedule,
-    make_step,
-)
+from capsnet.training import TrainingConfig, TrainingError, TrainingLoss, make_optimizer, make_step
+from capsnet.training import loop as loop_module
 from capsnet.training import run as run_module
-from capsnet.training.run import CHECKPOINT, METRICS, WEIGHTS, RunFolder
+from capsnet.training.loop import make_schedule, name_of
+from capsnet.training.run import CHECKPOINT, LOCK, METRICS, WEIGHTS, RunFolder, only_process_in
+from capsnet_book.pairs import PairsLoss
 from helpers import Refuses, tiny
-from helpers.tiny import CONFIG, some_digits, tiny_model
+from helpers.tiny import CONFIG, FP32, fit, some_digits, tiny_model
 
 TINY = Path(tiny.__file__)
-FP32 = TrainingConfig(**CONFIG)
 
 
 def parameters(model: CapsNet) -> Tensor:
@@ -55,9 +50,6 @@ def digits() -> ImageSet:
 @pytest.fixture
 def batch(digits: ImageSet) -> tuple[Tensor, Tensor]:
     return to_float(digits.images[:32]), digits.labels[:32]
-
-
-# --- the step
 
 
 def test_loss_is_margin_plus_the_weighted_sum_of_squares(batch: tuple[Tensor, Tensor]) -> None:
@@ -100,10 +92,10 @@ def test_several_objects_are_each_drawn_by_themselves(digits: ImageSet, arrangem
     errors = sum(
         (drawing - objects[:, i]).square().sum() / 20 for i, drawing in enumerate(drawings)
     )
-    loss = TrainingLoss(arrange(model, arrangement), 0.0005, "fp32")(images, labels, objects)
+    loss = PairsLoss(arrange(model, arrangement), 0.0005, "fp32")(images, labels, objects)
     torch.testing.assert_close(loss, margin + 0.0005 * errors)
     without = tiny_model(reconstruct=False)
-    loss = TrainingLoss(without, 0.0005, "fp32")(images, labels, objects)
+    loss = PairsLoss(without, 0.0005, "fp32")(images, labels, objects)
     present = torch.nn.functional.one_hot(labels, 10).sum(dim=1)
     torch.testing.assert_close(loss, margin_loss(without(images).lengths, present))
 
@@ -154,9 +146,6 @@ def test_compiled_step_is_the_plain_step(
         torch.testing.assert_close(fast(*batch), step(*batch), rtol=1e-4, atol=1e-5)
 
 
-# --- schedules
-
-
 def test_exponential_schedule_loses_4_percent_in_2000_steps() -> None:
     config = dataclasses.replace(FP32, schedule="exponential", learning_rate=1e-3)
     optimizer = make_optimizer(tiny_model(), config)
@@ -182,14 +171,11 @@ def test_one_cycle_rises_to_the_rate_and_falls_to_nothing() -> None:
     assert optimizer.param_groups[0]["betas"] == (0.9, 0.999)  # the schedule leaves momentum alone
 
 
-# --- the loop
-
-
 def test_it_learns_and_writes_what_it_says(tmp_path: Path) -> None:
     training, validation = some_digits(1000), some_digits(200, train=False)
     config = dataclasses.replace(FP32, epochs=8, batch_size=50)
     model = tiny_model()
-    records = fit(model, training, validation, config, out=tmp_path, progress=False)
+    records = fit(model, training, validation, config, out=tmp_path)
 
     assert [record["epoch"] for record in records] == list(range(1, 9))
     assert records[-1]["step"] == 8 * 20
@@ -211,14 +197,14 @@ def test_it_learns_and_writes_what_it_says(tmp_path: Path) -> None:
     assert metadata["dataset"] == "mnist"
     # Nothing is left behind but what the documentation names.
     names = {entry.name for entry in tmp_path.iterdir()}
-    assert names == {CHECKPOINT, WEIGHTS, METRICS, "events"}
+    assert names == {CHECKPOINT, WEIGHTS, METRICS, LOCK, "events"}
 
 
 def test_tensorboard_events_hold_every_step(tmp_path: Path, digits: ImageSet) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     config = dataclasses.replace(FP32, epochs=2)
-    records = fit(tiny_model(), digits, digits, config, out=tmp_path, progress=False)
+    records = fit(tiny_model(), digits, digits, config, out=tmp_path)
     events = EventAccumulator(str(tmp_path / "events"))
     events.Reload()
     assert [event.step for event in events.Scalars("loss")] == list(range(1, 9))
@@ -230,7 +216,7 @@ def test_the_average_is_the_exponential_moving_average(digits: ImageSet) -> None
     decay = 0.75
     config = dataclasses.replace(FP32, epochs=1, average=decay, shift=0, schedule="exponential")
     averaged = tiny_model()
-    fit(averaged, digits, None, config, progress=False)
+    fit(averaged, digits, None, config)
 
     model = tiny_model()
     step = make_step(model, config=config)
@@ -248,7 +234,7 @@ def test_same_seed_same_weights_other_seed_other_weights(digits: ImageSet) -> No
     def run(seed: int) -> Tensor:
         model = tiny_model()
         config = dataclasses.replace(FP32, epochs=1, seed=seed)
-        fit(model, digits, None, config, progress=False)
+        fit(model, digits, None, config)
         return parameters(model)
 
     assert torch.equal(run(1), run(1))
@@ -257,32 +243,54 @@ def test_same_seed_same_weights_other_seed_other_weights(digits: ImageSet) -> No
 
 def test_fewer_images_than_a_batch_make_one_batch(digits: ImageSet) -> None:
     config = dataclasses.replace(FP32, epochs=2, batch_size=1000)
-    records = fit(tiny_model(), digits.subset(slice(0, 20)), None, config, progress=False)
+    records = fit(tiny_model(), digits.subset(slice(0, 20)), None, config)
     assert records[-1]["step"] == 2
 
 
 def test_progress_shows_rate_and_time_left(
-    digits: ImageSet, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, digits: ImageSet, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = dataclasses.replace(FP32, epochs=1)
-    fit(tiny_model(), digits, digits, config)
+    options = {"out": tmp_path, "progress": True}
+    config = dataclasses.replace(FP32, epochs=3)
+    fit(tiny_model(), digits, digits, config, stop_after=2, **options)
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "images/s" in shown.err
-    assert "epoch 1/1  loss" in shown.err
+    assert "epoch 1/3  loss" in shown.err and "epoch 2/3  loss" in shown.err
     assert "validation" in shown.err
+    assert shown.err.count("first batch: loss") == 1  # of a run, not of every epoch
+    fit(tiny_model(), digits, digits, config, **options)
+    shown = capsys.readouterr()
+    assert "continuing after epoch 2 of 3" in shown.err
+    assert "first batch" not in shown.err
+
+
+def test_without_tensorboard_it_trains_and_says_how_to_get_curves(
+    tmp_path: Path,
+    digits: ImageSet,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    for name in [name for name in sys.modules if name.startswith("torch.utils.tensorboard")]:
+        monkeypatch.delitem(sys.modules, name)
+    config = dataclasses.replace(FP32, epochs=2)
+    records = fit(tiny_model(), digits, digits, config, out=tmp_path, progress=True)
+    assert capsys.readouterr().err.count("pip install tensorboard") == 1
+    assert records == [json.loads(line) for line in (tmp_path / METRICS).read_text().splitlines()]
+    assert not (tmp_path / "events").exists() and (tmp_path / WEIGHTS).exists()
 
 
 def test_objects_must_fit_the_labels(digits: ImageSet, refuses: Refuses) -> None:
     images, labels, objects = overlaid(digits, torch.arange(4), 2, torch.Generator())
-    loss = TrainingLoss(tiny_model(), 0.0005, "fp32")
+    loss = PairsLoss(tiny_model(), 0.0005, "fp32")
     for wrong in ((labels[:, 0], objects), (labels, objects[:, :1]), (labels, objects[..., 1:])):
         with refuses("[batch, m, channels, height, width]", str(list(wrong[1].shape))):
             loss(images, *wrong)
     labels[2, 1] = 10
     for model in (tiny_model(), tiny_model(reconstruct=False)):
         with refuses("0 … 9", "got 10"):
-            TrainingLoss(model, 0.0005, "fp32")(images, labels, objects)
+            PairsLoss(model, 0.0005, "fp32")(images, labels, objects)
 
 
 @pytest.mark.parametrize("interrupted", [False, True])
@@ -290,27 +298,50 @@ def test_it_stops_when_told(tmp_path: Path, digits: ImageSet, interrupted: bool)
     config = dataclasses.replace(FP32, epochs=5)
     until = {"until": lambda record: record["epoch"] == 3}
     if interrupted:
-        fit(tiny_model(), digits, None, config, out=tmp_path, stop_after=2, progress=False, **until)
+        fit(tiny_model(), digits, None, config, out=tmp_path, stop_after=2, **until)
         assert not (tmp_path / WEIGHTS).exists()
     for _ in range(2):  # a second call finds it done
-        records = fit(tiny_model(), digits, None, config, out=tmp_path, progress=False, **until)
+        records = fit(tiny_model(), digits, None, config, out=tmp_path, **until)
         assert len(records) == 3 and (tmp_path / WEIGHTS).exists()
 
 
 def test_another_task_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: Refuses) -> None:
-    fit(tiny_model(), digits, None, FP32, out=tmp_path, stop_after=1, progress=False)
-    with refuses("another run", "draw = shifted", "overlaid"):
-        fit(tiny_model(), digits, None, FP32, out=tmp_path, draw=overlaid, progress=False)
+    fit(tiny_model(), digits, None, FP32, out=tmp_path, stop_after=1)
+    pairs = {"draw": overlaid, "loss": PairsLoss}
+    with refuses("another run", "draw = capsnet.data", "shifted", "overlaid"):
+        fit(tiny_model(), digits, None, FP32, out=tmp_path, **pairs)
+    with refuses("loss = capsnet.training.loss.TrainingLoss", "capsnet_book.pairs.PairsLoss"):
+        fit(tiny_model(), digits, None, FP32, out=tmp_path, loss=PairsLoss)
+
+
+def test_functions_are_known_again_by_what_they_compute(
+    tmp_path: Path, digits: ImageSet, refuses: Refuses
+) -> None:
+    strict, loose = (functools.partial(margin_loss, m_pos=m) for m in (0.95, 0.8))
+    assert name_of(strict) == "capsnet.functional.margin_loss(m_pos=0.95)"
+    assert name_of(functools.partial(strict, down_weight=1.0)) == (
+        "capsnet.functional.margin_loss(down_weight=1.0, m_pos=0.95)"
+    )
+    config = dataclasses.replace(FP32, epochs=1)
+    for again in (strict, functools.partial(margin_loss, m_pos=0.95)):
+        fit(tiny_model(), digits, None, config, out=tmp_path, criterion=again)
+    with refuses("another run", "m_pos=0.95", "m_pos=0.8"):
+        fit(tiny_model(), digits, None, config, out=tmp_path, criterion=loose)
+
+    def local(lengths: Tensor, labels: Tensor) -> Tensor:
+        return margin_loss(lengths, labels)
+
+    for nameless in (lambda a, b: margin_loss(a, b), local, functools.partial(local), tiny_model()):
+        with refuses("must be functions or classes of a module", "got"):
+            fit(tiny_model(), digits, None, config, out=tmp_path, criterion=nameless)
+    assert fit(tiny_model(), digits, None, config, criterion=local)  # without a folder it may be
 
 
 def test_pairs_are_learned(digits: ImageSet) -> None:
     config = dataclasses.replace(FP32, epochs=6, shift=4)
     model = tiny_model(image_shape=(1, 36, 36))
-    records = fit(model, centred(digits, 36), None, config, draw=overlaid, progress=False)
+    records = fit(model, centred(digits, 36), None, config, draw=overlaid, loss=PairsLoss)
     assert records[-1]["loss"] < 0.9 * records[0]["loss"]
-
-
-# --- going on after a kill
 
 
 def start(out: Path, *changes: str) -> subprocess.Popen[bytes]:
@@ -362,10 +393,10 @@ def test_checkpoints_are_as_far_apart_as_asked(tmp_path: Path, digits: ImageSet)
                 written.append(len(read_tensors(file)[1]["records"]) if file.exists() else 0)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(training, "RunFolder", Watched)
+            patch.setattr(loop_module, "RunFolder", Watched)
             fit(
                 tiny_model(), digits, None, longer, out=out,
-                stop_after=epochs, checkpoint_seconds=seconds, progress=False,
+                stop_after=epochs, checkpoint_seconds=seconds,
             )  # fmt: skip
         return written
 
@@ -390,7 +421,7 @@ def test_interrupted_between_epochs_it_ends_bit_identical(
 ) -> None:
     config = dataclasses.replace(FP32, epochs=3, schedule=schedule, average=average)
     expected = tiny_model()
-    fit(expected, digits, None, config, progress=False)
+    fit(expected, digits, None, config)
 
     class Stop(Exception):
         pass
@@ -405,61 +436,61 @@ def test_interrupted_between_epochs_it_ends_bit_identical(
         assert model.decoder is not None  # a layer that every arrangement calls
         handle = model.decoder.register_forward_pre_hook(count)
         with pytest.raises(Stop):
-            fit(model, digits, None, config, out=tmp_path, progress=False)
+            fit(model, digits, None, config, out=tmp_path)
         handle.remove()
 
     stop_after(tiny_model(), 1)
     stop_after(tiny_model(seed=5), 1)  # whatever weights it starts from, the checkpoint's count
     last = tiny_model(seed=7)
-    fit(last, digits, None, config, out=tmp_path, progress=False)
+    fit(last, digits, None, config, out=tmp_path)
     assert torch.equal(parameters(last), parameters(expected))
 
 
 def test_a_finished_run_is_not_run_again(tmp_path: Path, digits: ImageSet) -> None:
     config = dataclasses.replace(FP32, epochs=1)
-    first = fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    first = fit(tiny_model(), digits, None, config, out=tmp_path)
     model = tiny_model(seed=3)
-    assert fit(model, digits, None, config, out=tmp_path, progress=False) == first
+    assert fit(model, digits, None, config, out=tmp_path) == first
     assert torch.equal(parameters(model), parameters(load_weights(tmp_path / WEIGHTS)[0]))
 
 
 def test_another_runs_checkpoint_is_refused(tmp_path: Path, digits: ImageSet, refuses) -> None:
     config = dataclasses.replace(FP32, epochs=1)
-    fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    fit(tiny_model(), digits, None, config, out=tmp_path)
     before = (tmp_path / CHECKPOINT).read_bytes()
     other = dataclasses.replace(config, batch_size=32)
     with refuses(tmp_path, "another run", "batch_size = 64", "32"):
-        fit(tiny_model(), digits, None, other, out=tmp_path, progress=False)
+        fit(tiny_model(), digits, None, other, out=tmp_path)
     with refuses(tmp_path, "another run", "capsule_dim = 8", "4"):
-        fit(tiny_model(capsule_dim=4), digits, None, config, out=tmp_path, progress=False)
+        fit(tiny_model(capsule_dim=4), digits, None, config, out=tmp_path)
     with refuses(tmp_path, "another run", "images = 256", "130"):
         small = digits.subset(slice(0, 130))
-        fit(tiny_model(), small, None, config, out=tmp_path, progress=False)
+        fit(tiny_model(), small, None, config, out=tmp_path)
     assert (tmp_path / CHECKPOINT).read_bytes() == before
 
 
 def test_other_first_weights_are_another_run(tmp_path: Path, digits: ImageSet, refuses) -> None:
     for _ in range(2):
-        fit(tiny_model(), digits, None, FP32, out=tmp_path, start="one", progress=False)
+        fit(tiny_model(), digits, None, FP32, out=tmp_path, start="one")
     with refuses("its task has start = one", "this one has two"):
-        fit(tiny_model(), digits, None, FP32, out=tmp_path, start="two", progress=False)
+        fit(tiny_model(), digits, None, FP32, out=tmp_path, start="two")
 
 
 def test_other_images_or_names_are_another_run(tmp_path: Path, digits: ImageSet, refuses) -> None:
     config = dataclasses.replace(FP32, epochs=1)
-    fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    fit(tiny_model(), digits, None, config, out=tmp_path)
     for other in (
         dataclasses.replace(digits, images=255 - digits.images),
         dataclasses.replace(digits, labels=digits.labels.flip(0)),
         dataclasses.replace(digits, classes=digits.classes[::-1]),
     ):
         with refuses(tmp_path, "another run", "data"):
-            fit(tiny_model(), other, None, config, out=tmp_path, progress=False)
+            fit(tiny_model(), other, None, config, out=tmp_path)
 
 
 def test_a_damaged_checkpoint_changes_nothing(tmp_path: Path, digits: ImageSet, refuses) -> None:
     config = dataclasses.replace(FP32, epochs=1)
-    fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    fit(tiny_model(), digits, None, config, out=tmp_path)
     path = tmp_path / CHECKPOINT
     tensors, document = read_tensors(path)
     tensors = {name: tensor.clone() for name, tensor in tensors.items()}
@@ -474,7 +505,7 @@ def test_a_damaged_checkpoint_changes_nothing(tmp_path: Path, digits: ImageSet, 
     for bad in (
         without("optimizer.0.exp_avg"),
         without("optimizer.3.step"),
-        without("averaged.count"),
+        without("averaged.conv.weight"),
         without("model.conv.weight"),
         without("records"),
         without("identity"),
@@ -486,35 +517,51 @@ def test_a_damaged_checkpoint_changes_nothing(tmp_path: Path, digits: ImageSet, 
         model = tiny_model(seed=4)
         before = parameters(model)
         with refuses(path):
-            fit(model, digits, None, config, out=tmp_path, progress=False)
+            fit(model, digits, None, config, out=tmp_path)
         assert torch.equal(parameters(model), before)
     write_tensors(path, tensors, document)
-    assert len(fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)) == 1
+    assert len(fit(tiny_model(), digits, None, config, out=tmp_path)) == 1
 
 
 def test_a_folder_is_one_process_at_a_time(tmp_path: Path, digits: ImageSet, refuses) -> None:
     config = dataclasses.replace(FP32, epochs=1)
-    folder = RunFolder(tmp_path)
-    with refuses("another process is training in", tmp_path):
-        fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
-    folder.close()
-    fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
-    fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    with only_process_in(tmp_path), refuses("another process is training in", tmp_path):
+        fit(tiny_model(), digits, None, config, out=tmp_path)
+    for _ in range(2):
+        fit(tiny_model(), digits, None, config, out=tmp_path)
+    # Only a lock that is held means another process.
+    (tmp_path / LOCK).unlink()
+    (tmp_path / LOCK).mkdir()
+    with pytest.raises(OSError, match=rf"^cannot lock {tmp_path / LOCK}: (?!another)"):
+        fit(tiny_model(), digits, None, config, out=tmp_path)
+
+
+def test_killed_processes_leave_no_lock_and_no_rubbish(tmp_path: Path, refuses) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from capsnet.training import run\n"
+        "with run.only_process_in(Path(sys.argv[1])):\n    print(flush=True); time.sleep(60)"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline()
+        with refuses("another process is training"), only_process_in(tmp_path):
+            pass
+        process.kill()
+    (tmp_path / f".{CHECKPOINT}.123-ab.partial").write_bytes(b"half")
+    with only_process_in(tmp_path):
+        assert [entry.name for entry in tmp_path.iterdir()] == [LOCK]
 
 
 def test_a_truncated_checkpoint_is_refused_and_kept(
     tmp_path: Path, digits: ImageSet, refuses
 ) -> None:
     config = dataclasses.replace(FP32, epochs=1)
-    fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    fit(tiny_model(), digits, None, config, out=tmp_path)
     whole = (tmp_path / CHECKPOINT).read_bytes()
     (tmp_path / CHECKPOINT).write_bytes(whole[:-100])
     with refuses(tmp_path / CHECKPOINT, "not a whole safetensors file"):
-        fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+        fit(tiny_model(), digits, None, config, out=tmp_path)
     assert (tmp_path / CHECKPOINT).read_bytes() == whole[:-100]
-
-
-# --- what goes wrong
 
 
 def test_a_loss_that_is_not_finite_stops_and_keeps_the_checkpoint(
@@ -532,7 +579,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_checkpoint(
 
     model.register_forward_pre_hook(poison)
     with pytest.raises(TrainingError, match="the loss is nan at step 20; try a lower"):
-        fit(model, digits, None, config, out=tmp_path, progress=False)
+        fit(model, digits, None, config, out=tmp_path)
     tensors, document = read_tensors(tmp_path / CHECKPOINT)
     assert [record["epoch"] for record in document["records"]] == [1]
     assert all(bool(tensor.isfinite().all()) for tensor in tensors.values())
@@ -545,7 +592,7 @@ def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path, digits: Image
         FP32, epochs=1, batch_size=256, learning_rate=1e39, schedule="exponential", average=0
     )
     with pytest.raises(TrainingError, match=r"the sum of conv\.weight is .* at step 1;"):
-        fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+        fit(tiny_model(), digits, None, config, out=tmp_path)
     assert not (tmp_path / CHECKPOINT).exists()
 
 
@@ -574,10 +621,10 @@ def test_a_full_disk_is_told_and_keeps_the_checkpoint(tmp_path: Path, digits: Im
     model.register_forward_pre_hook(fill)
     told = f"cannot write {tmp_path / CHECKPOINT}: File too large"
     with small_disk() as limit, pytest.raises(OSError, match=told):
-        fit(model, digits, None, config, out=tmp_path, progress=False)
+        fit(model, digits, None, config, out=tmp_path)
     assert (tmp_path / CHECKPOINT).read_bytes() == kept["checkpoint"]
     assert not list(tmp_path.glob(".*partial"))
-    records = fit(tiny_model(), digits, None, config, out=tmp_path, progress=False)
+    records = fit(tiny_model(), digits, None, config, out=tmp_path)
     assert [record["epoch"] for record in records] == [1, 2, 3]
 
 
@@ -590,22 +637,22 @@ def test_a_disk_too_full_for_events_is_told_and_lets_go_of_the_folder(
     model.register_forward_pre_hook(lambda *_: limit(300))
     told = f"cannot write {tmp_path}/events: File too large"
     with small_disk() as limit, pytest.raises(OSError, match=told):
-        fit(model, digits, None, FP32, out=tmp_path, progress=False)
-    assert fit(tiny_model(), digits, None, FP32, out=tmp_path, progress=False)
+        fit(model, digits, None, FP32, out=tmp_path)
+    assert fit(tiny_model(), digits, None, FP32, out=tmp_path)
 
 
 def test_images_that_do_not_fit_the_model(digits: ImageSet, refuses) -> None:
     with refuses("[3, 28, 28]", "[1, 28, 28]"):
-        fit(tiny_model(image_shape=(3, 28, 28)), digits, progress=False)
+        fit(tiny_model(image_shape=(3, 28, 28)), digits)
     with refuses("12 classes", "10"):
-        fit(tiny_model(num_classes=12), digits, progress=False)
+        fit(tiny_model(num_classes=12), digits)
     with refuses("no images"):
-        fit(tiny_model(), digits.subset(slice(0, 0)), progress=False)
+        fit(tiny_model(), digits.subset(slice(0, 0)))
     with refuses("shift must be smaller", "28"):
-        fit(tiny_model(), digits, config=dataclasses.replace(FP32, shift=28), progress=False)
+        fit(tiny_model(), digits, config=dataclasses.replace(FP32, shift=28))
     with refuses("at least 2 steps", "got 1"):
         config = dataclasses.replace(FP32, epochs=1, batch_size=256)
-        fit(tiny_model(), digits, config=config, progress=False)
+        fit(tiny_model(), digits, config=config)
 
 
 @pytest.mark.parametrize(
@@ -631,9 +678,6 @@ def test_images_that_do_not_fit_the_model(digits: ImageSet, refuses) -> None:
 def test_configuration_out_of_range(field: str, value: Any, refuses) -> None:
     with refuses(field, value):
         TrainingConfig(**{field: value})
-
-
-# --- several processes and machines
 
 
 def free_port() -> int:

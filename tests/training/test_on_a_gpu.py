@@ -1,0 +1,114 @@
+"""Training and evaluation on CUDA, shown on a machine without one.
+
+Under ``FakeTensorMode`` tensors have a device and a shape but no values: an operation on two
+devices raises, and so does every read of a value by the host, which on a GPU would wait for all
+that was asked of it before.
+"""
+
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+
+from capsnet import CapsNet
+from capsnet.data import ImageSet, overlaid, shifted
+from capsnet.training import TrainingLoss, make_optimizer, make_step
+from capsnet.training.evaluation import run_over
+from capsnet.training.loop import READ_EVERY, Batches, Trainer, make_schedule
+from capsnet.training.run import Run
+from capsnet_book.pairs import PairsLoss
+from helpers.tiny import FP32, tiny_model
+
+CUDA = torch.device("cuda", 0)
+
+
+@pytest.fixture
+def fake_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    # Drawing from a truncated normal reads its own values; that is before the training.
+    monkeypatch.setattr(nn.init, "trunc_normal_", lambda weight, **_: weight)
+    if not torch.cuda.is_available():
+        # Without a driver autograd's engine refuses the device. What it would run is autograd's
+        # own, so gradients of the right shape stand for it here.
+        monkeypatch.setattr(Tensor, "backward", lambda loss: None)
+        monkeypatch.setattr(torch.optim.Adam, "zero_grad", give_gradients)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        yield
+
+
+def give_gradients(optimizer: torch.optim.Adam) -> None:
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            parameter.grad = torch.zeros_like(parameter)
+
+
+def model_on_cuda(**changes: Any) -> CapsNet:
+    with CUDA:
+        return tiny_model(**changes)
+
+
+def digits_on(device: torch.device, size: int = 28) -> ImageSet:
+    """Made beforehand: checking labels, once for a set, may read them."""
+    found = object.__new__(ImageSet)
+    images = torch.zeros(1280, 1, size, size, dtype=torch.uint8, device=device)
+    labels = torch.zeros(1280, dtype=torch.int64, device=device)
+    values = {"images": images, "labels": labels, "classes": tuple("0123456789"), "name": "fake"}
+    found.__dict__.update(values)
+    return found
+
+
+def test_a_read_and_a_mixture_of_devices_are_noticed(fake_cuda: None) -> None:
+    with pytest.raises(DataDependentOutputException):
+        torch.zeros(3, device=CUDA).sum().item()
+    with pytest.raises(RuntimeError, match="two different devices"):
+        torch.zeros(3, device=CUDA) + torch.zeros(3)
+
+
+@pytest.mark.parametrize("reconstruct", [True, False])
+def test_the_step_reads_nothing(fake_cuda: None, reconstruct: bool) -> None:
+    step = make_step(model_on_cuda(reconstruct=reconstruct), config=FP32)
+    images, labels = torch.rand(8, 1, 28, 28, device=CUDA), torch.zeros(8, device=CUDA).long()
+    for _ in range(2):
+        assert step(images, labels).device == CUDA
+
+
+@pytest.mark.parametrize(("draw", "loss"), [(shifted, TrainingLoss), (overlaid, PairsLoss)])
+def test_an_epoch_reads_the_loss_now_and_then_and_nothing_else(
+    fake_cuda: None, monkeypatch: pytest.MonkeyPatch, draw: Any, loss: Any
+) -> None:
+    reads: list[int] = []
+
+    def tolist(tensor: Tensor) -> list[float]:
+        assert tensor.device == CUDA
+        reads.append(len(tensor))
+        return [0.5] * len(tensor)
+
+    fabric: Any = types.SimpleNamespace(
+        device=CUDA, world_size=1, global_rank=0, is_global_zero=True,
+        all_reduce=lambda tensor, reduce_op: tensor, backward=lambda loss: loss.backward(),
+    )  # fmt: skip
+    config, model, digits = FP32, model_on_cuda(), digits_on(CUDA)
+    optimizer = make_optimizer(model, config)
+    step = make_step(model, optimizer, config, fabric, loss=loss)
+    batches = Batches(digits, config, draw, config.batch_size, slice(None))
+    schedule = make_schedule(optimizer, config, config.epochs * len(batches))
+    run = Run(model, optimizer, schedule, config.average, {})
+    trainer = Trainer(run, batches, None, config, fabric, step, None, show=False)
+    monkeypatch.setattr(Tensor, "tolist", tolist)
+    record = trainer.epoch(0)
+    assert record["step"] == len(batches) == 20
+    parameters = len(list(model.parameters()))
+    assert reads == [1, READ_EVERY, 20 - READ_EVERY - 1, parameters]
+
+
+@pytest.mark.parametrize("place", ["cpu", "cuda"])
+def test_evaluation_and_prediction_read_nothing(fake_cuda: None, place: str) -> None:
+    model, digits = model_on_cuda().eval(), digits_on(torch.device(place))
+    lengths, errors = run_over(model, digits, 500, "fp32")
+    assert lengths.device == errors.device == CUDA
+    assert (lengths.shape, errors.shape) == ((1280, 10), (3,))
+    with torch.no_grad():
+        assert model(torch.rand(4, 1, 28, 28, device=CUDA)).reconstruction.device == CUDA
