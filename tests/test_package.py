@@ -11,8 +11,9 @@ PACKAGE = Path(__file__).parent.parent / "capsnet"
 ORDER = [
     "functional", "layers", "model", "__init__",
     "fast.allocator", "fast.convolution", "fast.routing", "fast",
-    "data.pictures", "data", "figures.style", "figures.predictions", "figures", "text",
-    "checkpoint", "device", "training.loss", "training.config", "training.evaluation",
+    "checkpoint", "data.imageset", "data.archives", "data.augment", "data.pictures",
+    "data.folders", "data", "figures.style", "figures.predictions", "figures", "text",
+    "device", "training.loss", "training.config", "training.evaluation",
     "training.run", "training.step", "training.loop", "training",
     "export", "bench", "cli", "__main__",
 ]  # fmt: skip

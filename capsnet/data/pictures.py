@@ -5,18 +5,18 @@ limit is refused before a pixel is decoded.
 """
 
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL import Image, ImageOps, UnidentifiedImageError
+from scipy import ndimage
+from scipy.cluster.vq import kmeans
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from PIL.Image import Image as Picture
-
+Picture = Image.Image
 Pixels = NDArray[np.floating[Any]]  # [height, width], grey levels 0..255 unless said otherwise
 Mask = NDArray[np.bool_]  # [height, width]
 
@@ -32,59 +32,60 @@ BLANK_PHOTO = 32.0  # grey levels: a photograph of less contrast is; uneven ligh
 CLEAR = 5.0  # standard deviations of the noise: what stands out by less is noise
 DIGIT_BOX = 20 / 28  # MNIST's digits are fitted into 20 × 20 of 28 × 28 pixels
 THINNEST = 1.5 / 20  # of the box: a quarter of MNIST's digits have thinner strokes than this
+TOUCHING = np.ones((3, 3), dtype=bool)  # a pixel and its eight neighbours
 
 
-class _Blank(Exception):
+class Blank(Exception):
     """There is nothing but ground in the picture."""
 
 
 def read_picture(
     path: str | Path, image_shape: tuple[int, int, int] = (1, 28, 28), style: str = "plain"
 ) -> Tensor:
-    """Reads a picture file as uint8 [c, h, w] = image_shape, where c is 1 (grey) or 3 (RGB).
+    """Read a picture file as an image of the given shape.
 
-    An animation gives its first frame; the EXIF orientation is applied.
+    An animation gives its first frame; the EXIF orientation is applied. Colours are seen as grey
+    where a digit or a garment is looked for.
 
-    style "plain", for pictures in general: what is transparent becomes white; the largest centred
+    Style "plain", for pictures in general: what is transparent becomes white; the largest centred
     part of the aspect ratio h : w is kept, and resized with antialiasing. A picture of h × w pixels
     keeps them as they are.
 
-    style "digit", MNIST's recipe, for a figure drawn or photographed, dark on light or light on
+    Style "digit", MNIST's recipe, for a figure drawn or photographed, dark on light or light on
     dark, on a transparent, plain or unevenly lit ground that fills the picture: bright ink on
     zeros, cropped, fitted with its aspect ratio into a box of 20/28 of the size, the centre of mass
     at the centre. One step is not MNIST's: thin strokes, of a ball pen for instance, are widened. A
-    digit of MNIST, or its negative, comes through as it is. Colours are seen as grey.
+    digit of MNIST, or its negative, comes through as it is.
 
-    style "garment", Fashion-MNIST's recipe, for one thing on a plain ground, darker or lighter than
+    Style "garment", Fashion-MNIST's recipe, for one thing on a plain ground, darker or lighter than
     the ground: bright on zeros, cropped, fitted with its aspect ratio into h × w, and centred.
 
-    Raises FileNotFoundError, IsADirectoryError or PermissionError; ValueError for a file that is no
-    picture, is damaged, is too large, or (digit, garment) is blank, and for an image_shape or a
-    style that does not exist.
+    Returns:
+        uint8 [c, h, w] = image_shape, where c is 1 (grey) or 3 (RGB).
+
+    Raises:
+        FileNotFoundError, IsADirectoryError, PermissionError: the file cannot be read.
+        ValueError: the file is no picture, is damaged, is too large, or (digit, garment) is blank;
+            or there is no such image_shape or style.
     """
     channels, height, width = image_shape
     if channels not in (1, 3) or height < 1 or width < 1:
-        raise ValueError(f"image_shape must be (1 or 3, height, width), not {tuple(image_shape)}")
+        raise ValueError(f"image_shape must be (1 or 3, height, width), got {tuple(image_shape)}")
     if style not in STYLES:
         raise ValueError(f"unknown style {style!r}; expected one of: {', '.join(STYLES)}")
-    picture = _open(Path(path))
+    picture = open_picture(Path(path))
     if style == "plain":
-        return _plain(picture, channels, height, width)
+        return plain(picture, channels, height, width)
     try:
-        make = _digit if style == "digit" else _garment
-        figure = make(_grey(picture), height, width)
-    except _Blank:
+        make = digit if style == "digit" else garment
+        figure = make(to_grey(picture), height, width)
+    except Blank:
         raise ValueError(f"{path}: no {style} found, the picture is blank") from None
     return torch.from_numpy(figure.round().astype(np.uint8)).repeat(channels, 1, 1)
 
 
-# ------------------------------------------------------------------------ from file to pixels
-
-
-def _open(path: Path) -> "Picture":
-    """The picture upright, in mode L, RGB or RGBA. Raises as read_picture does."""
-    from PIL import Image, ImageOps, UnidentifiedImageError
-
+def open_picture(path: Path) -> Picture:
+    """The picture upright, in mode L, RGB or RGBA. Raises as :func:`read_picture` does."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder, not a picture")
     if not path.exists():
@@ -100,7 +101,7 @@ def _open(path: Path) -> "Picture":
             with Image.open(path, formats=formats) as picture:  # reads the header only
                 if 0 in picture.size:
                     raise ValueError(f"it has {picture.width} × {picture.height} pixels")
-                return _eight_bits(ImageOps.exif_transpose(picture))
+                return eight_bits(ImageOps.exif_transpose(picture))
     except PermissionError:
         raise
     except (Image.DecompressionBombWarning, Image.DecompressionBombError):
@@ -113,10 +114,8 @@ def _open(path: Path) -> "Picture":
         raise ValueError(f"{path} is damaged or truncated: {reason}") from None
 
 
-def _eight_bits(picture: "Picture") -> "Picture":
+def eight_bits(picture: Picture) -> Picture:
     """Any of Pillow's modes as L, RGB or RGBA."""
-    from PIL import Image
-
     if picture.mode in ("I", "F") or picture.mode.startswith("I;16"):
         levels = np.nan_to_num(np.asarray(picture).astype(np.float32))
         low, high = float(levels.min()), float(levels.max())
@@ -134,9 +133,8 @@ def _eight_bits(picture: "Picture") -> "Picture":
     return picture.convert("L" if picture.mode in ("1", "L") else "RGB")
 
 
-def _plain(picture: "Picture", channels: int, height: int, width: int) -> Tensor:
-    from PIL import Image, ImageOps
-
+def plain(picture: Picture, channels: int, height: int, width: int) -> Tensor:
+    """The largest centred part of the picture, on white, uint8 [channels, height, width]."""
     if picture.mode == "RGBA":
         picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)
     picture = ImageOps.fit(picture.convert("L" if channels == 1 else "RGB"), (width, height))
@@ -144,14 +142,12 @@ def _plain(picture: "Picture", channels: int, height: int, width: int) -> Tensor
     return pixels.permute(2, 0, 1).contiguous()
 
 
-def _grey(picture: "Picture") -> Pixels:
+def to_grey(picture: Picture) -> Pixels:
     """The picture in grey, reduced to the working size, without transparency.
 
     What is transparent takes the level of the ground: that of an opaque border, or else the one of
     black and white in front of which the visible part stands out.
     """
-    from PIL import Image
-
     if max(picture.size) > WORKING_SIZE:
         picture = picture.copy()
         picture.thumbnail((WORKING_SIZE, WORKING_SIZE), Image.Resampling.BOX)
@@ -159,67 +155,62 @@ def _grey(picture: "Picture") -> Pixels:
     if picture.mode != "RGBA":
         return grey
     alpha = np.array(picture.getchannel("A"), dtype=np.float32) / 255
-    opaque = _border(alpha) > 0.5
+    opaque = border(alpha) > 0.5
     if opaque.mean() > 0.5:
-        ground = float(np.median(_border(grey)[opaque]))
+        ground = float(np.median(border(grey)[opaque]))
     else:
         visible = float((grey * alpha).sum() / max(alpha.sum(), 1e-6))
         ground = 255.0 if visible < 128 else 0.0
     return alpha * grey + (1 - alpha) * ground
 
 
-# ------------------------------------------------------------------------------------ digits
-
-
-def _digit(grey: Pixels, height: int, width: int) -> Pixels:
-    ink = _drawn_ink(grey)
+def digit(grey: Pixels, height: int, width: int) -> Pixels:
+    """MNIST's recipe: the ink in a box, its centre of mass at the centre."""
+    ink = drawn_ink(grey)
     if ink is None:
-        ink = _photographed_ink(grey)
-    ink = _crop(ink, ink > FAINT)
+        ink = photographed_ink(grey)
+    ink = crop(ink, ink > FAINT)
     box = max(1, round(min(height, width) * DIGIT_BOX))
-    ink = _fit(_thicken(ink, THINNEST * max(ink.shape)), box, box)
-    ink = _at_full_range(ink)
-    y, x = np.indices(ink.shape)
+    ink = at_full_range(fit(thicken(ink, THINNEST * max(ink.shape)), box, box))
+    y, x = ndimage.center_of_mass(ink)
     # A coordinate of MNIST's centres of mass lies in [13.5, 14.5), where 14 is half of 28.
-    top = int(np.ceil(height / 2 - 0.5 - float((ink * y).sum() / ink.sum())))
-    left = int(np.ceil(width / 2 - 0.5 - float((ink * x).sum() / ink.sum())))
-    return _place(ink, top, left, height, width)
+    top, left = int(np.ceil(height / 2 - 0.5 - y)), int(np.ceil(width / 2 - 0.5 - x))
+    return place(ink, top, left, height, width)
 
 
-def _drawn_ink(grey: Pixels) -> Pixels | None:
+def drawn_ink(grey: Pixels) -> Pixels | None:
     """The ink on a ground of one level, with a peak of 255; None if there is no such ground."""
-    ground = _drawn_ground(grey)
+    ground = drawn_ground(grey)
     if ground is None:
         return None
     difference = grey - ground
     ink = np.maximum(difference * np.sign(difference.sum()), 0)
     if ink.max() < BLANK:
-        raise _Blank
+        raise Blank
     # In a drawing few pixels are nearly ground; around ink that was compressed as JPEG many are.
     faint = (difference != 0) & (np.abs(difference) < FAINT)
-    return _at_full_range(ink) if faint.mean() < 0.05 else None
+    return at_full_range(ink) if faint.mean() < 0.05 else None
 
 
-def _photographed_ink(grey: Pixels) -> Pixels:
+def photographed_ink(grey: Pixels) -> Pixels:
     """The ink on paper with uneven light, shadows and noise: 0 on paper, 255 on full strokes."""
-    small = _reduce(grey, 64)
-    window = max(small.shape) // 3 | 1  # wider than a stroke
+    small = reduced(grey, 64)
+    half = max(1, max(small.shape) // 6)
+    window = 2 * half + 1  # wider than a stroke
     # Beyond the border a gradient goes on as it arrives there.
-    wide = np.pad(small, window, mode="reflect", reflect_type="odd")
+    wide = np.pad(small, 2 * half, mode="reflect", reflect_type="odd")
     wide = wide.clip(small.min(), small.max())
-    inner = (slice(window, -window),) * 2
+    near, inner = (slice(half, -half),) * 2, (slice(2 * half, -2 * half),) * 2
     # A median over the window is paper, also in a shadow; the ink is on one side of it.
-    median = _sliding(np.median, wide, window, window)[inner]
+    median = ndimage.median_filter(wide[near], window)[near]
     dark_ink = float(((small - median) ** 3).sum()) < 0
-    if _contrast(small, median, dark_ink).max() < BLANK_PHOTO:
-        raise _Blank
+    if contrast(small, median, dark_ink).max() < BLANK_PHOTO:
+        raise Blank
     # A morphological opening (for dark ink: closing) removes the ink, which is narrower than the
     # window, and leaves gradients and the edges of shadows where they are.
-    first, second = (np.max, np.min) if dark_ink else (np.min, np.max)
-    for reduce in (first, second):
-        wide = _sliding(reduce, _sliding(reduce, wide, window, 1), 1, window)
-    paper = _resize(wide[inner], *grey.shape)
-    ink = _contrast(grey, paper, dark_ink)
+    without_ink = ndimage.grey_closing if dark_ink else ndimage.grey_opening
+    paper = resize(without_ink(wide, (window, window))[inner], *grey.shape)
+    ink = contrast(grey, paper, dark_ink)
     # Paper's level and the standard deviation on it, as normal noise would have it; from the lowest
     # fifth, for paper may be as little as that.
     lowest, base = np.quantile(ink, [0.05, 0.2])
@@ -227,79 +218,66 @@ def _photographed_ink(grey: Pixels) -> Pixels:
     clear = max(BLANK, CLEAR * noise)
     strong = ink[ink > clear]
     if strong.size < 2:
-        raise _Blank
-    full = float(strong[strong >= _otsu(strong)].mean())  # of strokes, rather than of their edges
+        raise Blank
+    centres, _ = kmeans(strong, np.array([strong.min(), strong.max()]))
+    full = float(centres.max())  # of strokes, rather than of their edges
     low = max(clear, 0.3 * full)
     ink = np.clip((ink - low) / max(0.9 * full - low, 1), 0, 1) * 255
-    return np.where(_figure(ink > 128), ink, 0)
+    return np.where(figure_of(ink > 128), ink, 0)
 
 
-def _contrast(grey: Pixels, ground: Pixels, darker: bool) -> Pixels:
+def contrast(grey: Pixels, ground: Pixels, darker: bool) -> Pixels:
     """How far the figure stands out of its ground on the one side, 0..255, or less than 0."""
     if darker:  # it absorbs a part of the light that falls on it, much or little
         return (ground - grey) * (255 / np.maximum(ground, 32))
     return grey - ground
 
 
-def _thicken(ink: Pixels, width: float) -> Pixels:
-    """Widens strokes that are thinner than width pixels on average to about that."""
-    solid = np.pad(ink > 128, 1)
-    inner = _sliding(np.min, _sliding(np.min, solid, 3, 1), 1, 3)
-    edge = int(solid.sum() - inner.sum())  # both sides of each stroke
+def thicken(ink: Pixels, width: float) -> Pixels:
+    """Widen strokes that are thinner than width pixels on average to about that."""
+    solid = ink > 128
+    edge = int(solid.sum() - ndimage.binary_erosion(solid, TOUCHING).sum())  # of both sides
     radius = round((width - 2 * int(solid.sum()) / max(edge, 1)) / 2)
     if radius < 1:
         return ink
-    size = 2 * radius + 1
-    return _sliding(np.max, _sliding(np.max, np.pad(ink, radius), size, 1), 1, size)
+    return ndimage.maximum_filter(np.pad(ink, radius), 2 * radius + 1)
 
 
-def _at_full_range(ink: Pixels) -> Pixels:
+def at_full_range(ink: Pixels) -> Pixels:
     """Scaled to a peak of 255; MNIST's own peaks of 250 and more stay."""
     return ink if ink.max() >= 250 else ink * (255 / ink.max())
 
 
-def _otsu(values: Pixels) -> float:
-    """The value from which on the upper of two groups begins (Otsu's method)."""
-    ordered = np.sort(values.astype(np.float64))
-    lower = np.arange(1, ordered.size)  # possible sizes of the lower group
-    sums = ordered.cumsum()
-    gap = (sums[-1] - sums[:-1]) / (ordered.size - lower) - sums[:-1] / lower
-    return float(ordered[1 + np.argmax(lower * (ordered.size - lower) * gap**2)])
-
-
-# ---------------------------------------------------------------------------------- garments
-
-
-def _garment(grey: Pixels, height: int, width: int) -> Pixels:
-    level = _drawn_ground(grey)
+def garment(grey: Pixels, height: int, width: int) -> Pixels:
+    """Fashion-MNIST's recipe: one thing as large as the image, bright on zeros."""
+    level = drawn_ground(grey)
     if level is None:
-        ground, noise = _photographed_ground(grey)
+        ground, noise = photographed_ground(grey)
     else:
         ground, noise = np.full_like(grey, level), 0.0
     figure = np.abs(grey - ground) > max(FAINT, CLEAR * noise)
-    around = _figure(figure) if level is None else np.ones_like(figure)
+    around = figure_of(figure) if level is None else np.ones_like(figure)
     figure &= around
     if figure.mean() < 0.002:
-        raise _Blank
+        raise Blank
     darker = float((grey - ground)[figure].sum()) < 0
-    bright = np.clip(_contrast(grey, ground, darker), 0, 255)
+    bright = np.clip(contrast(grey, ground, darker), 0, 255)
     if bright[figure].max() < (BLANK if level is not None else BLANK_PHOTO):
-        raise _Blank
+        raise Blank
     bright = np.where(around, bright, 0)
-    cropped = _crop(bright, figure)
-    fitted = _fit(cropped, height, width)
+    cropped = crop(bright, figure)
+    fitted = fit(cropped, height, width)
     if fitted is cropped and bright.shape == (height, width):
         return bright  # it was fitted before
     h, w = fitted.shape
-    return _place(fitted, (height - h + 1) // 2, (width - w + 1) // 2, height, width)
+    return place(fitted, (height - h + 1) // 2, (width - w + 1) // 2, height, width)
 
 
-def _photographed_ground(grey: Pixels) -> tuple[Pixels, float]:
+def photographed_ground(grey: Pixels) -> tuple[Pixels, float]:
     """A smooth ground that fits the picture's border but for what stands out there; the noise."""
     y, x = np.indices(grey.shape) / max(grey.shape)
     terms = np.stack([np.ones_like(x), x, y, x * x, x * y, y * y], axis=-1)  # [height, width, 6]
-    levels = _border(grey)
-    points = np.stack([_border(terms[..., i]) for i in range(6)], axis=-1)  # [border, 6]
+    levels, points = border(grey), border(terms)  # [border], [border, 6]
     off = np.abs(levels - np.median(levels))
     for _ in range(5):
         noise = 1.4826 * float(np.median(off))
@@ -309,91 +287,68 @@ def _photographed_ground(grey: Pixels) -> tuple[Pixels, float]:
     return terms @ weights, 1.4826 * float(np.median(off))
 
 
-# ---------------------------------------------------------------------------- on arrays of pixels
-
-
-def _border(pixels: NDArray[Any]) -> NDArray[Any]:
-    return np.concatenate([pixels[0], pixels[-1], pixels[1:-1, 0], pixels[1:-1, -1]])
-
-
-def _drawn_ground(grey: Pixels) -> float | None:
-    """The one level that most of the border has exactly; None if noise or uneven light is on it."""
-    border = _border(grey)
-    level = float(np.median(border))
-    return level if (border == level).mean() > 0.5 else None
-
-
-def _crop(pixels: Pixels, figure: Mask) -> Pixels:
-    """The bounding box of the figure."""
-    rows, columns = np.flatnonzero(figure.any(axis=1)), np.flatnonzero(figure.any(axis=0))
-    return pixels[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-
-
-def _fit(pixels: Pixels, height: int, width: int) -> Pixels:
-    """Resized to be as large as height × width allows, with its aspect ratio kept."""
-    from PIL import Image
-
-    h, w = pixels.shape
-    ratio = min(height / h, width / w)
-    if 1 <= ratio < 1.08:  # a pixel of 20, or two of 28, are not worth the blur
-        return pixels
-    new_h, new_w = max(1, round(h * ratio)), max(1, round(w * ratio))
-    method = Image.Resampling.BOX if ratio < 1 else Image.Resampling.BICUBIC
-    return np.clip(_resize(pixels, new_h, new_w, method), 0, 255)
-
-
-def _place(pixels: Pixels, top: int, left: int, height: int, width: int) -> Pixels:
-    """Pixels at (top, left) of height × width zeros, or as near to it as they are all inside."""
-    h, w = pixels.shape
-    top, left = min(max(top, 0), height - h), min(max(left, 0), width - w)
-    return np.pad(pixels, ((top, height - h - top), (left, width - w - left)))
-
-
-def _resize(pixels: Pixels, height: int, width: int, method: int | None = None) -> Pixels:
-    from PIL import Image
-
-    method = Image.Resampling.BILINEAR if method is None else method
-    return np.array(
-        Image.fromarray(pixels.astype(np.float32)).resize((width, height), Image.Resampling(method))
-    )
-
-
-def _reduce(pixels: Pixels, size: int) -> Pixels:
-    """Averaged down to at most size × size."""
-    from PIL import Image
-
-    ratio = min(1.0, size / max(pixels.shape))
-    height, width = (max(1, round(side * ratio)) for side in pixels.shape)
-    return _resize(pixels, height, width, Image.Resampling.BOX)
-
-
-def _sliding(
-    reduce: Callable[..., NDArray[Any]], pixels: NDArray[Any], height: int, width: int
-) -> NDArray[Any]:
-    """min, max or median of the height × width pixels (odd numbers) around each pixel."""
-    padded = np.pad(pixels, ((height // 2, height // 2), (width // 2, width // 2)), mode="edge")
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (height, width))
-    return reduce(windows, axis=(2, 3))
-
-
-def _figure(mask: Mask) -> Mask:
+def figure_of(mask: Mask) -> Mask:
     """The connected parts that belong to the figure, with a margin.
 
     Specks go, and so does what reaches the border (the edge of the paper, a finger), unless there
     is nothing else of some size.
     """
-    small = _reduce(mask.astype(float), 96) > 0.2
-    if not small.any():
-        raise _Blank
-    numbers = np.where(small, np.arange(1, small.size + 1).reshape(small.shape), 0)
-    while True:  # the largest number in a part spreads over all of it
-        spread = np.where(small, _sliding(np.max, numbers, 3, 3), 0)
-        if np.array_equal(spread, numbers):
-            break
-        numbers = spread
-    parts, sizes = np.unique(numbers[small], return_counts=True)
-    inside = np.where(np.isin(parts, _border(numbers)), 0, sizes)
+    parts, _ = ndimage.label(reduced(mask.astype(float), 96) > 0.2, TOUCHING)
+    sizes = np.bincount(parts.flat)  # part 0 is what is no part
+    sizes[0] = 0
+    if not sizes.any():
+        raise Blank
+    inside = sizes.copy()
+    inside[border(parts)] = 0
     if inside.max() >= 0.3 * sizes.max():
         sizes = inside
-    kept = np.isin(numbers, parts[sizes >= 0.05 * sizes.max()]).astype(float)
-    return _resize(_sliding(np.max, kept, 3, 3), *mask.shape) > 0
+    kept = ndimage.binary_dilation((sizes >= 0.05 * sizes.max())[parts], TOUCHING)
+    return resize(kept.astype(float), *mask.shape) > 0
+
+
+def border(pixels: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate([pixels[0], pixels[-1], pixels[1:-1, 0], pixels[1:-1, -1]])
+
+
+def drawn_ground(grey: Pixels) -> float | None:
+    """The one level that most of the border has exactly; None if noise or uneven light is on it."""
+    around = border(grey)
+    level = float(np.median(around))
+    return level if (around == level).mean() > 0.5 else None
+
+
+def crop(pixels: Pixels, figure: Mask) -> Pixels:
+    """The bounding box of the figure."""
+    return pixels[ndimage.find_objects(figure.astype(int))[0]]
+
+
+def fit(pixels: Pixels, height: int, width: int) -> Pixels:
+    """Resized to be as large as height × width allows, with its aspect ratio kept."""
+    h, w = pixels.shape
+    ratio = min(height / h, width / w)
+    if 1 <= ratio < 1.08:  # a pixel of 20, or two of 28, are not worth the blur
+        return pixels
+    method = Image.Resampling.BOX if ratio < 1 else Image.Resampling.BICUBIC
+    return np.clip(
+        resize(pixels, max(1, round(h * ratio)), max(1, round(w * ratio)), method), 0, 255
+    )
+
+
+def reduced(pixels: Pixels, size: int) -> Pixels:
+    """Averaged down to at most size × size."""
+    ratio = min(1.0, size / max(pixels.shape))
+    height, width = (max(1, round(side * ratio)) for side in pixels.shape)
+    return resize(pixels, height, width, Image.Resampling.BOX)
+
+
+def resize(
+    pixels: Pixels, height: int, width: int, method: Image.Resampling = Image.Resampling.BILINEAR
+) -> Pixels:
+    return np.array(Image.fromarray(pixels.astype(np.float32)).resize((width, height), method))
+
+
+def place(pixels: Pixels, top: int, left: int, height: int, width: int) -> Pixels:
+    """Pixels at (top, left) of height × width zeros, or as near to it as they are all inside."""
+    h, w = pixels.shape
+    top, left = min(max(top, 0), height - h), min(max(left, 0), width - w)
+    return np.pad(pixels, ((top, height - h - top), (left, width - w - left)))

@@ -1,0 +1,272 @@
+"""New images from images: shifts, affine changes, pairs that overlap.
+
+All randomness comes from the ``torch.Generator`` that is passed in (PyTorch's own when it is
+None): a generator with the same seed on the same kind of device gives the same result. Numbers
+are drawn on the generator's device and then moved, so a CPU generator gives the same result for
+images on any device.
+"""
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from capsnet.data.imageset import ImageSet, kind, to_float
+
+
+def random_offsets(
+    n: int,
+    max_shift: int = 2,
+    generator: torch.Generator | None = None,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """Draw offsets (dy, dx), int64 [n, 2] in pixels, uniform in -max_shift..max_shift.
+
+    Raises:
+        ValueError: max_shift is negative.
+    """
+    if max_shift < 0:
+        raise ValueError(f"max_shift must be at least 0 pixels, got {max_shift}")
+    return randint(2 * max_shift + 1, (n, 2), generator, device) - max_shift
+
+
+def shift(images: Tensor, offsets: Tensor) -> Tensor:
+    """Move images [n, c, h, w] of any type by offsets (down, right), int64 [n, 2], in pixels.
+
+    What comes in from outside is zero.
+
+    Raises:
+        ValueError: the shapes do not fit together.
+    """
+    if images.dim() != 4 or offsets.shape != (images.shape[0], 2):
+        raise ValueError(
+            "expected images [n, c, h, w] and offsets [n, 2], got "
+            f"{kind(images)} and {kind(offsets)}"
+        )
+    h, w = images.shape[2:]
+    framed = F.pad(images, (1, 1, 1, 1))  # whatever lies outside is on this frame of zeros
+    image, channel, row, column = (
+        torch.arange(side, device=images.device) for side in images.shape
+    )
+    from_row = (1 + row - offsets[:, :1]).clamp(0, h + 1)  # [n, h]
+    from_column = (1 + column - offsets[:, 1:]).clamp(0, w + 1)  # [n, w]
+    return framed[
+        image[:, None, None, None],
+        channel[:, None, None],
+        from_row[:, None, :, None],
+        from_column[:, None, None, :],
+    ]  # [n, c, h, w]
+
+
+def random_shift(
+    images: Tensor, max_shift: int = 2, generator: torch.Generator | None = None
+) -> Tensor:
+    """Move each of images [n, c, h, w] at random, by up to max_shift pixels in each direction.
+
+    The paper's only augmentation on MNIST (section 5): up to 2 pixels, padded with zeros.
+    With max_shift=0 the images themselves are returned.
+
+    Raises:
+        ValueError: max_shift is negative.
+    """
+    if max_shift == 0:
+        return images
+    return shift(images, random_offsets(len(images), max_shift, generator, images.device))
+
+
+def shifted(
+    image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Make a batch to learn from: the images at ``index`` [n], moved by up to max_shift pixels.
+
+    Under torchrun every process makes the whole batch and keeps its share, so that the numbers do
+    not depend on how many processes there are. The price: W processes do this work W times.
+
+    Returns:
+        images, float32 [n, c, h, w] in 0..1, and labels, int64 [n].
+    """
+    images = random_shift(image_set.images[index], max_shift, generator)
+    return to_float(images), image_set.labels[index]
+
+
+def overlaid(
+    image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Make a batch of pairs to learn from; ``index`` [n] names the first image of each pair.
+
+    :func:`multimnist` on the set's own canvas, as float32 in 0..1.
+    Enlarge the canvas with :func:`centred` first, so that nothing is moved beyond its edge. Under
+    torchrun every process makes the whole batch, as in :func:`shifted`.
+
+    Returns:
+        images [n, c, h, w], labels [n, 2], and each image alone [n, 2, c, h, w].
+
+    Raises:
+        ValueError: as :func:`multimnist`.
+    """
+    size = image_set.images.shape[-1]
+    pairs = multimnist(image_set, index, generator, max_shift=max_shift, size=size)
+    return to_float(pairs.images), pairs.labels, to_float(pairs.digits)
+
+
+def centred(image_set: ImageSet, size: int) -> ImageSet:
+    """Return the same set with each image in the middle of size × size pixels of zeros.
+
+    Raises:
+        ValueError: the images do not fit.
+    """
+    return replace(image_set, images=in_the_middle(image_set.images, size), trusted=True)
+
+
+class MultiMNIST(NamedTuple):
+    """Pairs of overlapping digits, made by :func:`multimnist`."""
+
+    images: Tensor  # uint8 [n, c, size, size], the two digits of a pair overlaid
+    labels: Tensor  # int64 [n, 2], their classes, which differ
+    digits: Tensor  # uint8 [n, 2, c, size, size], each digit alone: the decoder's two targets
+
+
+def multimnist(
+    image_set: ImageSet,
+    index: Tensor | None = None,
+    generator: torch.Generator | None = None,
+    *,
+    max_shift: int = 4,
+    size: int | None = None,
+) -> MultiMNIST:
+    """Make the paper's MultiMNIST (section 6): two digits of different classes, overlaid.
+
+    Each digit moves by up to max_shift pixels in each direction, from the middle of a canvas of
+    size × size pixels, and the sum of the two is cut off at 255. When size is None, the canvas just
+    holds all of the images (28 + 2 · 4 = 36); on a smaller one, what is moved beyond its edge is
+    lost.
+
+    ``index``, int64 [n], names the first digit of each pair; None means every image once, in order.
+    The second digit is drawn uniformly from all images of the set that are of another class. The
+    paper makes 1,000 pairs of each digit: draw as many as you need with
+    ``torch.arange(len(image_set)).repeat(times)``, or a batch of random ones with
+    ``torch.randint(len(image_set), (batch,))``.
+
+    Raises:
+        ValueError: the images are not square, are all of one class, or do not fit.
+    """
+    h, w = image_set.images.shape[-2:]
+    if h != w:
+        raise ValueError(f"multimnist takes square images, got {h} × {w}")
+    if index is None:
+        index = torch.arange(len(image_set))
+    index = index.to(image_set.labels.device)
+    pair = torch.stack([index, of_another_class(image_set, index, generator)], dim=1)  # [n, 2]
+    size = h + 2 * max_shift if size is None else size
+    middle = in_the_middle(image_set.images[pair].flatten(0, 1), size)
+    digits = random_shift(middle, max_shift, generator).unflatten(0, (len(index), 2))
+    first, second = digits.unbind(1)
+    both = first + torch.minimum(second, 255 - first)  # a uint8 sum that stops at 255
+    return MultiMNIST(both, image_set.labels[pair], digits)
+
+
+def of_another_class(
+    image_set: ImageSet, index: Tensor, generator: torch.Generator | None
+) -> Tensor:
+    """For each image draw an index, uniform over the images of all the other classes, [n]."""
+    order, starts, present = image_set.by_class
+    if present < 2:
+        raise ValueError(f"pairs of different classes take at least two classes, got {present}")
+    own = image_set.labels[index]
+    first, size = starts[own], starts.diff()[own]  # where the image's own class is in `order`
+    # 2^53 is so large that the remainder is as good as uniform.
+    place = randint(2**53, (len(index),), generator, own.device) % (len(image_set) - size)
+    return order[torch.where(place < first, place, place + size)]
+
+
+def affine(
+    images: Tensor,
+    generator: torch.Generator | None = None,
+    *,
+    degrees: float = 20.0,
+    shear: float = 0.2,
+    scale: tuple[float, float] = (0.8, 1.2),
+    size: int = 40,
+) -> Tensor:
+    """Change each of images [n, c, h, w] at random as affNIST does (section 5.2), by affine maps.
+
+    Each image is centred, scaled by two factors (width, height) uniform in `scale`, sheared
+    (x += k · y) by k uniform in ±shear, and rotated by an angle uniform in ±degrees; what is
+    outside is zero. It stays centred; compose with :func:`random_shift` to move it as well.
+
+    Returns:
+        uint8 [n, c, size, size], interpolated bilinearly.
+
+    Raises:
+        ValueError: an image does not fit or is not uint8, or a range is not one.
+    """
+    if images.dtype != torch.uint8:
+        raise ValueError(f"images must be uint8, got {kind(images)}")
+    low, high = scale
+    if degrees < 0 or shear < 0 or not 0 < low <= high:
+        raise ValueError(
+            "degrees and shear must be at least 0 and 0 < scale[0] <= scale[1], "
+            f"got {degrees}, {shear}, {scale}"
+        )
+    canvas = in_the_middle(images, size)
+    source = images.device if generator is None else generator.device
+    uniform = moved(torch.rand(len(images), 4, generator=generator, device=source), images.device)
+    angle = (2 * uniform[:, 0] - 1) * math.radians(degrees)
+    k = (2 * uniform[:, 1] - 1) * shear
+    scale_x, scale_y = (low + (high - low) * uniform[:, 2:]).unbind(1)
+    # The sampler asks, for each pixel of the result, where it comes from: the inverse of
+    # rotation · shear · scaling.
+    cos, sin, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
+    row_x = torch.stack([(cos + k * sin) / scale_x, (sin - k * cos) / scale_x, zero], dim=1)
+    row_y = torch.stack([-sin / scale_y, cos / scale_y, zero], dim=1)
+    inverse = torch.stack([row_x, row_y], dim=1)  # [n, 2, 3]
+    grid = F.affine_grid(inverse, list(canvas.shape), align_corners=False)
+    sampled = F.grid_sample(canvas.float(), grid, padding_mode="zeros", align_corners=False)
+    return sampled.round().to(torch.uint8)
+
+
+def moved_whole(images: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    """Move each of images [n, c, h, w] to any place at which none of its ink is cut off.
+
+    All these places are equally likely. So affNIST moves its digits (section 5.2), by whole pixels.
+    An image without ink stays as it is.
+    """
+    ink = images.ne(0).any(dim=1)  # [n, h, w]
+    offsets = []
+    for has_ink in (ink.any(dim=2), ink.any(dim=1)):  # of the rows, of the columns
+        before = has_ink.int().argmax(dim=1)  # free pixels above, or to the left
+        after = has_ink.flip(1).int().argmax(dim=1)
+        # 2^53 is so large that the remainder is as good as uniform.
+        place = randint(2**53, (len(images),), generator, images.device) % (before + after + 1)
+        offsets.append(place - before)
+    return shift(images, torch.stack(offsets, dim=1))
+
+
+def in_the_middle(images: Tensor, size: int) -> Tensor:
+    """Pad images with zeros to size × size pixels."""
+    h, w = images.shape[-2:]
+    if size < h or size < w:
+        raise ValueError(f"images of {h} × {w} pixels do not fit in {size} × {size}")
+    top, left = (size - h) // 2, (size - w) // 2
+    return F.pad(images, (left, size - w - left, top, size - h - top))
+
+
+def randint(
+    high: int,
+    shape: tuple[int, ...],
+    generator: torch.Generator | None,
+    device: torch.device | str | None,
+) -> Tensor:
+    """Integers uniform in 0..high-1, drawn where the generator is, then moved to `device`."""
+    source = device if generator is None else generator.device
+    return moved(torch.randint(high, shape, generator=generator, device=source), device)
+
+
+def moved(drawn: Tensor, device: torch.device | str | None) -> Tensor:
+    """The numbers on another device; the host does not wait until they are there."""
+    if device is not None and torch.device(device).type == "cuda" and not drawn.is_cuda:
+        return drawn.pin_memory().to(device, non_blocking=True)
+    return drawn.to(device)

@@ -1,0 +1,244 @@
+"""Augmentation against plain loops."""
+
+import zlib
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from capsnet.data import (
+    ImageSet,
+    affine,
+    centred,
+    moved_whole,
+    multimnist,
+    overlaid,
+    random_offsets,
+    random_shift,
+    shift,
+    shifted,
+    to_float,
+)
+from helpers.tiny import some_digits
+
+EVERY = torch.arange(300)
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.fixture(scope="module")
+def digits() -> ImageSet:
+    return some_digits(300)
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda s: shifted(s, EVERY, 2, seeded())[0], 1632583980),
+        (lambda s: overlaid(centred(s, 36), EVERY, 4, seeded())[0], 3475128818),
+        (lambda s: multimnist(s, EVERY, seeded()).images, 615742910),
+        (lambda s: moved_whole(centred(s, 40).images, seeded()), 3776639878),
+    ],
+)
+def test_a_seed_gives_the_same_images_as_ever(
+    digits: ImageSet, make: Callable[[ImageSet], Tensor], expected: int
+) -> None:
+    """Otherwise the runs of the ledger could not be repeated."""
+    assert zlib.crc32(make(digits).contiguous().numpy()) == expected
+
+
+def shift_by_loops(images: Tensor, offsets: Tensor) -> Tensor:
+    moved = torch.zeros_like(images)
+    n, _, h, w = images.shape
+    for i in range(n):
+        dy, dx = offsets[i].tolist()
+        for y in range(h):
+            for x in range(w):
+                if 0 <= y - dy < h and 0 <= x - dx < w:
+                    moved[i, :, y, x] = images[i, :, y - dy, x - dx]
+    return moved
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.float64])
+def test_shift_is_the_loop(dtype: torch.dtype) -> None:
+    images = (torch.rand(9, 3, 7, 5, generator=seeded()) * 255).to(dtype)
+    offsets = torch.tensor(
+        [[0, 0], [2, -2], [-2, 2], [2, 2], [-2, -2], [1, 0], [0, -1], [7, 0], [0, 5]]
+    )
+    moved = shift(images, offsets)
+    assert moved.dtype == dtype
+    assert torch.equal(moved, shift_by_loops(images, offsets))
+
+
+def test_shift_refuses_what_does_not_fit(refuses) -> None:
+    with refuses("[n, 2]", "[2, 2]"):
+        shift(torch.zeros(3, 1, 4, 4), torch.zeros(2, 2, dtype=torch.int64))
+    with refuses("[n, c, h, w]", "[3, 4, 4]"):
+        shift(torch.zeros(3, 4, 4), torch.zeros(3, 2, dtype=torch.int64))
+
+
+def test_offsets_are_uniform_and_independent() -> None:
+    offsets = random_offsets(50_000, 2, seeded())
+    counts = Counter(map(tuple, offsets.tolist()))
+    assert len(counts) == 25
+    assert offsets.dtype == torch.int64
+    # 2000 expected of each; five standard deviations of a binomial are 219.
+    assert all(abs(count - 2000) < 219 for count in counts.values())
+
+
+def test_random_shift_is_per_image_and_repeats_with_its_seed(digits: ImageSet, refuses) -> None:
+    same = digits.images[:1].expand(100, -1, -1, -1)
+    moved = random_shift(same, 2, seeded())
+    assert len({m.numpy().tobytes() for m in moved}) > 20
+    assert torch.equal(moved, random_shift(same, 2, seeded()))
+    assert not torch.equal(moved, random_shift(same, 2, seeded(1)))
+    assert torch.equal(moved, shift(same, random_offsets(100, 2, seeded())))
+    assert random_shift(same, 0) is same
+    with refuses("at least 0", "-1"):
+        random_shift(same, -1)
+
+
+def test_random_shift_is_one_graph(digits: ImageSet) -> None:
+    compiled = torch.compile(random_shift, fullgraph=True, backend="aot_eager")
+    found = compiled(digits.images, 2)
+    torch.manual_seed(0)  # as before each test
+    assert torch.equal(found, random_shift(digits.images, 2))
+
+
+def test_centred(digits: ImageSet, refuses) -> None:
+    large = centred(digits, 40)
+    assert large.images.shape == (300, 1, 40, 40)
+    assert torch.equal(large.images[:, :, 6:34, 6:34], digits.images)
+    assert int(large.images.sum()) == int(digits.images.sum())
+    assert (large.labels, large.classes, large.name) == (
+        digits.labels, digits.classes, digits.name
+    )  # fmt: skip
+    with refuses("28 × 28", "27 × 27"):
+        centred(digits, 27)
+
+
+def test_moved_whole_reaches_every_place_and_cuts_nothing() -> None:
+    image = torch.zeros(1, 2, 6, 7, dtype=torch.uint8)
+    image[0, 0, 2, 3], image[0, 1, 3, 5] = 8, 9  # ink of two rows and three columns
+    moved = moved_whole(image.expand(2000, -1, -1, -1), seeded())
+    places = Counter(tuple((m[0] == 8).nonzero()[0].tolist()) for m in moved)
+    assert set(places) == {(row, column) for row in range(5) for column in range(5)}
+    assert max(places.values()) < 2 * min(places.values())
+    for m in moved:
+        (row, column), (row_1, column_1) = (m[0] == 8).nonzero()[0], (m[1] == 9).nonzero()[0]
+        assert (row_1 - row, column_1 - column) == (1, 2) and int(m.sum()) == 17
+    blank = torch.zeros(3, 1, 4, 4)
+    assert torch.equal(moved_whole(blank), blank)
+
+
+def test_batches_to_learn_from(digits: ImageSet) -> None:
+    index = torch.tensor([4, 2])
+    images, labels = shifted(digits, index, 2, seeded())
+    assert torch.equal(images, to_float(random_shift(digits.images[index], 2, seeded())))
+    assert torch.equal(labels, digits.labels[index])
+    canvas = centred(digits, 36)
+    images, labels, each = overlaid(canvas, index, 4, seeded())
+    pairs = multimnist(digits, index, seeded())
+    for mine, theirs in ((images, pairs.images), (each, pairs.digits)):
+        assert torch.equal(mine, to_float(theirs))
+    assert torch.equal(labels, pairs.labels)
+
+
+def test_multimnist_pairs(digits: ImageSet, refuses) -> None:
+    index = EVERY.repeat(10)
+    pairs = multimnist(digits, index, seeded())
+    assert pairs.images.shape == (3000, 1, 36, 36) and pairs.images.dtype == torch.uint8
+    assert pairs.digits.shape == (3000, 2, 1, 36, 36)
+    assert torch.equal(pairs.labels[:, 0], digits.labels[index])
+    assert (pairs.labels[:, 0] != pairs.labels[:, 1]).all()
+    total = pairs.digits.int().sum(1)
+    assert torch.equal(pairs.images.int(), total.clamp(max=255))
+    assert (total > 255).any()
+    # Each digit is a digit of the set, whole, somewhere within ±4 pixels of the centre.
+    known = {image.numpy().tobytes(): int(label) for image, label in zip(
+        digits.images, digits.labels, strict=True)}  # fmt: skip
+    for i in range(40):
+        for which in range(2):
+            digit = pairs.digits[i, which]
+            found = [
+                known.get(digit[:, y : y + 28, x : x + 28].numpy().tobytes())
+                for y in range(9)
+                for x in range(9)
+            ]
+            assert int(pairs.labels[i, which]) in found
+    again = multimnist(digits, index, seeded())
+    assert all(torch.equal(a, b) for a, b in zip(pairs, again, strict=True))
+    assert not torch.equal(pairs.images, multimnist(digits, index, seeded(1)).images)
+    assert len(multimnist(digits, generator=seeded()).images) == 300
+    with refuses("at least two classes"):
+        multimnist(digits.subset((digits.labels == 3).nonzero().flatten()))
+
+
+def test_the_second_digit_is_uniform_over_the_others(digits: ImageSet) -> None:
+    small = digits.subset(torch.tensor([0, 1, 2, 3, 4, 5]))  # 5, 0, 4, 1, 9, 2: all different
+    pairs = multimnist(small, torch.zeros(10_000, dtype=torch.int64), seeded())
+    counts = Counter(pairs.labels[:, 1].tolist())
+    assert set(counts) == {0, 4, 1, 9, 2}
+    assert all(abs(count - 2000) < 200 for count in counts.values())
+
+
+def test_affine_without_change_is_the_centred_image(digits: ImageSet) -> None:
+    still = affine(digits.images[:20], degrees=0, shear=0, scale=(1, 1))
+    assert still.shape == (20, 1, 40, 40) and still.dtype == torch.uint8
+    assert torch.equal(still[:, :, 6:34, 6:34], digits.images[:20])
+    assert still[:, :, :6].eq(0).all() and still[:, :, :, 34:].eq(0).all()
+
+
+def affine_by_loops(image: Tensor, angle: float, k: float, sx: float, sy: float) -> Tensor:
+    """Where each pixel's centre goes under rotation · shear · scaling, solved for each pixel."""
+    size = image.shape[-1]
+    rotation = torch.tensor(
+        [[torch.tensor(angle).cos(), -torch.tensor(angle).sin()],
+         [torch.tensor(angle).sin(), torch.tensor(angle).cos()]]
+    ).double()  # fmt: skip
+    matrix = rotation @ torch.tensor([[1, k], [0, 1]]).double() @ torch.diag(
+        torch.tensor([sx, sy]).double()
+    )  # fmt: skip
+    inverse = torch.linalg.inv(matrix)
+    out = torch.zeros(size, size, dtype=torch.float64)
+    middle = (size - 1) / 2
+    for y in range(size):
+        for x in range(size):
+            sx_, sy_ = inverse @ torch.tensor([x - middle, y - middle]).double() + middle
+            x0, y0 = int(sx_.floor()), int(sy_.floor())
+            for yy, wy in ((y0, 1 - (sy_ - y0)), (y0 + 1, sy_ - y0)):
+                for xx, wx in ((x0, 1 - (sx_ - x0)), (x0 + 1, sx_ - x0)):
+                    if 0 <= yy < size and 0 <= xx < size:
+                        out[y, x] += wy * wx * image[yy, xx]
+    return out
+
+
+def test_affine_is_rotation_times_shear_times_scaling(digits: ImageSet) -> None:
+    images = digits.images[:2]
+    bent = affine(images, seeded(3))
+    # The same numbers in the same order: angle, shear, width's and height's factor.
+    uniform = torch.rand(2, 4, generator=seeded(3))
+    canvas = torch.zeros(2, 40, 40)
+    canvas[:, 6:34, 6:34] = images[:, 0]
+    for i in range(2):
+        angle = (2 * float(uniform[i, 0]) - 1) * 20 * torch.pi / 180
+        k = (2 * float(uniform[i, 1]) - 1) * 0.2
+        sx, sy = (0.8 + 0.4 * float(uniform[i, j]) for j in (2, 3))
+        expected = affine_by_loops(canvas[i], angle, k, sx, sy)
+        assert (bent[i, 0].double() - expected).abs().max() < 1
+    assert torch.equal(bent, affine(images, seeded(3)))
+    assert not torch.equal(bent, affine(images, seeded(4)))
+
+
+def test_affine_refuses(digits: ImageSet, refuses) -> None:
+    with refuses("uint8", "float32"):
+        affine(to_float(digits.images))
+    for bad in ({"degrees": -1.0}, {"shear": -0.1}, {"scale": (0.0, 1.0)}, {"scale": (1.2, 0.8)}):
+        with refuses("at least 0"):
+            affine(digits.images, **bad)
+    with refuses("28 × 28", "20 × 20"):
+        affine(digits.images, size=20)
