@@ -35,8 +35,7 @@ def confusion_matrix(confusion: ArrayLike, classes: Sequence[str]) -> Figure:
     mistakes = np.where(np.eye(len(classes), dtype=bool) | (counts == 0), np.nan, counts)
     most = max(1, counts[~np.isnan(mistakes)].max(initial=0))
     side = max(3.6, 0.9 + 0.44 * len(classes))
-    figure = Figure(side, max(WIDTH, side))
-    axes = figure.subplots()
+    figure, axes = Figure.single(side, max(WIDTH, side))
     axes.imshow(mistakes, cmap="Oranges", vmin=0, vmax=1.6 * most)
     for row, column in np.argwhere(counts > 0):
         text = axes.text(column, row, str(counts[row, column]), ha="center", va="center", size=9)

@@ -86,6 +86,12 @@ class Figure(mpl.figure.Figure):
         self.true_colour = true_colour
         FigureCanvasAgg(self)
 
+    @classmethod
+    def single(cls, height: float, width: float = WIDTH) -> tuple["Figure", Axes]:
+        """A figure and its one pair of axes."""
+        figure = cls(height, width)
+        return figure, figure.subplots()
+
     def _repr_png_(self) -> bytes:
         from PIL import Image
 
@@ -111,14 +117,8 @@ def array(values: ArrayLike) -> NDArray[Any]:
 
 def beside(axes: Axes, text: str, height: float, colour: str = INK) -> None:
     """Words right of the axes, at a height of its data."""
-    axes.annotate(
-        text,
-        (1.02, height),
-        xycoords=("axes fraction", "data"),
-        va="center",
-        fontsize=9,
-        color=colour,
-    )
+    right = axes.get_yaxis_transform()
+    axes.text(1.02, height, text, transform=right, va="center", fontsize=9, color=colour)
 
 
 def arrow(axes: Axes, start: ArrayLike, end: ArrayLike, colour: str, **options: float) -> None:

@@ -132,10 +132,8 @@ def channel_grouping(child: int, types: int, dim: int, grid: tuple[int, int]) ->
     for component, axes in enumerate(maps):
         _cells(axes, grid, str(first + component))
         axes.add_patch(Rectangle((column, row), 1, 1, color=colour))
-    middle.suptitle(
-        f"the numbers at row {row}, column {column} of each are the vector",
-        color=colour, size=10,
-    )  # fmt: skip
+    said = f"the numbers at row {row}, column {column} of each are the vector"
+    middle.suptitle(said, color=colour, size=10)
 
     listed = bottom.subplots()
     _strip(listed, types, places, types * places)
@@ -202,8 +200,7 @@ def receptive_fields(image: ArrayLike, fields: Mapping[str, tuple[int, int, int,
     """
     picture = array(image)
     lines = ("-", "--", ":")[: len(fields)]
-    figure = Figure(3.7)
-    axes = figure.subplots()
+    figure, axes = Figure.single(3.7)
     show(axes, picture)
     height, width = picture.shape[1:]
     for (name, (top, bottom, left, right)), line in zip(fields.items(), lines, strict=True):

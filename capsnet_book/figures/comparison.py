@@ -54,8 +54,7 @@ def errors_beside_paper(summary: Mapping[str, Any]) -> Figure:
         summary: as :func:`summary_table`.
     """
     rows = summary["rows"]
-    figure = Figure(0.9 + 0.34 * len(rows))
-    axes = figure.subplots()
+    figure, axes = Figure.single(0.9 + 0.34 * len(rows))
     colour = QUANTITIES["v"].colour
     for height, row in enumerate(rows):
         axes.axhline(height, color=FAINT, linewidth=0.5, zorder=0)
@@ -92,8 +91,7 @@ def effects(here: Mapping[str, Difference], paper: Mapping[str, Difference]) -> 
             half-width of its 95 % interval; in percentage points.
         paper: the paper's, under the same names.
     """
-    figure = Figure(1.1 + 0.5 * len(paper))
-    axes = figure.subplots()
+    figure, axes = Figure.single(1.1 + 0.5 * len(paper))
     axes.axvline(0, color=FAINT, linewidth=0.9)
     kinds = (
         (here, -0.13, QUANTITIES["v"].colour, "o", "full", "trainings here"),
@@ -121,14 +119,11 @@ def missed_by(images: Sequence[int], by_chance: Sequence[float]) -> Figure:
         images: how many images are missed by 1, 2, … networks.
         by_chance: how many would be if all images were equally hard; drawn as strokes.
     """
-    figure = Figure(2.8)
-    axes = figure.subplots()
+    figure, axes = Figure.single(2.8)
     networks = np.arange(1, len(images) + 1)
     axes.bar(networks, images, color=MISTAKE, width=0.7, label="missed here")
-    axes.hlines(
-        by_chance, networks - 0.45, networks + 0.45, color=INK, linewidth=2,
-        label="if all images were equally hard",
-    )  # fmt: skip
+    strokes = axes.hlines(by_chance, networks - 0.45, networks + 0.45, color=INK, linewidth=2)
+    strokes.set_label("if all images were equally hard")
     axes.set_yscale("log")
     axes.set_ylim(0.5, 2 * max(*images, *by_chance))
     axes.yaxis.set_major_formatter("{x:g}")
@@ -149,8 +144,7 @@ def errors_by_labels(curves: Mapping[str, Mapping[int, Sequence[float]]]) -> Fig
     Args:
         curves: at most three; by name, the errors in percent of all draws by labels per class.
     """
-    figure = Figure(3.4)
-    axes = figure.subplots()
+    figure, axes = Figure.single(3.4)
     for k, (name, draws) in enumerate(curves.items()):
         colour, line = LINES[k]
         counts = sorted(draws)
@@ -208,8 +202,7 @@ def moved_and_bent(
             one that is not known.
         reported: names of those that the paper reports; they are drawn hollow.
     """
-    figure = Figure(1.2 + 0.36 * len(accuracies))
-    axes = figure.subplots()
+    figure, axes = Figure.single(1.2 + 0.36 * len(accuracies))
     kinds = {"as in training": "o", "anywhere": "^", "bent": "s"}
     lowest = 100.0
     for height, (name, shares) in enumerate(accuracies.items()):

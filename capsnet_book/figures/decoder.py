@@ -35,8 +35,7 @@ def sweeps(
         top, left = row * height, column * width
         sheet[top : top + height - GAP, left : left + width - GAP] = drawn[row, column]
     side = (WIDTH - 0.9) / sheet.shape[1]  # inches a pixel
-    figure = Figure(side * sheet.shape[0] + (0.65 if xlabel else 0.35))
-    axes = figure.subplots()
+    figure, axes = Figure.single(side * sheet.shape[0] + (0.65 if xlabel else 0.35))
     axes.imshow(sheet, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     axes.set_yticks([(i + 0.5) * height - GAP for i in range(len(rows))], rows)
     axes.set_xticks([(i + 0.5) * width - GAP for i in range(len(columns))], columns)
@@ -62,8 +61,7 @@ def property_map(
     """
     values = array(changes).astype(float)
     most = max(float(np.abs(values).max(initial=0)), 1e-9)
-    figure = Figure(1.0 + 0.29 * len(rows))
-    axes = figure.subplots()
+    figure, axes = Figure.single(1.0 + 0.29 * len(rows))
     picture = axes.imshow(values, cmap="PuOr_r", vmin=-most, vmax=most, aspect="auto")
     for row, column in np.ndindex(*values.shape):
         value = values[row, column]
@@ -88,8 +86,7 @@ def walk_lengths(way: ArrayLike, lengths: Mapping[str, ArrayLike]) -> Figure:
         way: how far along, 0 … 1, [n].
         lengths: by the name of the walk (three at most), its lengths, [n].
     """
-    figure = Figure(2.5)
-    axes = figure.subplots()
+    figure, axes = Figure.single(2.5)
     for (name, values), (colour, line) in zip(lengths.items(), LINES[: len(lengths)], strict=True):
         axes.plot(array(way), array(values), line, color=colour, markersize=4, label=name)
     axes.set_xlabel("part of the way")
@@ -109,8 +106,7 @@ def plane(points: ArrayLike, values: ArrayLike, name: str, axis_names: Sequence[
         axis_names: of the two axes, with their units.
     """
     shades = array(values)
-    figure = Figure(3.8)
-    axes = figure.subplots()
+    figure, axes = Figure.single(3.8)
     low, high = np.quantile(shades, [0.02, 0.98])  # one odd point shall not take all the colours
     across, up = array(points).T
     dots = axes.scatter(across, up, s=12, c=shades, cmap="viridis", vmin=low, vmax=high)
@@ -151,8 +147,7 @@ def squared_errors(errors: Mapping[str, ArrayLike], classes: Sequence[str]) -> F
         errors: by the name of the way, one number for each class; the last stands out.
         classes: their names.
     """
-    figure = Figure(1.1 + 0.24 * len(classes))
-    axes = figure.subplots()
+    figure, axes = Figure.single(1.1 + 0.24 * len(classes))
     rows = range(len(classes))
     *others, last = errors
     for name, marker in zip(others, "sD^v"[: len(others)], strict=True):

@@ -62,10 +62,9 @@ def mistakes(
     true, values = array(labels), array(lengths)
     predicted = values.argmax(axis=1)
     names = [f"{classes[t]} → {classes[p]}" for t, p in zip(true, predicted, strict=True)]
-    figure = gallery(images, names, MISTAKES_PER_ROW)
+    figure = gallery(images, names, MISTAKES_PER_ROW, mistakes=range(len(names)))
     drawn = [axes for axes in figure.axes if axes.images]
     for i, axes in enumerate(drawn):
-        axes.title.set_color(MISTAKE)
         ends = (f"{values[i, k]:.2f}".lstrip("0") for k in (true[i], predicted[i]))
         axes.set_xlabel(" → ".join(ends), fontsize=9)
     rows = -(-len(drawn) // MISTAKES_PER_ROW)

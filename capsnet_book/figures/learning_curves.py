@@ -21,15 +21,13 @@ def course(records: Sequence[Mapping[str, Any]]) -> Figure:
     accuracy = known(records, "validation_accuracy")
     panels = 3 if accuracy else 2
     figure = Figure(1.2 + 1.45 * panels)
-    losses, rates, *more = figure.subplots(
-        panels, 1, sharex=True, height_ratios=[1.6, *[1.0] * (panels - 1)]
-    )
+    heights = [1.6, 1, 1][:panels]
+    losses, rates, *more = figure.subplots(panels, 1, sharex=True, height_ratios=heights)
     epochs = [record["epoch"] for record in records]
     training: dict[str, Any] = {"color": INK, "linewidth": 1.3, "ms": 3}
     validation = training | {"color": QUANTITIES["u"].colour}
     losses.plot(epochs, known(records, "loss"), "o-", label="training images", **training)
-    held = known(records, "validation_loss")
-    if held:
+    if held := known(records, "validation_loss"):
         losses.plot(epochs, held, "o--", label="validation images", **validation)
         losses.legend()
     logarithmic(losses)
@@ -64,8 +62,7 @@ def loss_curves(records: Sequence[Mapping[str, Any]]) -> Figure:
     }
     steps = [record["step"] for record in records]
     marker = "o" if len(records) < 30 else None
-    figure = Figure(3.2)
-    axes = figure.subplots()
+    figure, axes = Figure.single(3.2)
     for key, (name, colour, line) in curves.items():
         if values := known(records, key):
             axes.plot(steps, values, line, color=colour, marker=marker, ms=4, lw=1.3, label=name)

@@ -31,8 +31,7 @@ def margin_curves(
         name: what the values are, for the axis.
     """
     at = array(lengths)
-    figure = Figure(2.8)
-    axes = figure.subplots()
+    figure, axes = Figure.single(2.8)
     axes.plot(at, array(present), color=PRESENT, linewidth=2, label="digit present, T = 1")
     axes.plot(at, array(absent), "--", color=ABSENT, linewidth=2, label="absent, T = 0")
     _draw_margins(figure, margins)
@@ -74,15 +73,11 @@ def _draw_margins(figure: Figure, margins: tuple[float, float]) -> None:
     for axes in figure.axes:
         for margin in margins:
             axes.axvline(margin, color=INK, linewidth=0.8, linestyle=":")
+    top = figure.axes[0]
+    above = top.get_xaxis_transform()
     for margin, name in zip(margins, ("m⁺", "m⁻"), strict=True):
-        figure.axes[0].annotate(
-            f"{name} = {margin:g}",
-            (margin, 1.01),
-            xycoords=("data", "axes fraction"),
-            ha="center",
-            va="bottom",
-            fontsize=9,
-        )
+        said = f"{name} = {margin:g}"
+        top.text(margin, 1.01, said, transform=above, ha="center", va="bottom", fontsize=9)
 
 
 @mpl.rc_context(STYLE)
@@ -96,21 +91,16 @@ def mean_lengths(
         balances: the length at which equal capsules neither grow nor shrink, by λ, drawn as a
             thin line.
     """
-    figure = Figure(2.9)
-    axes = figure.subplots()
+    figure, axes = Figure.single(2.9)
     for number, (weight, curve) in enumerate(curves.items()):
         colour, line = (QUANTITIES["v"].colour, "-") if number == 0 else (INK, "--")
         steps = np.arange(1, len(curve) + 1)
         axes.plot(steps, curve, line, color=colour, linewidth=1.6, label=f"λ = {weight:g}")
-        axes.axhline(balances[weight], color=colour, linewidth=0.8, linestyle=":")
-        axes.annotate(
-            f"balance {balances[weight]:.2f}",
-            (1.01, balances[weight]),
-            xycoords=("axes fraction", "data"),
-            va="center",
-            fontsize=9,
-            color=colour,
-        )
+        balance = balances[weight]
+        axes.axhline(balance, color=colour, linewidth=0.8, linestyle=":")
+        right = axes.get_yaxis_transform()
+        said = f"balance {balance:.2f}"
+        axes.text(1.01, balance, said, transform=right, va="center", fontsize=9, color=colour)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("training step (batches seen)")
     axes.set_ylabel("mean length of all capsules")

@@ -28,13 +28,11 @@ def bounding_boxes(images: ArrayLike, boxes: ArrayLike, titles: Sequence[str]) -
     pictures, corners = array(images), array(boxes)
     n = len(titles)
     figure = Figure((WIDTH - 0.1) / n + 0.3)
-    for axes, picture, pair, title in zip(
-        figure.subplots(1, n, squeeze=False)[0], pictures, corners, titles, strict=True
-    ):
+    row = figure.subplots(1, n, squeeze=False)[0]
+    kinds = ((FIRST, "-"), (SECOND, "--"))
+    for axes, picture, pair, title in zip(row, pictures, corners, titles, strict=True):
         show(axes, picture)
-        for (top, left, bottom, right), colour, line in zip(
-            pair, (FIRST, SECOND), ("-", "--"), strict=True
-        ):
+        for (top, left, bottom, right), (colour, line) in zip(pair, kinds, strict=True):
             box = Rectangle((left - 0.5, top - 0.5), right - left, bottom - top, fill=False)
             box.set(edgecolor=colour, linestyle=line, linewidth=1.5)
             axes.add_patch(box)
@@ -74,9 +72,8 @@ def taken_apart(
     grid = figure.subplots(1 + len(rows), columns, squeeze=False)
     for column, title in enumerate(titles):
         show(grid[0, column], pictures[column])
-        grid[0, column].set_title(
-            title, color=MISTAKE if column in mistakes else INK, size=9, pad=3
-        )
+        colour = MISTAKE if column in mistakes else INK
+        grid[0, column].set_title(title, color=colour, size=9, pad=3)
         for axes, pair in zip(grid[1:, column], rows.values(), strict=True):
             # [2 digits, height, width] and [2 digits, 3 colours] → [3, height, width]
             show(axes, np.einsum("dhw,dc->chw", pair[column], [FIRST, SECOND]).clip(0, 1))

@@ -29,8 +29,7 @@ ARROW = {"linewidth": 1.2, "shrinkA": 1, "shrinkB": 1}
 @mpl.rc_context(STYLE)
 def palette() -> Figure:
     """The six quantities of the routing as boxes of their colours, arrows for what makes which."""
-    figure = Figure(3.1)
-    axes = figure.subplots()
+    figure, axes = Figure.single(3.1)
     axes.set_axis_off()
     for name, (x, y, said) in PLACES.items():
         quantity = QUANTITIES[name]

@@ -17,8 +17,7 @@ def intervals(shares: Mapping[str, tuple[float, float, float]]) -> Figure:
     Args:
         shares: by name, from top to bottom: share, lower end, upper end; all 0 … 1.
     """
-    figure = Figure(0.75 + 0.34 * len(shares))
-    axes = figure.subplots()
+    figure, axes = Figure.single(0.75 + 0.34 * len(shares))
     percent = 100 * np.array(list(shares.values()))
     rows = np.arange(len(shares))
     axes.hlines(rows, percent[:, 1], percent[:, 2], color=INK, linewidth=1.6)
@@ -40,8 +39,7 @@ def reliability(said: ArrayLike, right: ArrayLike, bounds: ArrayLike) -> Figure:
         bounds: lower and upper end of each share's interval, [groups, 2].
     """
     x, y, limits = array(said), array(right), array(bounds)
-    figure = Figure(3.6)
-    axes = figure.subplots()
+    figure, axes = Figure.single(3.6)
     axes.plot([0, 1], [0, 1], "--", color=FAINT, linewidth=1.3)
     axes.text(0.68, 0.6, "if lengths were\nprobabilities", va="top", fontsize=9)
     axes.vlines(x, limits[:, 0], limits[:, 1], color=QUANTITIES["v"].colour, linewidth=1.6)
@@ -66,11 +64,9 @@ def right_and_wrong(right: ArrayLike, wrong: ArrayLike, quantity: str) -> Figure
     values = {"right answers": array(right), "wrong answers": array(wrong)}
     ends = np.concatenate(list(values.values()))
     edges = np.linspace(ends.min(), ends.max(), 25)
-    figure = Figure(2.9)
-    axes = figure.subplots()
-    for (name, numbers), colour, line in zip(
-        values.items(), (INK, MISTAKE), ("-", "--"), strict=True
-    ):
+    figure, axes = Figure.single(2.9)
+    styles = ((INK, "-"), (MISTAKE, "--"))
+    for (name, numbers), (colour, line) in zip(values.items(), styles, strict=True):
         shares = 100 * np.histogram(numbers, edges)[0] / len(numbers)
         axes.stairs(shares, edges, color=colour, linestyle=line, linewidth=1.5, label=name)
     axes.set_ylim(bottom=0)
@@ -89,8 +85,7 @@ def rejection(answered: ArrayLike, accuracy: Mapping[str, ArrayLike]) -> Figure:
         accuracy: by the way to choose them (two at most), the share that is right, [n].
     """
     x = array(answered)
-    figure = Figure(3.0)
-    axes = figure.subplots()
+    figure, axes = Figure.single(3.0)
     styles = ((QUANTITIES["v"].colour, "-"), (INK, "--"))[: len(accuracy)]
     for (name, values), (colour, line) in zip(accuracy.items(), styles, strict=True):
         axes.plot(100 * x, 100 * array(values), line, color=colour, linewidth=1.5, label=name)
@@ -110,8 +105,7 @@ def per_class_accuracy(per_class: Sequence[tuple[int, int]], classes: Sequence[s
         classes: their names.
     """
     percent = [100 * correct / total if total else float("nan") for correct, total in per_class]
-    figure = Figure(0.9 + 0.27 * len(classes))
-    axes = figure.subplots()
+    figure, axes = Figure.single(0.9 + 0.27 * len(classes))
     rows = np.arange(len(classes))
     axes.plot(percent, rows, "o", color=QUANTITIES["v"].colour, markersize=7, clip_on=False)
     lowest = min((value for value in percent if not np.isnan(value)), default=0.0)

@@ -89,8 +89,7 @@ def routing_shares(shares: ArrayLike, parent: str) -> Figure:
     """
     values = array(shares)
     iterations = np.arange(1, len(values) + 1)
-    figure = Figure(2.9)
-    axes = figure.subplots()
+    figure, axes = Figure.single(2.9)
     heights = apart(values[-1], 0.07)
     for child, (line, height) in enumerate(zip(values.T, heights, strict=True), start=1):
         axes.plot(iterations, line, "o-", color=QUANTITIES["c"].colour, linewidth=1.3, markersize=4)
@@ -113,8 +112,7 @@ def routing_lengths(lengths: ArrayLike, label: int, classes: Sequence[str]) -> F
     """
     values = array(lengths)
     iterations = np.arange(1, len(values) + 1)
-    figure = Figure(2.7)
-    axes = figure.subplots()
+    figure, axes = Figure.single(2.7)
     for j in sorted(range(len(classes)), key=lambda j: j == label):
         colour, width, size = (QUANTITIES["v"].colour, 2, 5) if j == label else (FAINT, 1, 3)
         axes.plot(iterations, values[:, j], "o-", color=colour, linewidth=width, markersize=size)
@@ -148,9 +146,7 @@ def share_histograms(shares: ArrayLike, uniform: float, parent: str) -> Figure:
         axes.hist(row, edges, color=QUANTITIES["c"].colour, log=True)
         axes.set_ylim(0.7, 3 * values.shape[1])
         axes.axvline(uniform, color=INK, linewidth=0.8, linestyle=":")
-        axes.annotate(
-            f"iteration {iteration}", (1, 0.97), xycoords="axes fraction", ha="right", va="top"
-        )
+        axes.text(1, 0.97, f"iteration {iteration}", transform=axes.transAxes, ha="right", va="top")
         axes.set_ylabel("children")
     grid[-1].set_xlabel(f"share c of the child that goes to {parent}")
     return figure
@@ -180,8 +176,7 @@ def by_iteration(
     x = array(iterations)
     values = {name: array(numbers) for name, numbers in lines.items()}
     until = [int(x[-1])] * len(values) if trained is None else list(trained)
-    figure = Figure(max(2.9, 1.0 + 0.3 * len(values)))
-    axes = figure.subplots()
+    figure, axes = Figure.single(max(2.9, 1.0 + 0.3 * len(values)))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     for letter, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
         if letter in logarithmic:

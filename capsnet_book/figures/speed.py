@@ -16,8 +16,7 @@ def durations(milliseconds: Mapping[str, float]) -> Figure:
     Args:
         milliseconds: by the name of what takes them, from top to bottom.
     """
-    figure = Figure(0.8 + 0.34 * len(milliseconds))
-    axes = figure.subplots()
+    figure, axes = Figure.single(0.8 + 0.34 * len(milliseconds))
     bars = axes.barh(list(milliseconds), list(milliseconds.values()), color=INK, height=0.55)
     axes.bar_label(bars, fmt="{:.0f}", padding=4, fontsize=9)
     axes.invert_yaxis()

@@ -1,6 +1,6 @@
 """Pictures of the squashing function, of its gradient, and of how exactly it is computed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import matplotlib as mpl
 import numpy as np
@@ -41,7 +41,7 @@ def squash_curves(
 
 
 # Of each way to compute; the first, in ink, is the one to compare with.
-LINES: Sequence[tuple[str, str]] = ((INK, "-"), (MISTAKE, "--"), (MISTAKE, "-."), (MISTAKE, ":"))
+WAYS = ((INK, "-"), (MISTAKE, "--"), (MISTAKE, "-."), (MISTAKE, ":"))
 
 
 @mpl.rc_context(STYLE)
@@ -53,15 +53,14 @@ def relative_errors(lengths: ArrayLike, errors: Mapping[str, ArrayLike]) -> Figu
         errors: by the way to compute (four at most), its relative error, [n].
     """
     x = array(lengths)
-    figure = Figure(3.6)
-    axes = figure.subplots()
+    figure, axes = Figure.single(3.6)
     axes.axhline(1, color=FAINT, linewidth=0.8)
     axes.annotate(
         "nothing right", (0.995, 1), xycoords=("axes fraction", "data"),
         xytext=(0, 3), textcoords="offset points", ha="right", fontsize=9,
     )  # fmt: skip
     values = {name: array(error) for name, error in errors.items()}
-    for (name, error), (colour, line) in zip(values.items(), LINES[: len(values)], strict=True):
+    for (name, error), (colour, line) in zip(values.items(), WAYS[: len(values)], strict=True):
         axes.plot(x, error, line, color=colour, linewidth=1.6, label=name)
     axes.set_xscale("log")
     axes.set_yscale("log")

@@ -50,7 +50,9 @@ def test_names_of_lines_that_end_together_keep_apart() -> None:
     figure = figures.by_iteration([1, 2], same, ["c"] * 9, "share", logarithmic="y")
     (axes,) = figure.axes
     figure.draw_without_rendering()
-    heights = sorted(axes.transData.transform((1, text.xy[1]))[1] for text in axes.texts)
+    heights = sorted(
+        axes.transData.transform((1, text.get_position()[1]))[1] for text in axes.texts
+    )
     points = np.diff(heights) * 72 / figure.dpi
     assert len(heights) == 9 and points.min() > 9  # the size of the type
 

@@ -370,7 +370,7 @@ def test_it_is_a_picture_at_once_legible_and_without_a_trace(draw, args, options
     start = time.process_time()
     figure = draw(*args, **options)
     png = figure._repr_png_()
-    assert time.process_time() - start < 1  # seconds of one core
+    assert time.process_time() - start < 2  # seconds of one core; half of one is usual
     assert png.startswith(b"\x89PNG") and b"atplotlib" not in png  # whatever its version
     assert mpl.colors.to_hex(figure.get_facecolor()).upper() == style.PAPER
     assert figure.get_figwidth() <= style.WIDTH
