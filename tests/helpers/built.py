@@ -1,4 +1,4 @@
-"""The book as a site, built from the committed notebooks: once for all tests."""
+"""The book as a site, built from the committed notebooks: once, however many processes test it."""
 
 import functools
 import os
@@ -6,21 +6,23 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import notebooks
+from filelock import FileLock
+
+import make_notebooks as notebooks
+from address import address
+from fingerprint import fingerprint, sources
 
 ROOT = notebooks.ROOT
-FOLDERS: list[tempfile.TemporaryDirectory] = []  # removed when the tests end
+OWN = ROOT / "_build" / "tests"  # where the tests build a site, if that of `make book` is old
+STAMP = ".fingerprint"
 
 
 @dataclass
 class Site:
     folder: Path
-    log: str
-    seconds: float  # of processor time that the build took
 
     @functools.cached_property
     def pages(self) -> dict[Path, str]:
@@ -29,36 +31,44 @@ class Site:
         return {path.relative_to(self.folder): path.read_text("utf-8") for path in paths}
 
 
-def build(root: Path) -> Site:
-    """Build the book in an empty folder, from what git tracks or would track."""
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    files = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    for name in filter(None, files.split("\0")):
-        if not name.startswith(("data/", "benchmarks/")) and (ROOT / name).is_file():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, root / name)
-    before = os.times()
+@functools.cache
+def site() -> Site:
+    """The book as it is now, by `make book` or built here."""
+    OWN.parent.mkdir(exist_ok=True)
+    with FileLock(OWN.with_suffix(".lock")):
+        wanted = fingerprint()
+        for folder in (ROOT / "_build" / "html", OWN / "_build" / "html"):
+            stamp = folder / STAMP
+            if stamp.is_file() and stamp.read_text().strip() == wanted:
+                return Site(folder)
+        shutil.rmtree(OWN, ignore_errors=True)
+        built, _ = build(copy(OWN))
+        (built.folder / STAMP).write_text(wanted)
+        return built
+
+
+def copy(root: Path) -> Path:
+    """Copy what the book is built from, the repository's address included, to an empty folder."""
+    for name in sources():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, root / name)
+    config = (root / "_config.yml").read_text()
+    url = f'  url: "{address().url}"'
+    (root / "_config.yml").write_text(config.replace('  url: ""', url))
+    return root
+
+
+def build(root: Path) -> tuple[Site, str]:
+    """Build the book in a folder that has its sources; also what the build said."""
     notebooks.stage(root)
-    jb = Path(sys.executable).with_name("jb")
     result = subprocess.run(
-        [jb, "build", "--all", "-W", "-n", "--keep-going", "."],
+        [Path(sys.executable).with_name("jb"), "build", "--all", "-W", "-n", "--keep-going", "."],
         cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
     told = re.findall(r".*(?:WARNING|ERROR|Error).*", result.stdout)
     assert result.returncode == 0, "\n".join(told or [result.stdout])
-    seconds = sum(os.times()[:4]) - sum(before[:4])
-    return Site(root / "_build" / "html", result.stdout, seconds)
-
-
-@functools.cache
-def site() -> Site:
-    """The book, built when the first test asks for it."""
-    return build(new_folder("site"))
-
-
-def new_folder(name: str) -> Path:
-    FOLDERS.append(tempfile.TemporaryDirectory(prefix=f"capsnet-{name}-"))
-    return Path(FOLDERS[-1].name)
+    return Site(root / "_build" / "html"), result.stdout
