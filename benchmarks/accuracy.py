@@ -14,9 +14,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contestants import DEVICE
-from capsnet.checkpoint import write_atomically
+import torch
+
+from capsnet.checkpoint import write_json
 from capsnet.device import describe_machine
+from experiments.running import same_machine
 
 RUNS = Path("results") / "time-to-accuracy"
 # What each recipe was to reach on the test set, in percent, and its options.
@@ -36,26 +38,26 @@ RECIPES: dict[str, tuple[float, list[str]]] = {
 }
 
 
-def run() -> dict[str, Any]:
+def run(device: torch.device) -> dict[str, Any]:
     """Every recipe's figures, running those that are missing, and how soon a training begins."""
     return {
-        "runs": [one(name, *recipe) for name, recipe in RECIPES.items()],
-        "first_batch": statistics.median(first_batch() for _ in range(3)),
+        "runs": [one(name, *recipe, device) for name, recipe in RECIPES.items()],
+        "first_batch": statistics.median(first_batch(device) for _ in range(3)),
     }
 
 
-def one(name: str, goal: float, options: list[str]) -> dict[str, Any]:
+def one(name: str, goal: float, options: list[str], device: torch.device) -> dict[str, Any]:
     summary = RUNS / name / "summary.json"
     train = ["capsnet", "train", "--dataset", "mnist", *options]
     if summary.exists():
         document: dict[str, Any] = json.loads(summary.read_text())
-        same_machine = describe_machine(DEVICE).items() >= document["weights"]["machine"].items()
-        if same_machine and document["command"] == " ".join(train):
+        here = same_machine(document["weights"]["machine"], describe_machine(device))
+        if here and document["command"] == " ".join(train):
             return {"name": name, "goal": goal, **document}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
         start = time.perf_counter()
-        subprocess.run(capsnet(*train[1:], "--out", str(out)), check=True)
+        subprocess.run(capsnet(*train[1:], "--device", device.type, "--out", str(out)), check=True)
         seconds = time.perf_counter() - start
         evaluation = out / "evaluation.json"
         weights = str(out / "weights.safetensors")
@@ -73,16 +75,16 @@ def one(name: str, goal: float, options: list[str]) -> dict[str, Any]:
         }
         summary.parent.mkdir(parents=True, exist_ok=True)
         (summary.parent / "metrics.jsonl").write_text((out / "metrics.jsonl").read_text())
-    write_atomically(summary, (json.dumps(document, indent=1) + "\n").encode())
+    write_json(summary, document, indent=None)
     return {"name": name, "goal": goal, **document}
 
 
-def first_batch() -> float:
+def first_batch(device: torch.device) -> float:
     """Seconds from the call of ``capsnet train`` to its first batch, which is not compiled."""
     with tempfile.TemporaryDirectory() as out:
         start = time.perf_counter()
         process = subprocess.Popen(
-            capsnet("train", "--dataset", "mnist", "--out", out),
+            capsnet("train", "--dataset", "mnist", "--device", device.type, "--out", out),
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             text=True,

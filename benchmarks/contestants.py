@@ -1,4 +1,4 @@
-"""What is timed: for each contestant, a function to call, ready and warm."""
+"""What is timed: for each contestant, a function to call on a device."""
 
 import dataclasses
 import functools
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from benchmarks import peers
 from capsnet import CapsNet, CapsuleLayer
-from capsnet.device import autocast, bfloat16_is_fast, can_compile, pick_device
+from capsnet.device import autocast, bfloat16_is_fast, can_compile
 from capsnet.fast import FastCapsNet, arrange
 from capsnet.fast.convolution import fourier_conv2d
 from capsnet.fast.routing import routed_capsules
@@ -19,7 +19,6 @@ from capsnet.training import TrainingConfig, TrainingLoss, make_optimizer, make_
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT
 
 BATCH = 128
-DEVICE = pick_device()
 Call = Callable[[], object]
 compiles = functools.cache(can_compile)  # a real compilation each time, otherwise
 
@@ -36,10 +35,9 @@ class Ours:
         compiled = ", compiled" if self.compile else ""
         return f"capsnet {self.arrangement}, {self.precision}{compiled}"
 
-    @property
-    def possible(self) -> bool:
-        fast_enough = self.precision == "fp32" or bfloat16_is_fast(DEVICE)
-        return fast_enough and (not self.compile or compiles(DEVICE))
+    def possible(self, device: torch.device) -> bool:
+        fast_enough = self.precision == "fp32" or bfloat16_is_fast(device)
+        return fast_enough and (not self.compile or compiles(device))
 
 
 PUBLISHED = list(peers.PEERS)
@@ -61,65 +59,50 @@ NAMES = [*PUBLISHED, COMPILED_PEER, *OURS]
 HALF_WAY = "capsnet Fourier with plain routing, bf16, compiled"
 
 
-def possible(name: str) -> bool:
+def possible(name: str, device: torch.device) -> bool:
     if name in (COMPILED_PEER, HALF_WAY):
-        return bfloat16_is_fast(DEVICE) and compiles(DEVICE)
-    return name not in OURS or OURS[name].possible
+        return bfloat16_is_fast(device) and compiles(device)
+    return name not in OURS or OURS[name].possible(device)
 
 
-def headline(names: Iterable[str], arrangement: str | None = None) -> str:
-    """Of these, ordered as ``OURS``, what ``capsnet train`` runs here, or the nearest to it."""
-    wanted = arrangement or ("fast" if DEVICE.type == "cpu" else "plain")
-    return [name for name in names if name in OURS and OURS[name].arrangement == wanted][-1]
+def headline(names: Iterable[str], device: torch.device) -> str:
+    """Of these, ordered as ``OURS``, what ``capsnet train`` runs there, or the nearest to it."""
+    arrangement = "fast" if device.type == "cpu" else "plain"
+    return [name for name in names if name in OURS and OURS[name].arrangement == arrangement][-1]
 
 
-def names(group: str) -> list[str]:
-    """Who takes part in a group, on this machine."""
+def names(group: str, device: torch.device) -> list[str]:
+    """Who takes part in a group, on a device."""
     extra = [HALF_WAY] if group == "training step" else []
-    return [name for name in [*NAMES, *extra] if possible(name)]
+    return [name for name in [*NAMES, *extra] if possible(name, device)]
 
 
-def batch(size: int = BATCH) -> tuple[Tensor, Tensor]:
+def batch(size: int, device: torch.device) -> tuple[Tensor, Tensor]:
     torch.manual_seed(0)
-    return (
-        torch.rand(size, 1, 28, 28, device=DEVICE),
-        torch.randint(10, (size,), device=DEVICE),
-    )
+    return torch.rand(size, 1, 28, 28, device=device), torch.randint(10, (size,), device=device)
 
 
-def finished(call: Call) -> Call:
-    """The call, and the wait for a device that works on its own."""
-    if DEVICE.type == "cpu":
-        return call
-
-    def wait() -> None:
-        call()
-        torch.accelerator.synchronize()
-
-    return wait
-
-
-def matrix_product(dtype: torch.dtype) -> tuple[Call, int]:
+def matrix_product(dtype: torch.dtype, device: torch.device) -> tuple[Call, int]:
     """A large product of matrices, and how many operations it takes: the rate to compare with."""
-    n = 2048 if DEVICE.type == "cpu" else 8192
-    a, b = (torch.randn(n, n, device=DEVICE).to(dtype) for _ in range(2))
-    return finished(lambda: a @ b), 2 * n**3
+    n = 2048 if device.type == "cpu" else 8192
+    a, b = (torch.randn(n, n, device=device).to(dtype) for _ in range(2))
+    return lambda: a @ b, 2 * n**3
 
 
-def training_step(name: str) -> Call:
+def training_step(name: str, device: torch.device, batch_size: int = BATCH) -> Call:
     """Forward, backward and optimiser on one batch."""
-    images, labels = batch()
+    images, labels = batch(batch_size, device)
     if name in OURS:
         config = TrainingConfig(**dataclasses.asdict(OURS[name]))
-        step = make_step(CapsNet().to(DEVICE), config=config)
-        return finished(lambda: step(images, labels))
+        step = make_step(CapsNet().to(device), config=config)
+        return lambda: step(images, labels)
     if name == HALF_WAY:
-        model = CapsNet().to(DEVICE)
+        model = CapsNet().to(device)
         loss_module = TrainingLoss(HalfWay(model), RECONSTRUCTION_WEIGHT, "bf16")
         loss_module.compile()
         return step_of(lambda: loss_module(images, labels), make_optimizer(model, TrainingConfig()))
 
-    network: nn.Module = peers.PEERS[name.split(",")[0]]().to(DEVICE)
+    network: nn.Module = peers.PEERS[name.split(",")[0]]().to(device)
     precision = "bf16" if name == COMPILED_PEER else "fp32"
     if name == COMPILED_PEER:
         network.to(memory_format=torch.channels_last)
@@ -127,7 +110,7 @@ def training_step(name: str) -> Call:
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=name == COMPILED_PEER)
 
     def loss() -> Tensor:
-        with autocast(DEVICE, precision):
+        with autocast(device, precision):
             total: Tensor = network(images, labels)
         return total
 
@@ -142,7 +125,7 @@ def step_of(loss: Callable[[], Tensor], optimizer: torch.optim.Optimizer) -> Cal
         loss().backward()
         optimizer.step()
 
-    return finished(step)
+    return step
 
 
 class HalfWay(nn.Module):
@@ -157,12 +140,14 @@ class HalfWay(nn.Module):
         return self.model.read_out(self.model.digits(children), labels)
 
 
-def convolution(name: str, dtype: torch.dtype) -> Call:
+def convolution(
+    name: str, dtype: torch.dtype, device: torch.device, batch_size: int = BATCH
+) -> Call:
     """The second convolution alone, "direct" or "Fourier", with both of its gradients."""
     torch.manual_seed(0)
-    x = torch.rand(BATCH, 256, 20, 20, device=DEVICE).to(dtype)
-    weight = 0.01 * torch.randn(256, 256, 9, 9, device=DEVICE)
-    grad = torch.randn(BATCH, 256, 6, 6, device=DEVICE).to(dtype)
+    x = torch.rand(batch_size, 256, 20, 20, device=device).to(dtype)
+    weight = 0.01 * torch.randn(256, 256, 9, 9, device=device)
+    grad = torch.randn(batch_size, 256, 6, 6, device=device).to(dtype)
     if name == "direct":
         x, weight = (t.to(memory_format=torch.channels_last) for t in (x, weight))
 
@@ -171,7 +156,7 @@ def convolution(name: str, dtype: torch.dtype) -> Call:
             return F.conv2d(x, weight.to(dtype), stride=2)
         return fourier_conv2d(x, weight, None, stride=2)
 
-    if compiles(DEVICE):
+    if compiles(device):
         convolve = torch.compile(convolve)
     x.requires_grad_()
     weight.requires_grad_()
@@ -180,23 +165,23 @@ def convolution(name: str, dtype: torch.dtype) -> Call:
         x.grad = weight.grad = None
         convolve(x, weight).backward(grad)
 
-    return finished(call)
+    return call
 
 
-def evaluation(name: str) -> Call:
+def evaluation(name: str, device: torch.device, batch_size: int = BATCH) -> Call:
     """Lengths and reconstructions of one batch, without gradients."""
-    images, _ = batch()
+    images, _ = batch(batch_size, device)
     precision = "fp32"
     if name in OURS:
         ours = OURS[name]
         precision = ours.precision
-        model = CapsNet().to(DEVICE).eval()
+        model = CapsNet().to(device).eval()
         run: nn.Module = arrange(model, ours.arrangement)
         if ours.compile:
             run.compile()
         infer: Callable[[Tensor], object] = run
     else:
-        network = peers.PEERS[name.split(",")[0]]().to(DEVICE).eval()
+        network = peers.PEERS[name.split(",")[0]]().to(device).eval()
         infer = network.infer
         if name == COMPILED_PEER:
             network.to(memory_format=torch.channels_last)
@@ -205,14 +190,15 @@ def evaluation(name: str) -> Call:
 
     @torch.no_grad()
     def evaluate() -> None:
-        with autocast(DEVICE, precision):
+        with autocast(device, precision):
             infer(images)
 
-    return finished(evaluate)
+    return evaluate
 
 
 def routed_layer(
     name: str,
+    device: torch.device,
     batch_size: int = BATCH,
     children: int = 1152,
     parents: int = 10,
@@ -222,14 +208,14 @@ def routed_layer(
     """Predictions and routing alone, 8 to 16 numbers; with gradients of children and weights."""
     torch.manual_seed(0)
     sizes = peers.Sizes(children, parents)
-    u = 0.3 * torch.randn(batch_size, children, sizes.in_dim, device=DEVICE)
-    grad = torch.randn(batch_size, parents, sizes.out_dim, device=DEVICE)
+    u = 0.3 * torch.randn(batch_size, children, sizes.in_dim, device=device)
+    grad = torch.randn(batch_size, parents, sizes.out_dim, device=device)
     run: Callable[[Tensor], Tensor]
     precision = "bf16" if name == COMPILED_PEER else "fp32"
     if name in OURS:
         ours = OURS[name]
         precision = ours.precision
-        layer = CapsuleLayer(children, sizes.in_dim, parents, sizes.out_dim, iterations).to(DEVICE)
+        layer = CapsuleLayer(children, sizes.in_dim, parents, sizes.out_dim, iterations).to(device)
         weight = layer.weight
         if ours.arrangement == "fast":
             dtype = torch.bfloat16 if precision == "bf16" else torch.float32
@@ -239,19 +225,19 @@ def routed_layer(
         else:
             run = torch.compile(layer) if ours.compile else layer
     else:
-        router = peers.ROUTERS[name.split(",")[0]](sizes, iterations).to(DEVICE)
+        router = peers.ROUTERS[name.split(",")[0]](sizes, iterations).to(device)
         weight = router.get_parameter("weight")
         run = torch.compile(router) if name == COMPILED_PEER else router
 
     def call() -> None:
         if not train:
-            with torch.no_grad(), autocast(DEVICE, precision):
+            with torch.no_grad(), autocast(device, precision):
                 run(u)
             return
         weight.grad = None
         children = u.clone().requires_grad_()
-        with autocast(DEVICE, precision):
+        with autocast(device, precision):
             v = run(children)
         v.backward(grad.to(v.dtype))
 
-    return finished(call)
+    return call

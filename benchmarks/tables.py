@@ -1,7 +1,9 @@
-"""The ledger's benchmarks as text, for the terminal and for the book."""
+"""The ledger's benchmarks as text, for the terminal."""
 
 from collections.abc import Callable
 from typing import Any
+
+import torch
 
 from benchmarks.contestants import headline
 from capsnet.text import columns
@@ -32,8 +34,8 @@ def machine_line(document: Document) -> str:
     )
 
 
-def speed_group(times: Document) -> str:
-    ours = times[headline(times)]["median"]
+def speed_group(times: Document, device: torch.device) -> str:
+    ours = times[headline(times, device)]["median"]
     rows = [["", "ms", "least", "most", "images/s", "60,000 in", "slower by"]]
     for name, stats in times.items():
         rows.append([
@@ -46,7 +48,7 @@ def speed_group(times: Document) -> str:
     return columns(rows)
 
 
-def speed(document: Document) -> str:
+def speed(document: Document, device: torch.device) -> str:
     parts = [f"{machine_line(document)}, batch {document['batch_size']}"]
     titles = {
         "times": "As a process starts",
@@ -61,7 +63,7 @@ def speed(document: Document) -> str:
         )
         parts.append(f"{title}. Matrix product: {product}")
         groups = ("training step", "evaluation", "routed layer")
-        parts += [f"{group}\n{speed_group(document[which][group])}" for group in groups]
+        parts += [f"{group}\n{speed_group(document[which][group], device)}" for group in groups]
         names = document[which]["training step"]
         parts.append(
             "plain network's arithmetic over time, against the matrix product's rate (over 100 % "
@@ -80,10 +82,10 @@ def speed(document: Document) -> str:
     return "\n\n".join(parts)
 
 
-def memory(document: Document) -> str:
+def memory(document: Document, device: torch.device) -> str:
     parts = [f"{machine_line(document)}, batch {document['batch_size']}"]
     for group, peaks in document["peaks"].items():
-        ours = peaks[headline(peaks)]
+        ours = peaks[headline(peaks, device)]
         rows = [["", "tensors", "ours", "process", "ours", "above rest"]]
         for name, peak in peaks.items():
             rows.append([
@@ -109,7 +111,7 @@ def gigabytes(count: int) -> str:
     return f"{count / 1e9:.2f} GB" if count else ""
 
 
-def growth(document: Document) -> str:
+def growth(document: Document, device: torch.device) -> str:
     names = list(dict.fromkeys(row["name"] for row in document["rows"]))
     rows = [
         ["", *(f"{n}: {what}" for n in names for what in ("train", "memory", "infer", "memory"))]
@@ -133,7 +135,7 @@ def growth(document: Document) -> str:
     )
 
 
-def accuracy(document: Document) -> str:
+def accuracy(document: Document, device: torch.device) -> str:
     rows = [["goal", "", "minutes", "test accuracy", "command"]]
     rows += [
         [
@@ -149,7 +151,7 @@ def accuracy(document: Document) -> str:
     return f"{machine_line(document)}\n{columns(rows)}\n\n{start}"
 
 
-TABLES: dict[str, Callable[[Document], str]] = {
+TABLES: dict[str, Callable[[Document, torch.device], str]] = {
     "speed": speed,
     "memory": memory,
     "growth": growth,

@@ -1,4 +1,4 @@
-"""``make results``: run what the ledger lacks.
+"""``make results``: train what the ledger lacks.
 
     python -m experiments                    # everything missing, under the machine's budget
     python -m experiments table-1 released   # these experiments only
@@ -9,11 +9,14 @@ Stop it at any time; the next call goes on from the last checkpoint, a minute or
 """
 
 import argparse
+import contextlib
 import json
 import math
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +27,7 @@ from capsnet.text import columns
 from capsnet.training.run import METRICS
 from capsnet_book.figures import summary_table
 from experiments.declared import EXPERIMENTS, Experiment
-from experiments.running import (
-    LEDGER,
-    WORK,
-    Planned,
-    configuration,
-    is_done,
-    is_matched,
-    perform,
-    plan,
-    read,
-    verify,
-)
+from experiments.running import LEDGER, WORK, Training, perform, plan, recorded, verify
 from experiments.tables import write
 
 
@@ -50,9 +42,9 @@ def main(
     )
     parser.add_argument("experiments", nargs="*", help=f"of {', '.join(declared)}; all if none")
     parser.add_argument("--budget", choices=["cpu", "gpu"], help="the machine's if not given")
-    parser.add_argument("--minutes", type=float, help="begin no run after so many minutes")
+    parser.add_argument("--minutes", type=float, help="begin no training after so many minutes")
     parser.add_argument("--list", action="store_true", help="only say what is done and remains")
-    parser.add_argument("--verify", action="store_true", help="first epochs of recorded runs again")
+    parser.add_argument("--verify", action="store_true", help="first epochs of records again")
     options = parser.parse_args(arguments)
     if options.minutes is not None and not 0 <= options.minutes < math.inf:
         parser.error(f"--minutes must be a number from 0 on, got {options.minutes}")
@@ -68,109 +60,120 @@ def main(
         if not options.experiments or name in options.experiments
     }
     budget = options.budget or ("cpu" if pick_device("auto").type == "cpu" else "gpu")
-    runs = plan(chosen, budget)
+    trainings = plan(chosen, budget)
     try:
-        missing = [run for run in runs if not is_done(run, declared[run.experiment], ledger)]
-        print(progress(declared, runs, missing, ledger, work), flush=True)
+        missing = [training for training in trainings if recorded(training, ledger) is None]
+        print(progress(trainings, missing, ledger, work), flush=True)
     except ValueError as error:  # a record that cannot be read
         parser.exit(1, f"{error}\n")
     if options.list:
         return 0
     keep_freed_memory()
     if options.verify:
-        return check(declared, [run for run in runs if run not in missing], ledger, budget)
-    start, faults = time.monotonic(), 0
-    for run in missing:
-        if options.minutes is not None and time.monotonic() - start > 60 * options.minutes:
-            break
-        if is_done(run, declared[run.experiment], ledger):  # by another process, meanwhile
-            continue
-        print(f"\n{run.name}, seed {run.seed}", flush=True)
-        try:
-            record = perform(declared[run.experiment], run, ledger, work)
+        return check([t for t in trainings if t not in missing], ledger, budget)
+    return fill(missing, chosen, budget, options.minutes, ledger, work)
+
+
+def fill(
+    missing: list[Training],
+    chosen: dict[str, Experiment],
+    budget: str,
+    minutes: float | None,
+    ledger: Path,
+    work: Path,
+) -> int:
+    """Make the trainings, write the summaries and print them; 1 if anything could not be done."""
+    faults: list[Exception] = []
+
+    @contextlib.contextmanager
+    def going_on(what: object) -> Iterator[None]:
         # A checkpoint of another declaration, say, or a data set that is not here: others can run.
+        try:
+            yield
         except (ValueError, OSError, RuntimeError) as error:
-            print(f"{run.folder(work)}: {error}", file=sys.stderr, flush=True)
-            faults += 1
-            continue
-        test = record["test"]
-        print(f"{test['correct']}/{test['total']} in {record['seconds'] / 60:.1f} minutes")
-        write(run.experiment, budget, declared[run.experiment], ledger)
+            print(f"{what}: {error}", file=sys.stderr, flush=True)
+            faults.append(error)
+
+    start = time.monotonic()
+    for training in missing:
+        if minutes is not None and time.monotonic() - start > 60 * minutes:
+            break
+        print(f"\n{training}", flush=True)
+        with going_on(training.folder(work)):
+            record = perform(training, ledger, work)
+            test = record["test"]
+            print(f"{test['correct']}/{test['total']} in {record['seconds'] / 60:.1f} minutes")
+            write(training.experiment, budget, training.declared, ledger)
     for name, experiment in chosen.items():
-        found = write(name, budget, experiment, ledger)
-        print(f"\n{experiment.question}\n{summary_table(found)}")
+        with going_on(name):
+            found = write(name, budget, experiment, ledger)
+            print(f"\n{experiment.question}\n{summary_table(found)}")
     return 1 if faults else 0
 
 
-def progress(
-    declared: dict[str, Experiment],
-    runs: list[Planned],
-    missing: list[Planned],
-    ledger: Path,
-    work: Path,
-) -> str:
-    """A line for each experiment: runs done, runs left, hours; and one for each run begun."""
+def progress(trainings: list[Training], missing: list[Training], ledger: Path, work: Path) -> str:
+    """A line for each experiment: done, left, hours; and one for each training that was begun."""
     rows, begun = [("experiment", "budget", "done", "left", "hours done", "hours left")], []
 
-    def add(name: str, mine: list[Planned]) -> None:
-        left = [run for run in mine if run in missing]
-        hours = [hours_left(declared[run.experiment], run, ledger, work) for run in left]
+    def add(name: str, mine: list[Training]) -> None:
+        left = [training for training in mine if training in missing]
+        hours = [hours_left(training, ledger, work) for training in left]
         known = [value for value in hours if value is not None]
         parts = [f"{sum(known):.1f}"] if known or not left else []
         parts += [f"? for {len(hours) - len(known)}"] if len(known) < len(hours) else []
-        spent = sum(hours_of(run, ledger) for run in mine if run not in missing)
+        spent = sum(hours_of(training, ledger) for training in mine if training not in missing)
         counts = f"{len(mine) - len(left)}", f"{len(left)}"
         rows.append((name, mine[0].budget, *counts, f"{spent:.1f}", " + ".join(parts)))
 
-    for name in dict.fromkeys(run.experiment for run in runs):
-        add(name, [run for run in runs if run.experiment == name])
-    add("all", runs)
-    for run in missing:
-        if epochs := len(epochs_of(run, work)):
-            total = configuration(declared[run.experiment], run).epochs
+    for name in dict.fromkeys(training.experiment for training in trainings):
+        add(name, [training for training in trainings if training.experiment == name])
+    add("all", trainings)
+    for training in missing:
+        if epochs := len(epochs_of(training, work)):
+            total = training.config.epochs
             of = f"of {total}" if epochs <= total else f"and more than the {total}"
-            begun.append(f"begun: {run.name}, seed {run.seed}, {epochs} {of} epochs")
+            begun.append(f"begun: {training}, {epochs} {of} epochs")
     return "\n".join([columns(rows), *begun])
 
 
-def epochs_of(run: Planned, work: Path) -> list[dict[str, Any]]:
-    """The epochs so far of a run that was begun."""
-    path = run.folder(work) / METRICS
+def epochs_of(training: Training, work: Path) -> list[dict[str, Any]]:
+    """The epochs so far of a training that was begun."""
+    path = training.folder(work) / METRICS
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def hours_of(run: Planned, ledger: Path) -> float:
-    """What a recorded run took, its test included."""
-    record = read(run, ledger)
+def hours_of(training: Training, ledger: Path) -> float:
+    """What a recorded training took, its test included."""
+    record = recorded(training, ledger)
     assert record is not None
     return float(record["seconds"] + record["evaluation_seconds"]) / 3600
 
 
-def hours_left(experiment: Experiment, run: Planned, ledger: Path, work: Path) -> float | None:
-    """What is left of a run, by its own epochs so far or by a recorded run of the same row."""
-    total = configuration(experiment, run).epochs
-    if records := epochs_of(run, work):
+def hours_left(training: Training, ledger: Path, work: Path) -> float | None:
+    """What is left of a training, by its own epochs so far or by a record of the same row."""
+    total, budget = training.config.epochs, training.budget_options
+    if records := epochs_of(training, work):
         seconds = sum(record["seconds"] for record in records) / len(records)
         return max(total - len(records), 0) * seconds / 3600
-    for seed in range(experiment.budgets[run.budget].seeds):
-        done = read(run._replace(seed=seed), ledger)
+    for seed in range(budget.seeds):
+        done = recorded(replace(training, seed=seed), ledger, shorter=True)
         if done is not None:
-            matched = is_matched(experiment.budgets[run.budget], done["records"][-1])
-            share = 1.0 if matched else total / len(done["records"])
+            last = done["records"][-1]
+            share = 1.0 if budget.is_reached(last) else total / last["epoch"]
             return (share * done["seconds"] + done["evaluation_seconds"]) / 3600
     return None
 
 
-def check(declared: dict[str, Experiment], runs: list[Planned], ledger: Path, budget: str) -> int:
+def check(trainings: list[Training], ledger: Path, budget: str) -> int:
     """Verify records; 1 if any first epoch differs, or if there is none."""
-    if not runs:
-        print(f"the ledger has no such run of the budget {budget}: nothing to verify")
+    if not trainings:
+        print(f"the ledger has no such training of the budget {budget}: nothing to verify")
         return 1
     faults = []
-    for run in runs:
+    for training in trainings:
         with tempfile.TemporaryDirectory() as work:
-            fault = verify(declared[run.experiment], run, Path(work), ledger)
-        print(fault or f"{run.name}, seed {run.seed}: the first epoch is the same", flush=True)
+            fault = verify(training, Path(work), ledger)
+        print(fault or f"{training}: the first epoch is the same", flush=True)
         faults += [fault] if fault else []
     return 1 if faults else 0
 

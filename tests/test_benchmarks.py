@@ -9,11 +9,12 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.testing import assert_close
 
-from benchmarks import accuracy, contestants, memory, peers, tables
+from benchmarks import accuracy, contestants, growth, memory, peers, speed, tables
 from capsnet.device import describe_machine
 from capsnet.functional import dynamic_routing
 from capsnet_book import ledger
 
+CPU = torch.device("cpu")
 SIZES = peers.Sizes(in_capsules=5, out_capsules=3, in_dim=2, out_dim=4)
 
 
@@ -76,7 +77,7 @@ def test_the_peak_is_that_of_what_is_held_at_once() -> None:
         both = [torch.ones(1_000_000), torch.ones(500_000)]
         del both
 
-    assert memory.tensor_peak(call) == 6_000_000
+    assert memory.tensor_peak(call, CPU) == 6_000_000
     assert memory.process_peak() > 100e6
 
 
@@ -87,14 +88,58 @@ def test_the_peak_on_a_cpu_leaves_out_what_was_there_before() -> None:
         old.clear()
         torch.ones(500_000)
 
-    assert memory.tensor_peak(call) == 2_000_000
+    assert memory.tensor_peak(call, CPU) == 2_000_000
+
+
+def test_the_peak_is_counted_on_the_device_of_the_call(device: torch.device) -> None:
+    peak = memory.tensor_peak(lambda: torch.ones(1_000_000, device=device), device)
+    assert peak == pytest.approx(4_000_000, rel=0.01)
+
+
+# Of the compiled ones the next test has one.
+AS_WRITTEN = [name for name in contestants.NAMES if "compiled" not in name]
+
+
+@pytest.mark.parametrize("group", memory.GROUPS)
+@pytest.mark.parametrize("name", AS_WRITTEN)
+def test_every_contestant_takes_part(group: str, name: str, device: torch.device) -> None:
+    memory.GROUPS[group](name, device, batch_size=2)()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("inductor")
+def test_the_times_have_the_ledgers_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    def some(group: str, _: torch.device) -> list[str]:
+        layer = ", compiled" if group == "routed layer" else ""  # what compiles soonest
+        return ["labml", f"capsnet fast, fp32{layer}"]
+
+    monkeypatch.setattr(contestants, "names", some)
+    monkeypatch.setattr(contestants, "compiles", lambda _: False)
+    times = speed.time_all(CPU, batch_size=2, repeats=1)
+    ledgers = ledger.read("bench/speed-cpu.json")["times"]
+    assert times.keys() == ledgers.keys()
+    for group, of_group in times.items():
+        assert set(of_group) <= set(ledgers[group])
+        for name, found in of_group.items():
+            assert found.keys() == ledgers[group][name].keys()
+            assert 0 < found["min"] <= found["median"] <= found["max"] < 60
+
+
+def test_a_size_of_the_growth_has_the_ledgers_form() -> None:
+    sizes = {"batch_size": 2, "children": 12, "parents": 3, "iterations": 2}
+    row = growth.one("capsnet fast, fp32", sizes, CPU)
+    expected = ledger.read("bench/growth-cpu.json")["rows"][0]
+    assert row.keys() == expected.keys() - {"name", "axis", "value"}
+    assert 0 < row["infer_bytes"] < row["train_bytes"]
 
 
 def test_ours_is_what_train_runs_or_the_nearest_that_was_possible() -> None:
-    assert contestants.headline(contestants.NAMES) == "capsnet fast, bf16, compiled"
+    assert contestants.headline(contestants.NAMES, CPU) == "capsnet fast, bf16, compiled"
+    on_cuda = contestants.headline(contestants.NAMES, torch.device("cuda"))
+    assert on_cuda == "capsnet plain, bf16, compiled"
     without_bfloat16 = [name for name in contestants.NAMES if "bf16" not in name]
-    assert contestants.headline(without_bfloat16) == "capsnet fast, fp32, compiled"
-    assert contestants.headline(["labml", "capsnet fast, fp32"]) == "capsnet fast, fp32"
+    assert contestants.headline(without_bfloat16, CPU) == "capsnet fast, fp32, compiled"
+    assert contestants.headline(["labml", "capsnet fast, fp32"], CPU) == "capsnet fast, fp32"
 
 
 def test_minutes_of_another_machine_are_not_taken_for_this_ones(
@@ -110,17 +155,17 @@ def test_minutes_of_another_machine_are_not_taken_for_this_ones(
         raise InterruptedError
 
     monkeypatch.setattr(accuracy, "capsnet", trains)
-    here = stored["weights"]["machine"] = describe_machine(contestants.DEVICE)
+    here = stored["weights"]["machine"] = describe_machine(CPU)
     summary.write_text(json.dumps(stored))
-    assert accuracy.one("99.0", 99.0, options)["seconds"] == stored["seconds"]
+    assert accuracy.one("99.0", 99.0, options, CPU)["seconds"] == stored["seconds"]
     stored["weights"]["machine"] = here | {"threads": 1 + here["threads"]}
     summary.write_text(json.dumps(stored))
     with pytest.raises(InterruptedError):
-        accuracy.one("99.0", 99.0, options)
+        accuracy.one("99.0", 99.0, options, CPU)
 
 
 def test_no_contestants_process_is_below_the_floor() -> None:
-    floor = memory.run_alone("benchmarks.memory", "floor")
+    floor = memory.run_alone("benchmarks.memory", "cpu", "floor")
     parameters, gradients_and_averages = 4 * 8_215_568, 12 * 8_215_568
     assert floor["optimizer"] - floor["import"] > parameters + gradients_and_averages
     document = ledger.read("bench/memory-cpu.json")
@@ -132,7 +177,7 @@ def test_no_contestants_process_is_below_the_floor() -> None:
 def test_every_table_can_be_made_of_the_ledger() -> None:
     for part, table in tables.TABLES.items():
         document = ledger.read(f"bench/{part}-cpu.json")
-        text = table(document)
+        text = table(document, CPU)
         assert "nan" not in text
         if part == "speed":
             assert all(name in text for name in contestants.NAMES)
