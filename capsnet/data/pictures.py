@@ -119,13 +119,10 @@ def eight_bits(picture: Picture) -> Picture:
     if picture.mode in ("I", "F") or picture.mode.startswith("I;16"):
         levels = np.nan_to_num(np.asarray(picture).astype(np.float32))
         low, high = float(levels.min()), float(levels.max())
-        if picture.mode == "F" and low >= 0 and high <= 1:
-            levels *= 255
-        elif low >= 0 and high <= 65535:
-            levels /= 257
-        else:
-            levels = (levels - low) * (255 / max(high - low, 1e-6))
-        return Image.fromarray(levels.round().astype(np.uint8))
+        if low >= 0 and high <= 65535:
+            low, high = 0, 1 if picture.mode == "F" and high <= 1 else 65535
+        scaled = np.interp(levels, (low, high), (0, 255))
+        return Image.fromarray(scaled.round().astype(np.uint8))
     if picture.mode == "La":
         picture = picture.convert("LA")
     if picture.has_transparency_data:
@@ -329,9 +326,8 @@ def fit(pixels: Pixels, height: int, width: int) -> Pixels:
     if 1 <= ratio < 1.08:  # a pixel of 20, or two of 28, are not worth the blur
         return pixels
     method = Image.Resampling.BOX if ratio < 1 else Image.Resampling.BICUBIC
-    return np.clip(
-        resize(pixels, max(1, round(h * ratio)), max(1, round(w * ratio)), method), 0, 255
-    )
+    height, width = max(1, round(h * ratio)), max(1, round(w * ratio))
+    return np.clip(resize(pixels, height, width, method), 0, 255)
 
 
 def reduced(pixels: Pixels, size: int) -> Pixels:
