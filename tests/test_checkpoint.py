@@ -11,7 +11,13 @@ import safetensors.torch
 import torch
 
 from capsnet import CapsNet
-from capsnet.checkpoint import load_weights, read_tensors, save_weights, write_atomically
+from capsnet.checkpoint import (
+    load_weights,
+    read_tensors,
+    save_weights,
+    write_atomically,
+    write_json,
+)
 
 SMALL = {
     "conv_channels": 8,
@@ -124,6 +130,40 @@ def test_a_link_is_followed_and_a_special_file_refused(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="fifo: it is no ordinary file"):
         write_atomically(tmp_path / "fifo", b"new")
     assert (tmp_path / "fifo").is_fifo()
+
+
+WRITE_OFTEN = """
+import sys
+from capsnet.checkpoint import write_atomically
+for _ in range(60):
+    write_atomically(sys.argv[1], sys.argv[2].encode() * 500_000)
+"""
+
+
+def test_two_processes_write_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITE_OFTEN, path, letter]) for letter in "ab"
+    ]
+    seen = set()
+    while any(writer.poll() is None for writer in writers):
+        if path.exists():
+            data = path.read_bytes()
+            assert len(data) == 500_000 and data.count(data[:1]) == len(data)  # no mixture
+            seen.add(data[:1])
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert seen == {b"a", b"b"}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_written_file_is_as_readable_as_any_other(tmp_path: Path) -> None:
+    write_json(tmp_path / "ours", {"a": [1, 2]})
+    (tmp_path / "theirs").write_text("")
+    modes = [(tmp_path / name).stat().st_mode for name in ("ours", "theirs")]
+    assert modes[0] == modes[1]
+    assert (tmp_path / "ours").read_text() == '{\n "a": [\n  1,\n  2\n ]\n}\n'
+    write_json(tmp_path / "ours", {"a": [1, 2]}, indent=None)
+    assert (tmp_path / "ours").read_text() == '{"a": [1, 2]}\n'
 
 
 FULL_DISK = """

@@ -9,6 +9,7 @@ from capsnet.data import ImageSet, to_float
 from capsnet.device import autocast, pick_device
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.training.evaluation import Evaluation, evaluate
+from experiments.networks import PooledCNN
 from helpers.tiny import some_digits, tiny_model
 
 
@@ -69,6 +70,13 @@ def test_without_decoder_there_is_no_squared_error(digits: ImageSet) -> None:
     result = evaluate(tiny_model(reconstruct=False), digits)
     assert result.reconstruction == 0
     assert result.loss == result.margin > 0
+
+
+def test_logits_are_no_lengths_and_have_no_margin_loss(digits: ImageSet) -> None:
+    result = evaluate(PooledCNN((1, 28, 28), channels=(4, 4)), digits, arrangement="plain")
+    assert result.margin is None and result.loss is None
+    assert result.summary()["margin"] is None
+    assert 0 <= result.accuracy <= 1
 
 
 def test_bfloat16_is_close(digits: ImageSet) -> None:

@@ -371,6 +371,7 @@ def test_killed_at_any_moment_it_ends_bit_identical(tmp_path: Path, task: str) -
             assert process.wait() == 0
     assert kills >= 2
     assert (broken / WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
+    assert {e.name for e in broken.iterdir()} == {e.name for e in whole.iterdir()}  # no partials
 
     def without_times(out: Path) -> list[dict[str, Any]]:
         records = [json.loads(line) for line in (out / METRICS).read_text().splitlines()]
