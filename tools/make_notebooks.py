@@ -98,10 +98,9 @@ def make(chapter: Path, root: Path = ROOT) -> tuple[Path, bool]:
         the notebook's path and whether it was executed.
     """
     path = notebook_path(chapter, root)
-    notebook = with_outputs(chapter, root)
-    executed = notebook is None or is_stale(notebook, root)
-    if executed:
-        notebook = execute(read_chapter(chapter, root), root)
+    notebook, executed = with_outputs(chapter, root), False
+    if notebook is None or is_stale(notebook, root):
+        notebook, executed = execute(read_chapter(chapter, root), root), True
     text = nbformat.writes(lower(notebook, chapter, root)) + "\n"
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.parent.mkdir(parents=True, exist_ok=True)
