@@ -1,6 +1,7 @@
 """The machine: its device and processes, whether it compiles, and how a record describes it."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -9,7 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from capsnet.device import can_compile, describe_machine, make_fabric
+from capsnet.device import (
+    PRECISIONS,
+    autocast,
+    describe_machine,
+    make_fabric,
+    resolve_compile,
+    resolve_precision,
+)
 from helpers import Refuses
 
 
@@ -24,6 +32,64 @@ def test_a_device_that_is_not_there(refuses: Refuses) -> None:
         make_fabric("abacus")
 
 
+def test_fabrics_advice_to_use_tf32_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a GPU it would stand on stderr, where a chapter's run is refused."""
+    from lightning_fabric.accelerators import cuda
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
+    monkeypatch.setattr(cuda, "_is_ampere_or_later", lambda device: True)
+    logger = logging.getLogger("lightning_fabric.utilities.rank_zero")
+    logger.addHandler(caplog.handler)
+    monkeypatch.setattr(logger, "propagate", False)
+    monkeypatch.setattr(logger, "filters", [])
+    advise = cuda._check_cuda_matmul_precision.__wrapped__
+    torch.set_float32_matmul_precision("highest")
+    try:
+        advise(torch.device("cuda"))
+        assert "Tensor Cores" in caplog.text
+        caplog.clear()
+        for _ in range(2):
+            make_fabric("cpu")
+        advise(torch.device("cuda"))
+        logger.info("something else")
+        assert [record.message for record in caplog.records] == ["something else"]
+        assert len(logger.filters) == 1
+    finally:
+        logger.removeHandler(caplog.handler)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "auto"])
+def test_fp32_is_ieee_float32_on_a_gpu(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("capsnet.device.bfloat16_is_fast", lambda device: False)
+    before = torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
+    try:
+        torch.backends.cudnn.allow_tf32 = True  # PyTorch's default
+        torch.set_float32_matmul_precision("high")
+        for unchanged in (("cuda", "bf16"), ("cpu", "fp32")):
+            resolve_precision(torch.device(unchanged[0]), unchanged[1])
+            assert torch.backends.cudnn.allow_tf32
+        assert resolve_precision(torch.device("cuda"), precision) == "fp32"
+        assert not torch.backends.cudnn.allow_tf32
+        assert not torch.backends.cuda.matmul.allow_tf32
+    finally:
+        torch.backends.cudnn.allow_tf32 = before[0]
+        torch.set_float32_matmul_precision(before[1])
+
+
+def test_precisions(refuses: Refuses, device: torch.device) -> None:
+    for precision in PRECISIONS:
+        resolved = resolve_precision(device, precision)
+        assert resolved == precision or precision == "auto"
+        with autocast(device, precision):
+            product = torch.ones(2, 2, device=device) @ torch.ones(2, 2, device=device)
+        assert product.dtype == (torch.bfloat16 if resolved == "bf16" else torch.float32)
+    with refuses("auto, bf16, fp32", "got fp64"):
+        resolve_precision(device, "fp64")
+
+
 def test_a_machine_is_described_in_plain_values() -> None:
     found = describe_machine(torch.device("cpu"), processes=2)
     assert found == json.loads(json.dumps(found))
@@ -34,10 +100,14 @@ def test_a_machine_is_described_in_plain_values() -> None:
 
 
 @pytest.mark.slow
-def test_can_compile_finds_no_compiler(inductor: None, tmp_path: Path) -> None:
-    assert can_compile(torch.device("cpu"))
+@pytest.mark.usefixtures("inductor")
+def test_compile_as_wished_or_where_a_compiler_is_found(tmp_path: Path) -> None:
+    cpu = torch.device("cpu")
+    assert resolve_compile(True, cpu) and not resolve_compile(False, cpu)
+    assert resolve_compile(None, cpu)
     code = (
-        "import torch; from capsnet.device import can_compile as c; print(c(torch.device('cpu')))"
+        "import torch; from capsnet.device import resolve_compile as c; "
+        "print(c(None, torch.device('cpu')))"
     )
     without = os.environ | {"PATH": "", "CXX": "no-such-compiler"}
     without |= {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
+from capsnet.device import resolve_precision
 from capsnet.fast.convolution import (
     PhaseGrid,
     Relu,
@@ -63,10 +64,13 @@ def test_it_is_conv2d(
 
 
 @pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-6), (torch.bfloat16, 1e-2)])
-def test_precision_at_the_papers_size(dtype: torch.dtype, limit: float) -> None:
+def test_precision_at_the_papers_size(
+    dtype: torch.dtype, limit: float, device: torch.device
+) -> None:
     """Beside it, the error of the direct convolution: the two are of one order."""
-    x = torch.rand(2, 256, 20, 20, dtype=F64)
-    weight = torch.randn(32, 256, 9, 9, dtype=F64) / math.sqrt(256 * 81)
+    resolve_precision(device, "fp32")  # no TF32
+    x = torch.rand(2, 256, 20, 20, dtype=F64).to(device)
+    weight = torch.randn(32, 256, 9, 9, dtype=F64).to(device) / math.sqrt(256 * 81)
     expected = F.conv2d(x, weight, stride=2)
     for y in (
         fourier_conv2d(x.to(dtype), weight.to(dtype), None, 2),

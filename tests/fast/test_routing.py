@@ -42,7 +42,7 @@ def with_gradients(*tensors: Tensor | None) -> list[Tensor]:
 @pytest.mark.parametrize("iterations", [1, 2, 3])
 @pytest.mark.parametrize("with_prior", [False, True])
 def test_it_is_procedure_1(
-    dtype: torch.dtype, rtol: float, iterations: int, with_prior: bool
+    dtype: torch.dtype, rtol: float, iterations: int, with_prior: bool, device: torch.device
 ) -> None:
     u, weight, prior = random(2, 5, 3, 2, 4, with_prior)
     expected = []
@@ -50,10 +50,9 @@ def test_it_is_procedure_1(
         u_hat = reference.predictions(weight.numpy(), image.numpy())
         start = np.zeros((5, 3)) if prior is None else prior.numpy()
         expected.append(reference.procedure_1(u_hat, iterations, start)[-1].v)
-    v = routed_capsules(
-        u.to(dtype), weight.to(dtype), iterations, None if prior is None else prior.to(dtype)
-    )
-    assert_close(v, torch.tensor(np.stack(expected)).to(dtype), rtol=rtol, atol=rtol * 0.1)
+    inputs = [None if x is None else x.to(device, dtype) for x in (u, weight, prior)]
+    v = routed_capsules(inputs[0], inputs[1], iterations, inputs[2])
+    assert_close(v.cpu(), torch.tensor(np.stack(expected)).to(dtype), rtol=rtol, atol=rtol * 0.1)
 
 
 @given(
@@ -108,26 +107,40 @@ def test_gradcheck(with_prior: bool) -> None:
     assert gradcheck(route, inputs)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("inductor")
-@pytest.mark.parametrize("compile", [False, True])
 @pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
-def test_precision_at_the_papers_size(dtype: torch.dtype, limit: float, compile: bool) -> None:
-    """Relative to float64; three images more than a chunk has."""
+def test_precision_at_the_papers_size(
+    dtype: torch.dtype, limit: float, device: torch.device
+) -> None:
+    """Relative to float64; three images more than a chunk has. Compiled: test_arrangement.py."""
     batch = LANES + 3
     u, weight, _ = random(batch, 1152, 10, 8, 16, False)
-    u, weight = 0.3 * u, 0.1 * weight
-    grad = torch.randn(batch, 10, 16, dtype=F64)
+    u, weight = 0.3 * u.to(device), 0.1 * weight.to(device)
+    grad = torch.randn(batch, 10, 16, dtype=F64).to(device)
     inputs = with_gradients(u, weight)
     expected = plain(u, weight, 3, None)
     expected_grads = torch.autograd.grad(expected, inputs, grad)
 
     cast = with_gradients(u.detach().to(dtype), weight.detach().to(torch.float32))
-    v = routed_capsules(*cast, 3, compile=compile)
+    v = routed_capsules(*cast, 3)
     assert v.dtype == torch.float32
     grads = torch.autograd.grad(v, cast, grad.to(torch.float32))
     for ours, theirs in zip((v, *grads), (expected, *expected_grads), strict=True):
         assert (ours.double() - theirs).norm() < limit * theirs.norm()
+
+
+@pytest.mark.parametrize("arrangement", ["plain", "fast"])
+def test_both_arrangements_add_the_logits_up_in_float32(
+    arrangement: str, device: torch.device
+) -> None:
+    """In bfloat16 64 + 0.2 is 64: the agreements would be lost in the logits."""
+    u, weight, _ = (x if x is None else x.to(device) for x in random(3, 6, 4, 2, 3, False))
+    route = plain if arrangement == "plain" else routed_capsules
+    large = torch.full((6, 4), 64.0, device=device, dtype=torch.bfloat16)  # for all parents
+    without = route(u.bfloat16(), weight.bfloat16(), 3, None).float()
+    shifted = route(u.bfloat16(), weight.bfloat16(), 3, large).float()
+    one = route(u.bfloat16(), weight.bfloat16(), 1, None).float()
+    assert (without - one).abs().max() > 0.1
+    assert_close(shifted, without, rtol=0, atol=0.01)
 
 
 def test_it_starts_where_a_layer_starts() -> None:
@@ -137,12 +150,12 @@ def test_it_starts_where_a_layer_starts() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_autocast_changes_nothing(dtype: torch.dtype) -> None:
+def test_autocast_changes_nothing(dtype: torch.dtype, device: torch.device) -> None:
     u, weight, _ = random(3, 6, 4, 2, 3, False, torch.float32)
-    inputs = with_gradients(u, weight)
+    inputs = u, weight = with_gradients(u.to(device), weight.to(device))
     results = []
     for enabled in (False, True):
-        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+        with torch.autocast(device.type, torch.bfloat16, enabled=enabled):
             v = routed_capsules(u.to(dtype), weight)
         results.append((v, *torch.autograd.grad(v.sum(), inputs)))
     assert_close(results[1], results[0], rtol=0, atol=0)
@@ -187,13 +200,14 @@ def test_a_second_derivative_is_refused() -> None:
         grad.sum().backward()
 
 
-def test_inference_keeps_nothing_of_an_iteration() -> None:
+def test_inference_keeps_nothing_of_an_iteration(device: torch.device) -> None:
     """The peak of the memory that tensors take does not depend on the number of iterations."""
     u, weight, _ = random(LANES, 64, 10, 8, 16, False, torch.float32)
+    u, weight = u.to(device), weight.to(device)
 
     def peak(iterations: int) -> int:
         with torch.no_grad():
-            return tensor_peak(lambda: routed_capsules(u, weight, iterations))
+            return tensor_peak(lambda: routed_capsules(u, weight, iterations), device)
 
     u_hat = LANES * 64 * 10 * 16 * 4
     assert peak(3) > u_hat

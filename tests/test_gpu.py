@@ -1,0 +1,100 @@
+"""CUDA without a GPU: fake tensors have a device and no values.
+
+Operations that mix devices raise, and so does a read of a value by the host, which on a GPU waits
+until everything before it is computed. PyTorch's backward pass of a fake CUDA tensor needs a GPU;
+on the meta device, where values cannot be read either, it runs anywhere.
+"""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+
+from capsnet import CapsNet
+from capsnet.fast import FastCapsNet, arrange, routing
+from capsnet.functional import class_mask, margin_loss, reconstruction_loss
+
+SMALL: dict[str, Any] = {"conv_channels": 6, "capsule_types": 2, "hidden": (4, 5)}
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
+    """Tensors are fake ones on CUDA, unless made elsewhere."""
+    device = torch.device("cuda", 0)
+    # Weights are drawn with a look at their values, and autocast looks for a GPU.
+    monkeypatch.setattr(nn.init, "trunc_normal_", lambda weight, **_: weight)
+    monkeypatch.setattr(torch.cuda.amp.common, "amp_definitely_not_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda *_, **__: True)
+    with FakeTensorMode(allow_non_fake_inputs=True), device:
+        yield device
+
+
+def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    out = model(images, labels)
+    drawn = out.reconstruction.to(images.dtype)
+    return margin_loss(out.lengths, labels) + 0.0005 * reconstruction_loss(drawn, images)
+
+
+def test_a_read_and_a_mix_of_devices_are_noticed(cuda: torch.device) -> None:
+    """Or the tests below could not fail."""
+    with pytest.raises(DataDependentOutputException):
+        torch.rand(2).max().item()
+    with pytest.raises(RuntimeError, match=r"cuda:0.* cpu"):
+        torch.rand(2) + torch.rand(2, device="cpu")
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["plain", "fast"])
+@pytest.mark.parametrize("learn_prior", [False, True])
+@pytest.mark.parametrize("bf16", [False, True], ids=["fp32", "bf16"])
+@pytest.mark.parametrize("gradients", [False, True])
+def test_forward_and_losses(
+    cuda: torch.device, fast: bool, learn_prior: bool, bf16: bool, gradients: bool
+) -> None:
+    model = CapsNet(**SMALL, learn_prior=learn_prior)
+    arranged = FastCapsNet(model) if fast else model
+    images, labels = torch.rand(3, 1, 28, 28), torch.randint(10, (3,))
+    mask = torch.rand(3, 10) < 0.3
+    with torch.set_grad_enabled(gradients), torch.autocast("cuda", torch.bfloat16, enabled=bf16):
+        for told in (None, labels, mask):
+            assert [x.device for x in arranged(images, told)] == [cuda] * 3
+        assert loss(arranged, images, labels).device == cuda
+        assert loss(arranged, images, mask).device == cuda
+
+
+def test_auto_is_plain(cuda: torch.device) -> None:
+    model = CapsNet(**SMALL)
+    assert arrange(model) is model
+
+
+def test_labels_out_of_range_are_refused_on_the_cpu_only(cuda: torch.device) -> None:
+    """Their values are not looked at, so that nothing waits."""
+    assert class_mask(torch.tensor([7, -1]), 2, 3).shape == (2, 3)
+
+
+def test_backward() -> None:
+    with torch.device("meta"):
+        model = CapsNet(**SMALL, learn_prior=True)
+        loss(model, torch.rand(3, 1, 28, 28), torch.randint(10, (3,))).backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("with_prior", [False, True])
+def test_backward_of_the_fast_routing(
+    cuda: torch.device, with_prior: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our own formula, without autograd around it."""
+    monkeypatch.setattr(routing, "squash_backward", lambda s, grad_v: grad_v)  # uses autograd
+    u, weight = torch.rand(routing.LANES + 1, 6, 3), torch.rand(6, 4, 3, 5)
+    prior = torch.rand(6, 4) if with_prior else None
+    context = SimpleNamespace(needs_input_grad=(True, True, with_prior))
+    context.save_for_backward = lambda *tensors: setattr(context, "saved_tensors", tensors)
+    v = routing.RoutedCapsules.forward(context, u, weight, prior, 3, False, True)
+    with torch.no_grad():
+        gradients = routing.RoutedCapsules.backward(context, torch.rand_like(v))[: 2 + with_prior]
+    assert [grad.device for grad in gradients] == [cuda] * len(gradients)
+    for gradient, of in zip(gradients, (u, weight, prior), strict=False):
+        assert of is not None and gradient.shape == of.shape
