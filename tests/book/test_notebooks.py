@@ -1,7 +1,6 @@
 """The way from book/*.md to notebooks/*.ipynb, and what is committed there."""
 
 import importlib.util
-import re
 import shutil
 import subprocess
 import sys
@@ -242,14 +241,6 @@ def test_another_address_is_filled_in_without_executing(project, chapter):
     notebooks.stage(project)
 
 
-def test_what_is_up_to_date_is_not_executed_and_not_touched(project, chapter):
-    path = project / "notebooks" / "chapter.ipynb"
-    before = path.read_bytes(), path.stat().st_mtime_ns
-    assert notebooks.check(chapter, project) is None
-    assert notebooks.make(chapter, project) == (path, False)
-    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
-
-
 def test_a_change_of_prose_is_carried_over_without_executing(project, chapter):
     before = outputs(project)
     edit(chapter, "More prose.", "Other prose.")
@@ -341,11 +332,6 @@ def test_other_code_than_the_chapter_s_is_a_fault(project, chapter, file, old, n
     assert "other code" in notebooks.check(chapter, project)
 
 
-def test_a_missing_notebook_is_told(project, chapter):
-    (project / "notebooks" / "chapter.ipynb").unlink()
-    assert "missing" in notebooks.check(chapter, project)
-
-
 def test_a_stale_notebook_is_executed(project, chapter):
     before = outputs(project)
     edit(chapter, "1 + 1", "1 + 2")
@@ -409,24 +395,6 @@ def test_the_committed_notebook_was_executed_in_order_without_errors(chapter):
         for output in cell.outputs:
             assert output.output_type != "error"
             assert output.get("name") != "stderr"
-
-
-@EACH_CHAPTER
-def test_the_committed_notebook_has_nothing_only_myst_understands(chapter):
-    notebook = nbformat.read(notebooks.notebook_path(chapter), as_version=4)
-    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    prose = re.sub(r"^```.*?^```$", "", prose, flags=re.MULTILINE | re.DOTALL)
-    assert not re.search(r"\{[\w:.-]+\}`|^ *(```+|:::+)\{|^\([\w-]+\)=|\\q[a-z]+hat", prose, re.M)
-    for name in ("qu", "qb", "qc", "qs", "qv"):
-        assert not re.search(rf"\\{name}(?![A-Za-z])", prose)
-
-
-@EACH_CHAPTER
-def test_every_figure_has_an_alternative_text(chapter):
-    notebook = nbformat.read(notebooks.notebook_path(chapter), as_version=4)
-    for cell in notebooks.code_cells(notebook):
-        if any("image/png" in output.get("data", {}) for output in cell.outputs):
-            assert len(cell.metadata["mystnb"]["image"]["alt"]) > 20
 
 
 def test_a_notebook_without_its_images_is_skipped_aloud(monkeypatch):
