@@ -95,12 +95,7 @@ def make_parser() -> argparse.ArgumentParser:
     def add(
         name: str, run: Callable[[argparse.Namespace], int], text: str
     ) -> argparse.ArgumentParser:
-        command = commands.add_parser(
-            name,
-            help=text,
-            description=text,
-            formatter_class=Formatter,
-        )
+        command = commands.add_parser(name, help=text, description=text, formatter_class=Formatter)
         command.set_defaults(run=run)
         command.add_argument("--debug", action="store_true", help="show where an error comes from")
         return command
@@ -113,13 +108,11 @@ def make_parser() -> argparse.ArgumentParser:
         "--out", type=Path, help="folder for weights, checkpoint and metrics (runs/DATASET if "
         "not given); started again with the same options, a cut-off run goes on"
     )  # fmt: skip
-    for name in filter("compile".__ne__, options):
-        add_option(command, name)
-    command.add_argument(
-        "--compile",
-        action=argparse.BooleanOptionalAction,
-        help=options["compile"].metadata["help"],
-    )
+    text = options["compile"].metadata["help"]
+    command.add_argument("--compile", action=argparse.BooleanOptionalAction, help=text)
+    for name in options:
+        if name != "compile":
+            add_option(command, name)
     command.add_argument("--routing-iterations", type=int, help="iterations of the routing (3)")
     command.add_argument("--learn-prior", action="store_true", help="learn the routing's prior")
     command.add_argument("--no-reconstruction", action="store_true", help="leave the decoder out")
@@ -394,28 +387,17 @@ def parse_shape(text: str) -> tuple[int, int, int]:
 
 
 def class_names(metadata: dict[str, Any], model: "CapsNet", source: Path) -> list[str]:
-    """The names of a network's classes, as its weights file has them; else 0, 1, 2 ….
-
-    Raises:
-        ValueError: the file's names are not one for each class.
-    """
+    """The names of a network's classes, as its weights file has them; else 0, 1, 2 …."""
     count = model.config["num_classes"]
     names = metadata.get("classes", [str(number) for number in range(count)])
-    if (
-        not isinstance(names, list)
-        or len(names) != count
-        or not all(isinstance(name, str) for name in names)
-    ):
+    whole = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if not whole or len(names) != count:
         raise ValueError(f"{source} should name {count} classes, it names {names}")
     return names
 
 
 def check_classes(names: list[str], images: "ImageSet") -> None:
-    """See that a network's classes are a data set's.
-
-    Raises:
-        ValueError: they are not.
-    """
+    """Refuse a data set whose classes are not the network's."""
     if names != list(images.classes):
         raise ValueError(
             f"the network tells {', '.join(names)} apart, the classes of {images.name} are "
@@ -424,12 +406,7 @@ def check_classes(names: list[str], images: "ImageSet") -> None:
 
 
 def check_writable(path: Path, *inputs: Path) -> None:
-    """See that a file could be written, before the work that it is to hold.
-
-    Raises:
-        OSError: it could not, in one line that names it.
-        ValueError: it is one of the inputs.
-    """
+    """Refuse a file that could not be written, or is an input, before the work that it is for."""
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {path}: it is a folder")
     if path.exists() and not path.is_file():

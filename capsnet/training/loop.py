@@ -16,13 +16,14 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ExponentialLR, LRScheduler, OneCycleLR
 
+from capsnet.checkpoint import read_tensors, save_weights
 from capsnet.data import ImageSet, shifted
 from capsnet.device import describe_machine, make_fabric, resolve_compile
 from capsnet.functional import margin_loss
 from capsnet.training.config import TrainingConfig
 from capsnet.training.evaluation import check_fits, evaluate
 from capsnet.training.loss import Criterion, TrainingLoss
-from capsnet.training.run import CHECKPOINT, Run, RunFolder, only_process_in, read_checkpoint
+from capsnet.training.run import CHECKPOINT, WEIGHTS, Run, RunFolder, only_process_in
 from capsnet.training.step import Step, make_optimizer
 
 if TYPE_CHECKING:
@@ -41,12 +42,7 @@ class TrainingError(RuntimeError):
 def make_schedule(
     optimizer: torch.optim.Optimizer, config: TrainingConfig, steps: int
 ) -> LRScheduler:
-    """The learning rate's schedule, one call of its ``step()`` after each training step.
-
-    Args:
-        optimizer: whose rate is set.
-        config: ``schedule`` and ``learning_rate`` count.
-        steps: training steps in all; "exponential" does not depend on it.
+    """The learning rate's schedule over so many steps; its ``step()`` follows each of them.
 
     Raises:
         ValueError: "one-cycle" over fewer than 2 steps.
@@ -185,27 +181,27 @@ def fit(
         writes = out is not None and fabric.is_global_zero
         if writes:
             stack.enter_context(only_process_in(folder))
-            saved = read_checkpoint(folder)
+            if (folder / CHECKPOINT).exists():
+                saved = read_tensors(folder / CHECKPOINT)
         # Only the first process's machine is sure to have the file.
         saved = fabric.broadcast(saved)
         if saved is not None:
             run.restore(*saved, path=folder / CHECKPOINT)
         if writes:
-            trainer.folder = RunFolder(folder, run, checkpoint_seconds, hint=show)
+            trainer.folder = RunFolder(folder, run, checkpoint_seconds, show)
             stack.callback(trainer.folder.close)
         done = trainer.train(config.epochs if stop_after is None else stop_after)
         model.load_state_dict(run.averaged.state_dict())
         model.eval()
-        if trainer.folder is not None and done:
-            trainer.folder.finish(
-                {
-                    "classes": list(training.classes),
-                    "dataset": training.name,
-                    "images": len(training),
-                    "config": dataclasses.asdict(config) | {"compile": step.compiled},
-                    "machine": describe_machine(fabric.device, fabric.world_size),
-                }
-            )
+        if writes and done:
+            metadata = {
+                "classes": list(training.classes),
+                "dataset": training.name,
+                "images": len(training),
+                "config": dataclasses.asdict(config) | {"compile": step.compiled},
+                "machine": describe_machine(fabric.device, fabric.world_size),
+            }
+            save_weights(folder / WEIGHTS, model, metadata)
     fabric.barrier()
     return run.records
 
@@ -291,7 +287,7 @@ class Trainer:
         for step, loss in enumerate(losses, start=self.run.step - len(losses) + 1):
             check_finite("the loss", loss, step)
             if self.folder is not None:
-                self.folder.log_loss(loss, step)
+                self.folder.log(loss, step)
         return losses
 
     def evaluate(self, validation: ImageSet) -> dict[str, float]:

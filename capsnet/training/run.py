@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -17,8 +18,6 @@ from torch.optim.lr_scheduler import LRScheduler
 from capsnet.checkpoint import (
     check_state,
     partial_files,
-    read_tensors,
-    save_weights,
     write_atomically,
     write_tensors,
 )
@@ -178,60 +177,41 @@ def only_process_in(folder: Path) -> Iterator[None]:
 class RunFolder:
     """Where a run is written as it goes; :func:`only_process_in` keeps others away.
 
-    TensorBoard's events are written where TensorBoard is installed; the metrics are the record.
-
     Args:
         path: the folder.
         run: the run, new or restored: what the folder has beyond it is cut off.
         checkpoint_seconds: the least time between checkpoints.
-        hint: say on stderr where TensorBoard is missing.
+        hint: say on stderr where TensorBoard is missing; the metrics are the record.
     """
 
-    def __init__(
-        self, path: Path, run: Run, checkpoint_seconds: float = 0.0, hint: bool = False
-    ) -> None:
-        self.path, self.run = path, run
-        self.checkpoint_seconds = checkpoint_seconds
+    def __init__(self, path: Path, run: Run, checkpoint_seconds: float, hint: bool) -> None:
+        self.path, self.run, self.checkpoint_seconds = path, run, checkpoint_seconds
         self.saved = time.monotonic()
-        self.events: Any = None
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-
-            self.events = SummaryWriter(str(path / EVENTS), purge_step=run.step + 1)
-        except ImportError:
-            if hint:
-                print("for curves in TensorBoard: pip install tensorboard", file=sys.stderr)
+        self.events = open_events(path / EVENTS, run.step + 1, hint)
         self._write_metrics()
 
-    def log_loss(self, loss: float, step: int) -> None:
+    def log(self, loss: float, step: int) -> None:
         """A step's loss, for TensorBoard."""
-        if self.events is not None:
-            with self._writing_events():
-                self.events.add_scalar("loss", loss, step)
+        with self._writing_events():
+            self.events.add_scalar("loss", loss, step)
 
     def end_epoch(self, last: bool) -> None:
         """Write events and metrics, and a checkpoint if it is time; after the last epoch it is."""
-        if self.events is not None:
-            with self._writing_events():
-                for key, value in self.run.records[-1].items():
-                    if key not in ("epoch", "step"):
-                        name = key if key.startswith("validation") else f"epoch_{key}"
-                        self.events.add_scalar(name, value, self.run.step)
-                self.events.flush()
+        with self._writing_events():
+            for name, value in self.run.records[-1].items():
+                if name not in ("epoch", "step"):
+                    tag = name if name.startswith("validation") else f"epoch_{name}"
+                    self.events.add_scalar(tag, value, self.run.step)
+            self.events.flush()
         if last or time.monotonic() - self.saved >= self.checkpoint_seconds:
             self.run.save(self.path / CHECKPOINT)
             self.saved = time.monotonic()
         self._write_metrics()
 
-    def finish(self, metadata: dict[str, Any]) -> None:
-        """Write the weights."""
-        save_weights(self.path / WEIGHTS, self.run.averaged, metadata)
-
     def close(self) -> None:
         """Let go of the events."""
-        if self.events is not None:
-            with self._writing_events():
-                self.events.close()
+        with self._writing_events():
+            self.events.close()
 
     @contextlib.contextmanager
     def _writing_events(self) -> Iterator[None]:
@@ -246,11 +226,13 @@ class RunFolder:
         write_atomically(self.path / METRICS, text.encode())
 
 
-def read_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """A checkpoint's tensors and document, or None where there is none.
-
-    Raises:
-        ValueError: as :func:`read_tensors`.
-    """
-    path = folder / CHECKPOINT
-    return read_tensors(path) if path.exists() else None
+def open_events(folder: Path, first_step: int, hint: bool) -> Any:
+    """TensorBoard's writer; where TensorBoard is not installed, one that writes nothing."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        if hint:
+            print("for curves in TensorBoard: pip install tensorboard", file=sys.stderr)
+        nothing = dict.fromkeys(("add_scalar", "flush", "close"), lambda *_: None)
+        return SimpleNamespace(**nothing)
+    return SummaryWriter(str(folder), purge_step=first_step)

@@ -20,7 +20,6 @@ from torch._subclasses.fake_tensor import (
 
 from capsnet import CapsNet
 from capsnet.data import ImageSet, overlaid, shifted
-from capsnet.data.imageset import ByClass
 from capsnet.training import TrainingLoss, make_optimizer, make_step
 from capsnet.training.evaluation import run_over
 from capsnet.training.loop import READ_EVERY, Batches, Trainer, make_schedule
@@ -62,9 +61,9 @@ def digits_on(device: torch.device) -> ImageSet:
     images = torch.zeros(1280, 1, 28, 28, dtype=torch.uint8, device=device)
     labels = torch.zeros(1280, dtype=torch.int64, device=device)
     found = ImageSet(images, labels, tuple("0123456789"), "fake", trusted=True)
-    # Once for a set, of_another_class reads how many classes there are.
+    # Once for a set, multimnist reads how many classes there are.
     starts = torch.zeros(11, dtype=torch.int64, device=device)
-    found.__dict__["by_class"] = ByClass(labels, starts, present=10)
+    found.__dict__["by_class"] = (labels, starts, 10)
     return found
 
 
