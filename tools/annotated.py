@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from myst import ChapterError
-from notes import Listing, annotated, checked_by, computed, place
+from notes import Listing, Pieces, annotated, computed, place
 
 
 class NotesDirective(SphinxDirective):
@@ -19,7 +19,7 @@ class NotesDirective(SphinxDirective):
     required_arguments = 1
     final_argument_whitespace = True
 
-    def notes(self) -> dict[tuple[str, str], list[Listing]]:
+    def notes(self) -> Pieces:
         """Those of the whole page, read once; an error of the build where one is false."""
         read = self.env.temp_data
         try:
@@ -44,8 +44,7 @@ class Annotate(NotesDirective):
     def run(self) -> list[nodes.Node]:
         self.env.note_dependency(str(self.root() / self.arguments[0]))
         listings = self.notes()[self.arguments[0], "\n".join(self.content).strip()]
-        rows = [self.row(listing) for listing in listings]
-        return [nodes.container("", *rows, classes=["annotated"])]
+        return [nodes.container("", *map(self.row, listings), classes=["annotated"])]
 
     def row(self, listing: Listing) -> nodes.Node:
         code = nodes.literal_block(
@@ -75,9 +74,8 @@ class Computed(NotesDirective):
     """Where an equation is computed, and which tests check that."""
 
     def run(self) -> list[nodes.Node]:
-        equation = self.arguments[0]
         try:
-            groups, tests = computed(self.notes(), equation), checked_by(self.root(), equation)
+            groups, tests = computed(self.notes(), self.root(), self.arguments[0])
         except ChapterError as error:
             raise self.error(str(error)) from None
         where = []
@@ -89,9 +87,8 @@ class Computed(NotesDirective):
                 line += nodes.reference("", listing.lines, refid=listing.anchor, internal=True)
             where.append(line)
         checks = [nodes.paragraph("", "", nodes.literal("", test)) for test in tests]
-        parts = {"Computed by": where, "Tested by": checks}
         found = nodes.definition_list()
-        for term, lines in parts.items():
+        for term, lines in {"Computed by": where, "Tested by": checks}.items():
             definition = nodes.definition("", *lines)
             found += nodes.definition_list_item("", nodes.term("", term), definition)
         return [nodes.container("", found, classes=["computed"])]

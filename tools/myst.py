@@ -18,11 +18,8 @@ from myst_parser.parsers.mdit import create_md_parser
 
 CONFIG = Path(__file__).resolve().parent.parent / "_config.yml"
 FENCES = {"fence", "colon_fence"}
-ADMONITIONS = {
-    "note", "tip", "hint", "important", "warning", "caution", "danger", "attention", "seealso",
-    "admonition", "dropdown",
-}  # fmt: skip
-PROSE = ADMONITIONS | {"figure", "glossary", "annotate"}  # directives whose content is prose
+ADMONITIONS = {"note", "tip", "important", "warning", "admonition"}
+NO_PROSE = {"code-cell", "bibliography", "computed", "math", "tableofcontents"}
 
 
 class ChapterError(ValueError):
@@ -64,7 +61,7 @@ def make_parser() -> MarkdownIt:
 PARSER = make_parser()
 
 
-def parse(text: str, page: str = "a page") -> list[Token]:
+def parse(text: str, page: str) -> list[Token]:
     """The blocks of a text.
 
     Raises:
@@ -73,14 +70,12 @@ def parse(text: str, page: str = "a page") -> list[Token]:
     definitions: dict[str, Any] = {}
     tokens, lines = PARSER.parse(text, definitions), text.splitlines()
     for name in definitions.get("references", {}):
-        raise ChapterError(
-            f"{page}: expected [text](target), got [{name.lower()}]: on its own line"
-        )
+        wrong = f"[{name.lower()}]: on its own line"
+        raise ChapterError(f"{page}: expected [text](target), got {wrong}")
     for token in tokens:
         if token.type in FENCES and token.map:
             first, end = token.map
-            closing = lines[end - 1].lstrip(" >")
-            if end - first < 2 or not closing.startswith(token.markup):
+            if end - first < 2 or not lines[end - 1].lstrip(" >").startswith(token.markup):
                 raise ChapterError(f"{page}: {lines[first]!r} is not closed by {token.markup}")
     return tokens
 
@@ -92,8 +87,8 @@ def parse_inline(text: str) -> list[Token]:
     return tokens
 
 
-def directive(token: Token, page: str = "a page") -> Directive | None:
-    """The directive that a fence is, or None.
+def directive(token: Token, page: str) -> Directive | None:
+    """The directive that a block is, or None.
 
     Raises:
         ChapterError: its options cannot be read.
@@ -103,9 +98,8 @@ def directive(token: Token, page: str = "a page") -> Directive | None:
         return None
     name, argument = match.groups()
     # A cell's options are YAML, as MyST-NB reads them; those of all others are plain texts.
-    read = parse_directive_text(
-        TestDirective, argument, token.content, validate_options=name != "code-cell"
-    )
+    plain = name != "code-cell"
+    read = parse_directive_text(TestDirective, argument, token.content, validate_options=plain)
     if read.warnings:
         raise ChapterError(f"{page}: directive {{{name}}} {argument}: {read.warnings[0].msg}")
     line = token.map[0] + 1 + read.body_offset
@@ -113,33 +107,22 @@ def directive(token: Token, page: str = "a page") -> Directive | None:
 
 
 def walk(
-    text: str,
-    page: str = "a page",
-    enter: Callable[[Directive], bool] = lambda found: True,
-    line: int = 0,
-) -> Iterator[Token]:
+    text: str, page: str = "a page", line: int = 0
+) -> Iterator[tuple[Token, Directive | None]]:
     """The blocks of a page and of its directives of prose, titles included.
 
-    Their ``map`` counts the page's lines; the text begins on line ``line``, from 0. ``enter`` says
-    whether to go into a directive.
+    Their ``map`` counts the page's lines; the text begins on line ``line``, from 0.
     """
     for token in parse(text, page):
-        if token.map:
-            token.map = [number + line for number in token.map]
-        yield token
+        token.map = [number + line for number in token.map or [0]]
         found = directive(token, page)
-        if token.map and found and found.name in PROSE and enter(found):
+        yield token, found
+        if found and found.name not in NO_PROSE:
             if found.name in ADMONITIONS:
-                yield from walk(found.argument, page, line=token.map[0])
-            yield from walk(found.content, page, enter, found.line)
+                yield from walk(found.argument, page, token.map[0])
+            yield from walk(found.content, page, found.line)
 
 
 def directives(text: str, page: str = "a page") -> list[Directive]:
     """The directives of a page, those within others included."""
-    return [found for token in walk(text, page) if (found := directive(token, page))]
-
-
-def split_target(text: str) -> tuple[str, str]:
-    """A role's ``text <target>`` → (text, target); a plain ``target`` stands for both."""
-    match = re.fullmatch(r"(.*?)\s*<([^>]+)>", text, re.DOTALL)
-    return (match[1], match[2]) if match else (text, text)
+    return [found for _, found in walk(text, page) if found]

@@ -4,15 +4,13 @@ import os
 import re
 import subprocess
 import sys
-from itertools import chain
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
 from lowering import ChapterError, Prose
 from myst import directives
-from notes import Source, annotated, checked_by, computed, contracts
+from notes import annotated, computed, contracts
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "book" / "annotated.md"
@@ -24,20 +22,14 @@ import math
 
 
 class Square:
-    """Says :func:`what` it does.
-
-    At length.
-    """
+    """Says :func:`what` it does."""
 
     def area(self, side):
-        """One line."""
         # half of it twice
 
         return side * side / 2 * 2
 '''
 NOTES = """\
-# A page
-
 :::{annotate} capsnet/square.py
 ```python
 import math
@@ -51,8 +43,6 @@ class Square:
 
 No shape is simpler.
 :::
-
-Text between.
 
 (equation-1)=
 :::{computed} 1
@@ -74,31 +64,30 @@ Equation [(1)](#equation-1), $x^2$.
 :::
 """
 TESTS = """\
-import pytest
-
 @pytest.mark.equation(1)
 @pytest.mark.equation("a rule")
 @pytest.mark.parametrize("x", [1])
 def test_area(x): pass
+"""
+COMPUTED = """\
+<a id="equation-1"></a>
+- Computed by
+  - `Square.area`, square.py, lines [10–12](#square-10)
+- Tested by
+  - `tests/test_square.py::test_area`
 
-def test_nothing(): pass
+<a id="square-7"></a><sub>square.py 7</sub>
 """
 SOURCE_FILE, PAGE_FILE = "capsnet/square.py", "book/page.md"
 
 
 @pytest.fixture
 def project(tmp_path):
-    for folder in ("book", "capsnet", "tests"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / SOURCE_FILE).write_text(SOURCE)
-    (tmp_path / PAGE_FILE).write_text(NOTES)
-    (tmp_path / "tests" / "test_square.py").write_text(TESTS)
-    (tmp_path / "book" / "references.bib").write_text("")
+    files = {SOURCE_FILE: SOURCE, PAGE_FILE: NOTES, "tests/test_square.py": TESTS}
+    for name, text in {**files, "book/references.bib": ""}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
     return tmp_path
-
-
-def read(project):
-    return annotated(project / PAGE_FILE, project)
 
 
 def edit(path, old, new):
@@ -107,222 +96,95 @@ def edit(path, old, new):
     path.write_text(text.replace(old, new))
 
 
-def faults(project):
-    with pytest.raises(ChapterError) as caught:
-        read(project)
-    return str(caught.value)
-
-
-def test_notes_stand_beside_the_live_lines_and_docstrings_are_filled_in(project):
-    first, second = read(project).values()
-    shown = [(listing.first, listing.last, listing.note) for listing in first + second]
-    assert shown == [
-        (1, 1, None),
-        (3, 3, "Not *needed*."),
-        (6, 6, "No shape is simpler."),
-        (7, 10, None),
-        (12, 12, "In square metres."),
-        (13, 13, None),
-        (14, 16, "Equation [(1)](#equation-1), $x^2$."),
-    ]
-    assert second[-1].code == "    # half of it twice\n\n    return side * side / 2 * 2"
-    assert (second[-1].within, second[-1].anchor) == ("Square.area", "square-14")
-    assert second[0].summary == "Says what it does."  # roles are for Sphinx
-
-
-def test_a_docstring_at_the_end_is_shown(project):
-    (project / SOURCE_FILE).write_text(SOURCE + '\n\nclass Cube:\n    """Last."""\n')
-    edit(project / PAGE_FILE, "$x^2$.\n", "$x^2$.\n\n```python\nclass Cube:\n```\n\nNo.\n")
-    _, second = read(project).values()
-    assert [(listing.first, listing.note) for listing in second][-2:] == [(19, "No."), (20, None)]
-
-
-def test_a_changed_docstring_or_blank_line_is_no_fault(project):
-    edit(project / SOURCE_FILE, "    At length.\n", "\n\n    In short.\n")
-    _, second = read(project).values()
-    assert second[-1].first == 16
-
-
-CHANGED = """\
-book/page.md:32: a note's statement has changed at capsnet/square.py:16; the note is for (-), \
-there is now (+)
-  -         return side * side / 2 * 2
-  +         return side**2"""
-
-
 @pytest.mark.parametrize(
     ("file", "old", "new", "told"),
     [
-        (SOURCE_FILE, "side * side / 2 * 2", "side**2", CHANGED),
-        (SOURCE_FILE, "# half of it twice", "# twice its half", "book/page.md:31: a note's"),
-        (SOURCE_FILE, "# half of it twice", "    # half of it twice", "book/page.md:31: a note's"),
-        (
-            SOURCE_FILE,
-            "import math\n",
-            "import math\nimport sys\n",
-            "capsnet/square.py:4: no note for this; it belongs at book/page.md:11\n  + import sys",
-        ),
-        (SOURCE_FILE, "/ 2 * 2\n", "/ 2 * 2\n\nprint()\n", "capsnet/square.py:18: no note"),
-        (
-            SOURCE_FILE,
-            "import math\n",
-            "",
-            "book/page.md:5: a note for what capsnet/square.py no longer has\n  - import math",
-        ),
-        (PAGE_FILE, "import math", "class Square:\n    pass", "book/page.md:5: "),  # the order
-        (PAGE_FILE, "Not *needed*.", "", "book/page.md:5: there is no note under this listing"),
-        (
-            PAGE_FILE,
-            "```\n\nIn square metres.\n\n```python\n        # half",
-            "        # half",
-            "book/page.md:25: end it before the docstring, capsnet/square.py:13",
-        ),
-        (PAGE_FILE, "```python\nimport math\n```\n", "", "book/page.md:5: a note comes after"),
-        (PAGE_FILE, "import math\n", "\n", "book/page.md:4: an empty listing"),
-        (PAGE_FILE, "$x^2$.\n:::", "$x^2$.", "square.py' is not closed by :::"),
+        (SOURCE_FILE, "/ 2 * 2", "/ 1", ":28: the note is for '        return side * side / 2 * 2',"
+         " but capsnet/square.py:12 has '        return side * side / 1'"),
+        (SOURCE_FILE, "# half", "    # half", ":27: the note is for '        # half"),
+        (SOURCE_FILE, "math\n", "math\nx = 1\n", ":9: the note is for 'class Square:', but caps"),
+        (SOURCE_FILE, "import math\n", "", ":3: the note is for 'import math', but capsnet/square"),
+        (PAGE_FILE, "* 2\n", "* 2\nx = 1\n", ":29: the note is for 'x = 1', but capsnet/"),
+        (PAGE_FILE, "square.py\n```python\ni", "a.py\n```python\ni", ": there is no capsnet/a.py"),
+        (SOURCE_FILE, "2 * 2\n", "2 * 2\nx = 1\n", ": there is no note for capsnet/square.py:13,"),
+        (PAGE_FILE, "Not *needed*.", "", ":2: there is no note under this listing"),
+        (PAGE_FILE, "import math\n", "\n", ":2: there is no line in this listing"),
+        (PAGE_FILE, "```python\nimport math\n```\n", "", ":3: expected a listing, got 'Not"),
+        (PAGE_FILE, "$x^2$.\n:::", "$x^2$.", ": ':::{annotate} capsnet/square.py' is not closed"),
     ],
-)
-def test_a_note_that_does_not_fit_is_told(project, file, old, new, told):
+)  # fmt: skip
+def test_a_note_that_does_not_fit_is_told_in_one_line(project, file, old, new, told):
     edit(project / file, old, new)
-    assert told in faults(project)
+    with pytest.raises(ChapterError, match=re.escape("book/page.md" + told)) as caught:
+        annotated(project / PAGE_FILE, project)
+    assert "\n" not in str(caught.value)
 
 
-def test_every_fault_is_told_at_once(project):
-    edit(project / SOURCE_FILE, "import math", "import sys")
-    edit(project / SOURCE_FILE, "(self, side)", "(self)")
-    told = faults(project)
-    assert "book/page.md:5:" in told and "book/page.md:25:" in told
+def test_a_changed_docstring_is_no_fault_and_the_last_one_is_shown(project):
+    edit(project / SOURCE_FILE, "it does.", "it does.\n\n\n    In short.\n    ")
+    with (project / SOURCE_FILE).open("a") as file:
+        file.write('\n\nclass Cube:\n    """Last."""\n')
+    edit(project / PAGE_FILE, "$x^2$.\n", "$x^2$.\n\n```python\nclass Cube:\n```\n\nNo.\n")
+    first, second = annotated(project / PAGE_FILE, project).values()
+    shown = [(listing.first, listing.note) for listing in (*first, *second[-2:])]
+    assert shown[:3] == [(1, None), (3, "Not *needed*."), (6, "No shape is simpler.")]
+    assert shown[3:] == [(19, "No."), (20, None)]
 
 
-def test_directives_that_are_alike_are_not_mistaken_for_each_other(project):
-    once = ":::{annotate} capsnet/square.py\n```python\nx = 1\n```\n\nOne.\n:::\n"
-    (project / SOURCE_FILE).write_text("x = 1\nx = 1\n")
-    (project / PAGE_FILE).write_text(once + once)
-    assert "no note for this" in faults(project)
-
-
-def test_a_file_that_is_gone_is_told(project):
-    (project / SOURCE_FILE).unlink()
-    assert faults(project) == "book/page.md: there is no capsnet/square.py"
-
-
-def test_an_equation_leads_to_its_lines_and_its_tests(project):
-    [[listing]] = computed(read(project), "1")
-    assert (listing.lines, listing.within) == ("14–16", "Square.area")
-    test = "tests/test_square.py::test_area"
-    assert contracts(project) == {"1": [test], "a rule": [test]}
-    assert checked_by(project, "a rule") == [test]
-    with pytest.raises(ChapterError, match="no note links to #equation-a-rule"):
-        computed(read(project), "a rule")
-    with pytest.raises(ChapterError, match=re.escape("carries @pytest.mark.equation(2)")):
-        checked_by(project, "2")
-
-
-def prose(project):
-    page = project / PAGE_FILE
-    return Prose(page, page.with_name("references.bib"), {page: project / "page.ipynb"}, {})
+def test_an_equation_without_a_note_or_a_test_is_told(project):
+    edit(project / PAGE_FILE, "[(1)](#equation-1)", "[(2)](#equation-2)")
+    notes = annotated(project / PAGE_FILE, project)
+    assert contracts(project).keys() == {"1", "a rule"}
+    for equation, missing in {
+        "1": "note has",
+        "2": r"test carries @pytest.mark.equation\(2",
+    }.items():
+        with pytest.raises(ChapterError, match=f"^equation {equation}: no {missing}"):
+            computed(notes, project, equation)
 
 
 def test_the_notebook_has_listings_and_notes_in_turn(project):
-    lowered = prose(project).lower(NOTES[NOTES.index("(equation-1)=") :])
-    assert lowered == dedent(
-        '''\
-        <a id="equation-1"></a>
-        - Computed by
-          - `Square.area`, square.py, lines [14–16](#square-14)
-        - Tested by
-          - `tests/test_square.py::test_area`
-
-        <a id="square-7"></a><sub>square.py 7–10</sub>
-
-        ```python
-        """Says :func:`what` it does.
-
-        At length.
-        """
-        ```
-
-        <a id="square-12"></a><sub>square.py 12</sub>
-
-        ```python
-        def area(self, side):
-        ```
-
-        In square metres.
-
-        <a id="square-13"></a><sub>square.py 13</sub>
-
-        ```python
-            """One line."""
-        ```
-
-        <a id="square-14"></a><sub>square.py 14–16</sub>
-
-        ```python
-            # half of it twice
-
-            return side * side / 2 * 2
-        ```
-
-        Equation [(1)](#equation-1), $x^2$.'''
-    )
+    page = project / PAGE_FILE
+    prose = Prose(page, page.with_name("references.bib"), {page: project / "page.ipynb"}, {})
+    lowered = prose.lower(NOTES[NOTES.index("(equation-1)=") :])
+    assert lowered.startswith(COMPUTED)
+    assert "\n\n```python\ndef area(self, side):\n```\n\nIn square metres.\n\n" in lowered
+    last = "```python\n    # half of it twice\n\n    return side * side / 2 * 2\n```"
+    assert lowered.endswith(last + "\n\nEquation [(1)](#equation-1), $x^2$.")
 
 
-def test_the_notebook_is_not_made_with_a_false_note(project):
-    edit(project / SOURCE_FILE, "import math", "import sys")
-    with pytest.raises(ChapterError, match=r"^book/page.md:5: a note's statement"):
-        prose(project).lower(NOTES)
-
-
-def build(project):
+def test_the_page_shows_lines_with_anchors_beside_their_notes_and_fails_at_a_false_one(project):
     (project / "conf.py").write_text(
         f"import sys\nsys.path.insert(0, {str(ROOT / 'tools')!r})\n"
         "extensions = ['myst_parser', 'annotated']\n"
         "myst_enable_extensions = ['colon_fence', 'dollarmath']\n"
         "root_doc = 'book/page'\ninclude_patterns = ['book/page.md']\n"
+        "suppress_warnings = ['myst.header']\n"
     )
-    return subprocess.run(
-        [sys.executable, "-m", "sphinx", "-W", "-n", "-q", ".", "html"],
-        cwd=project,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-
-
-def test_the_page_shows_lines_with_anchors_beside_their_notes(project):
-    result = build(project)
+    build = [sys.executable, "-m", "sphinx", "-W", "-n", "-q", ".", "html"]
+    run = {"cwd": project, "capture_output": True, "text": True}
+    run["env"] = {**os.environ, "PYTHONPATH": str(ROOT)}
+    result = subprocess.run(build, **run)
     assert result.returncode == 0, result.stderr
     html = (project / "html" / "book" / "page.html").read_text()
-    for number in (3, 6, 12, 14, 15, 16):
+    for number in (3, 6, 9, 10, 11, 12):
         assert html.count(f'id="square-{number}"') == 1
-    assert 'href="#square-14">14–16</a>' in html
-    assert "<summary>Says what it does.</summary>" in html
+    assert 'href="#square-10">10–12</a>' in html
+    assert "<summary>Says what it does.</summary>" in html  # roles are for Sphinx
     assert re.search(r'class="annotated-note[^>]*>\s*<p>Not <em>needed</em>', html)
     assert re.search(r'<a [^>]*href="#equation-1"', html)
     assert "tests/test_square.py::test_area" in html
 
-
-def test_the_build_fails_at_a_false_note(project):
     edit(project / SOURCE_FILE, "import math", "import sys")
-    result = build(project)
+    result = subprocess.run(build, **run)
     assert result.returncode != 0
-    assert "book/page.md:5: a note's statement has changed at capsnet/square.py:3" in result.stderr
-    assert "- import math" in result.stderr and "+ import sys" in result.stderr
+    assert "book/page.md:3: the note is for 'import math', but capsnet/sq" in result.stderr
 
 
-def test_every_statement_of_the_three_files_has_its_note():
-    covered = {}
-    for listing in chain(*annotated(PAGE, ROOT).values()):
-        lines = range(listing.first, listing.last + 1)
-        covered.setdefault(listing.file, set()).update(lines)
-    assert sorted(covered) == [f"capsnet/{name}.py" for name in ("functional", "layers", "model")]
-    for file, lines in covered.items():
-        assert {number for number, _ in Source(file, (ROOT / file).read_text()).code} <= lines
-
-
-def test_every_marked_equation_is_on_the_page():
+def test_every_statement_of_the_three_files_has_its_note_and_every_equation_its_lines():
+    notes = annotated(PAGE, ROOT)
+    files = {f"capsnet/{name}.py" for name in ("functional", "layers", "model")}
+    assert {file for file, _ in notes} == files
     asked = [d.argument for d in directives(PAGE.read_text()) if d.name == "computed"]
     assert sorted(asked) == sorted(contracts(ROOT))
-    pieces = annotated(PAGE, ROOT)
-    assert all(computed(pieces, equation) for equation in asked)
+    assert all(computed(notes, ROOT, equation) for equation in asked)
