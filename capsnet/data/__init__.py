@@ -31,24 +31,20 @@ def load(
 ) -> ImageSet:
     """Load the training images (train=True) or the test images of a data set.
 
-    ``name`` is "mnist", "fashion-mnist" or "folder:PATH". ``image_shape`` is (c, h, w) of a
-    folder's images, (1, 28, 28) when None.
-
-    **mnist, fashion-mnist.** The official .gz archives of the split are looked for in
+    **mnist, fashion-mnist.** The official .gz archives are looked for in
     ``$CAPSNET_DATA/<MNIST|FashionMNIST>/raw``, ``data/<...>/raw`` of the working directory, then
-    of the repository, and for Fashion-MNIST where Debian's package dataset-fashion-mnist puts
-    them. They are verified by MD5 and nothing is written beside them. Only where they are nowhere
-    does torchvision download all four (download=True), into ``$CAPSNET_DATA`` or ``./data``.
+    of the repository, and for Fashion-MNIST in Debian's package dataset-fashion-mnist; they are
+    verified by MD5. Only where they are nowhere does torchvision download them (download=True),
+    into ``$CAPSNET_DATA`` or ``./data``.
 
-    **folder:PATH.** torchvision's ImageFolder layout, ``PATH/class/picture``. Where PATH has both
-    a folder train/ and a folder test/, each of them has that layout; otherwise every sixth picture
-    of a class, in sorted order, is a test image (the last one of a class of 2 to 5). Training
-    images come in a fixed shuffled order, so that :func:`hold_out` gets a mixture of the classes.
-    See :func:`capsnet.data.pictures.read_picture`, style "plain", for what becomes of a picture.
+    **folder:PATH.** torchvision's ImageFolder layout, ``PATH/class/picture``, read as images of
+    ``image_shape``, (1, 28, 28) when None, by :func:`capsnet.data.pictures.read_picture`, style
+    "plain". Where PATH has both train/ and test/, each of them has that layout; otherwise every
+    sixth picture of a class, in sorted order, is a test image (the last one of a class of 2 to 5).
+    Training images come in a fixed shuffled order: :func:`hold_out` gets a mixture of the classes.
 
     Raises:
-        ValueError: an unknown name, a damaged archive, a file that is no picture or a folder that
-            is no data set.
+        ValueError: an unknown name, a damaged archive or picture, a folder that is no data set.
         FileNotFoundError: the data are not to be had.
     """
     if name.startswith("folder:"):

@@ -46,11 +46,8 @@ DOWNLOAD_TIMEOUT = 30.0  # seconds without an answer
 def load_archives(name: str, train: bool, download: bool) -> ImageSet:
     """Read "mnist" or "fashion-mnist"; see :func:`capsnet.data.load`."""
     archives = {a: md5 for a, md5 in MD5[name].items() if a.startswith("train") == train}
-    for folder in places(name):
-        if all((folder / archive).is_file() for archive in archives):
-            break
-    else:
-        folder = fetch(name, download)
+    complete = (f for f in places(name) if all((f / archive).is_file() for archive in archives))
+    folder = next(complete, None) or fetch(name, download)
     images, labels = (read_idx(folder / archive, md5) for archive, md5 in archives.items())
     return ImageSet(images[:, None], labels.to(torch.int64), CLASSES[name], name)
 
@@ -58,12 +55,10 @@ def load_archives(name: str, train: bool, download: bool) -> ImageSet:
 def data_folders() -> list[Path]:
     """``$CAPSNET_DATA``, ``data``, and the one beside the package: tried in this order."""
     roots = [Path("data")]
-    if os.environ.get("CAPSNET_DATA"):
-        roots.insert(0, Path(os.environ["CAPSNET_DATA"]).expanduser())
-    beside_the_package = Path(__file__).resolve().parents[2] / "data"
-    if beside_the_package.is_dir() and beside_the_package != Path("data").resolve():
-        roots.append(beside_the_package)
-    return roots
+    if given := os.environ.get("CAPSNET_DATA"):
+        roots.insert(0, Path(given).expanduser())
+    beside = Path(__file__).resolve().parents[2] / "data"
+    return [*roots, beside] if beside.is_dir() and beside != roots[-1].resolve() else roots
 
 
 def places(name: str) -> list[Path]:
@@ -73,36 +68,23 @@ def places(name: str) -> list[Path]:
 
 
 def read_idx(archive: Path, md5: str) -> Tensor:
-    """Read a .gz file of bytes in the idx format, if it is, or holds, exactly what the MD5 says.
-
-    Raises:
-        ValueError: it is damaged.
-    """
+    """Read a .gz file of bytes in the idx format; its MD5, or that of its content, must be md5."""
     packed = archive.read_bytes()
     try:
         content = gzip.decompress(packed)
     except (OSError, EOFError, zlib.error):
         content = b""
-    if digest(packed) != md5 and digest(content) != md5:
-        raise ValueError(f"{archive} is damaged: expected MD5 {md5}, got {digest(packed)}")
+    found = [hashlib.md5(data, usedforsecurity=False).hexdigest() for data in (packed, content)]
+    if md5 not in found:
+        raise ValueError(f"{archive} is damaged: expected MD5 {md5}, got {found[0]}")
     # Four bytes, of which the last is the number of dimensions; their sizes; the numbers.
     shape = np.frombuffer(content, ">i4", count=content[3], offset=4)
     pixels = np.frombuffer(content, np.uint8, offset=4 + shape.nbytes)
     return torch.from_numpy(pixels.reshape(shape).copy())
 
 
-def digest(content: bytes) -> str:
-    return hashlib.md5(content, usedforsecurity=False).hexdigest()
-
-
 def fetch(name: str, allowed: bool) -> Path:
-    """Let torchvision download the archives, and return the folder that then holds them.
-
-    Only complete, verified archives ever stand in that folder.
-
-    Raises:
-        FileNotFoundError: the data are not to be had.
-    """
+    """Let torchvision download the archives, and return the folder that then holds them."""
     looked, raw = places(name), Path(NAMES[name], "raw")
     trouble = "not downloaded, as download=False"
     if allowed:
@@ -111,21 +93,17 @@ def fetch(name: str, allowed: bool) -> Path:
         timeout = socket.getdefaulttimeout()
         socket.setdefaulttimeout(DOWNLOAD_TIMEOUT)  # torchvision would wait for ever
         try:
-            with tempfile.TemporaryDirectory() as temporary:
+            with tempfile.TemporaryDirectory() as temporary:  # torchvision leaves parts of files
                 getattr(datasets, NAMES[name])(temporary, download=True)
-                for archive in MD5[name]:
-                    content = (Path(temporary) / raw / archive).read_bytes()
-                    write_atomically(looked[0] / archive, content)
+                for archive in Path(temporary, raw).glob("*.gz"):
+                    write_atomically(looked[0] / archive.name, archive.read_bytes())
             return looked[0]
         except (RuntimeError, OSError, HTTPException) as error:
             trouble = f"the download failed: {' '.join(str(error).split())}"
         finally:
             socket.setdefaulttimeout(timeout)
-    ways = (
-        f"set CAPSNET_DATA to a folder that has {', '.join(MD5[name])} in {raw}, "
-        f"or put them into data/{raw}"
+    debian = " or install Debian's dataset-fashion-mnist" if name == "fashion-mnist" else ""
+    raise FileNotFoundError(
+        f"{name} not found: looked in {', '.join(map(str, looked))}; {trouble}; "
+        f"put {', '.join(MD5[name])} into data/{raw} or $CAPSNET_DATA/{raw}{debian}"
     )
-    if name == "fashion-mnist":
-        ways += ", or install Debian's package dataset-fashion-mnist"
-    folders = ", ".join(str(folder) for folder in looked)
-    raise FileNotFoundError(f"{name} not found: looked in {folders}; {trouble}; {ways}")

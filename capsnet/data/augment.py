@@ -1,13 +1,13 @@
 """New images from images: shifts, affine changes, pairs that overlap.
 
-All randomness comes from the ``torch.Generator`` that is passed in (PyTorch's own when it is
-None): a generator with the same seed on the same kind of device gives the same result. Numbers
-are drawn on the generator's device and then moved, so a CPU generator gives the same result for
-images on any device.
+Numbers are drawn from the ``torch.Generator`` that is passed in (PyTorch's own when it is None), on
+its device, and then moved: a CPU generator gives the same result for images on any device.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -30,35 +30,25 @@ def random_offsets(
     """
     if max_shift < 0:
         raise ValueError(f"max_shift must be at least 0 pixels, got {max_shift}")
-    return randint(2 * max_shift + 1, (n, 2), generator, device) - max_shift
+    randint = partial(torch.randint, 2 * max_shift + 1)
+    return draw(randint, (n, 2), generator, device) - max_shift
 
 
 def shift(images: Tensor, offsets: Tensor) -> Tensor:
-    """Move images [n, c, h, w] of any type by offsets (down, right), int64 [n, 2], in pixels.
-
-    What comes in from outside is zero.
+    """Move images [n, c, h, w] by offsets (down, right), int64 [n, 2] in pixels; zeros come in.
 
     Raises:
         ValueError: the shapes do not fit together.
     """
     if images.dim() != 4 or offsets.shape != (images.shape[0], 2):
-        raise ValueError(
-            "expected images [n, c, h, w] and offsets [n, 2], got "
-            f"{kind(images)} and {kind(offsets)}"
-        )
+        got = f"{kind(images)} and {kind(offsets)}"
+        raise ValueError(f"expected images [n, c, h, w] and offsets [n, 2], got {got}")
     h, w = images.shape[2:]
     framed = F.pad(images, (1, 1, 1, 1))  # whatever lies outside is on this frame of zeros
-    image, channel, row, column = (
-        torch.arange(side, device=images.device) for side in images.shape
-    )
-    from_row = (1 + row - offsets[:, :1]).clamp(0, h + 1)  # [n, h]
-    from_column = (1 + column - offsets[:, 1:]).clamp(0, w + 1)  # [n, w]
-    return framed[
-        image[:, None, None, None],
-        channel[:, None, None],
-        from_row[:, None, :, None],
-        from_column[:, None, None, :],
-    ]  # [n, c, h, w]
+    image, channel, row, column = (torch.arange(s, device=images.device) for s in images.shape)
+    row = (1 + row - offsets[:, :1]).clamp(0, h + 1)[:, None, :, None]  # where it comes from
+    column = (1 + column - offsets[:, 1:]).clamp(0, w + 1)[:, None, None, :]
+    return framed[image[:, None, None, None], channel[:, None, None], row, column]
 
 
 def random_shift(
@@ -66,8 +56,7 @@ def random_shift(
 ) -> Tensor:
     """Move each of images [n, c, h, w] at random, by up to max_shift pixels in each direction.
 
-    The paper's only augmentation on MNIST (section 5): up to 2 pixels, padded with zeros.
-    With max_shift=0 the images themselves are returned.
+    The paper's only augmentation on MNIST (section 5).
 
     Raises:
         ValueError: max_shift is negative.
@@ -80,13 +69,11 @@ def random_shift(
 def shifted(
     image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Make a batch to learn from: the images at ``index`` [n], moved by up to max_shift pixels.
+    """Make a batch to learn from: images float32 [n, c, h, w] in 0..1, and labels int64 [n].
 
-    Under torchrun every process makes the whole batch and keeps its share, so that the numbers do
-    not depend on how many processes there are. The price: W processes do this work W times.
-
-    Returns:
-        images, float32 [n, c, h, w] in 0..1, and labels, int64 [n].
+    They are the images at ``index`` [n], moved by up to max_shift pixels. Under torchrun each of W
+    processes makes the whole batch and keeps its share, so that the numbers do not depend on W:
+    W times the work.
     """
     images = random_shift(image_set.images[index], max_shift, generator)
     return to_float(images), image_set.labels[index]
@@ -95,17 +82,10 @@ def shifted(
 def overlaid(
     image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Make a batch of pairs to learn from; ``index`` [n] names the first image of each pair.
+    """Make a batch of pairs: images [n, c, h, w], labels [n, 2], each alone [n, 2, c, h, w].
 
-    :func:`multimnist` on the set's own canvas, as float32 in 0..1.
-    Enlarge the canvas with :func:`centred` first, so that nothing is moved beyond its edge. Under
-    torchrun every process makes the whole batch, as in :func:`shifted`.
-
-    Returns:
-        images [n, c, h, w], labels [n, 2], and each image alone [n, 2, c, h, w].
-
-    Raises:
-        ValueError: as :func:`multimnist`.
+    :func:`multimnist` on the set's own canvas, as float32 in 0..1. Enlarge the canvas with
+    :func:`centred` first, so that nothing is moved beyond its edge. It raises the same.
     """
     size = image_set.images.shape[-1]
     pairs = multimnist(image_set, index, generator, max_shift=max_shift, size=size)
@@ -141,14 +121,11 @@ def multimnist(
 
     Each digit moves by up to max_shift pixels in each direction, from the middle of a canvas of
     size × size pixels, and the sum of the two is cut off at 255. When size is None, the canvas just
-    holds all of the images (28 + 2 · 4 = 36); on a smaller one, what is moved beyond its edge is
-    lost.
+    holds both (28 + 2 · 4 = 36); on a smaller one, what is moved beyond its edge is lost.
 
-    ``index``, int64 [n], names the first digit of each pair; None means every image once, in order.
-    The second digit is drawn uniformly from all images of the set that are of another class. The
-    paper makes 1,000 pairs of each digit: draw as many as you need with
-    ``torch.arange(len(image_set)).repeat(times)``, or a batch of random ones with
-    ``torch.randint(len(image_set), (batch,))``.
+    ``index``, int64 [n], names the first digit of each pair (None: every image once, in order), and
+    the second is drawn uniformly from all images of another class. For the paper's 1,000 pairs of
+    each digit, index is ``torch.arange(len(image_set)).repeat(1000)``.
 
     Raises:
         ValueError: the images are not square, are all of one class, or do not fit.
@@ -156,30 +133,21 @@ def multimnist(
     h, w = image_set.images.shape[-2:]
     if h != w:
         raise ValueError(f"multimnist takes square images, got {h} × {w}")
-    if index is None:
-        index = torch.arange(len(image_set))
+    index = torch.arange(len(image_set)) if index is None else index
     index = index.to(image_set.labels.device)
-    pair = torch.stack([index, of_another_class(image_set, index, generator)], dim=1)  # [n, 2]
+    order, starts, present = image_set.by_class
+    if present < 2:
+        raise ValueError(f"pairs of different classes take at least two classes, got {present}")
+    own = image_set.labels[index]
+    start, count = starts[own], starts.diff()[own]  # of the image's own class in `order`
+    place = below(len(image_set) - count, generator)
+    pair = torch.stack([index, order[place + count * (place >= start)]], dim=1)  # [n, 2]
     size = h + 2 * max_shift if size is None else size
     middle = in_the_middle(image_set.images[pair].flatten(0, 1), size)
     digits = random_shift(middle, max_shift, generator).unflatten(0, (len(index), 2))
     first, second = digits.unbind(1)
     both = first + torch.minimum(second, 255 - first)  # a uint8 sum that stops at 255
     return MultiMNIST(both, image_set.labels[pair], digits)
-
-
-def of_another_class(
-    image_set: ImageSet, index: Tensor, generator: torch.Generator | None
-) -> Tensor:
-    """For each image draw an index, uniform over the images of all the other classes, [n]."""
-    order, starts, present = image_set.by_class
-    if present < 2:
-        raise ValueError(f"pairs of different classes take at least two classes, got {present}")
-    own = image_set.labels[index]
-    first, size = starts[own], starts.diff()[own]  # where the image's own class is in `order`
-    # 2^53 is so large that the remainder is as good as uniform.
-    place = randint(2**53, (len(index),), generator, own.device) % (len(image_set) - size)
-    return order[torch.where(place < first, place, place + size)]
 
 
 def affine(
@@ -191,14 +159,11 @@ def affine(
     scale: tuple[float, float] = (0.8, 1.2),
     size: int = 40,
 ) -> Tensor:
-    """Change each of images [n, c, h, w] at random as affNIST does (section 5.2), by affine maps.
+    """Change uint8 images [n, c, h, w] at random as affNIST does (section 5.2): [n, c, size, size].
 
-    Each image is centred, scaled by two factors (width, height) uniform in `scale`, sheared
-    (x += k · y) by k uniform in ±shear, and rotated by an angle uniform in ±degrees; what is
-    outside is zero. It stays centred; compose with :func:`random_shift` to move it as well.
-
-    Returns:
-        uint8 [n, c, size, size], interpolated bilinearly.
+    Each image is centred on zeros, scaled by two factors (width, height) uniform in `scale`,
+    sheared (x += k · y) by k uniform in ±shear, and rotated by an angle uniform in ±degrees, with
+    bilinear interpolation. Compose with :func:`random_shift` to move it as well.
 
     Raises:
         ValueError: an image does not fit or is not uint8, or a range is not one.
@@ -207,41 +172,35 @@ def affine(
         raise ValueError(f"images must be uint8, got {kind(images)}")
     low, high = scale
     if degrees < 0 or shear < 0 or not 0 < low <= high:
-        raise ValueError(
-            "degrees and shear must be at least 0 and 0 < scale[0] <= scale[1], "
-            f"got {degrees}, {shear}, {scale}"
-        )
+        got = f"{degrees}, {shear}, {scale}"
+        raise ValueError(f"degrees and shear must be at least 0, 0 < low <= high scale, got {got}")
     canvas = in_the_middle(images, size)
-    source = images.device if generator is None else generator.device
-    uniform = moved(torch.rand(len(images), 4, generator=generator, device=source), images.device)
+    uniform = draw(torch.rand, (len(images), 4), generator, images.device)
     angle = (2 * uniform[:, 0] - 1) * math.radians(degrees)
     k = (2 * uniform[:, 1] - 1) * shear
     scale_x, scale_y = (low + (high - low) * uniform[:, 2:]).unbind(1)
     # The sampler asks, for each pixel of the result, where it comes from: the inverse of
     # rotation · shear · scaling.
     cos, sin, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
-    row_x = torch.stack([(cos + k * sin) / scale_x, (sin - k * cos) / scale_x, zero], dim=1)
-    row_y = torch.stack([-sin / scale_y, cos / scale_y, zero], dim=1)
-    inverse = torch.stack([row_x, row_y], dim=1)  # [n, 2, 3]
+    row_x = [(cos + k * sin) / scale_x, (sin - k * cos) / scale_x, zero]
+    row_y = [-sin / scale_y, cos / scale_y, zero]
+    inverse = torch.stack(row_x + row_y, dim=1).view(-1, 2, 3)
     grid = F.affine_grid(inverse, list(canvas.shape), align_corners=False)
-    sampled = F.grid_sample(canvas.float(), grid, padding_mode="zeros", align_corners=False)
+    sampled = F.grid_sample(canvas.float(), grid, align_corners=False)
     return sampled.round().to(torch.uint8)
 
 
 def moved_whole(images: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    """Move each of images [n, c, h, w] to any place at which none of its ink is cut off.
+    """Move each of images [n, c, h, w] to any place, uniformly, at which no ink is cut off.
 
-    All these places are equally likely. So affNIST moves its digits (section 5.2), by whole pixels.
-    An image without ink stays as it is.
+    So affNIST moves its digits (section 5.2), by whole pixels. A blank image stays as it is.
     """
     ink = images.ne(0).any(dim=1)  # [n, h, w]
     offsets = []
     for has_ink in (ink.any(dim=2), ink.any(dim=1)):  # of the rows, of the columns
         before = has_ink.int().argmax(dim=1)  # free pixels above, or to the left
         after = has_ink.flip(1).int().argmax(dim=1)
-        # 2^53 is so large that the remainder is as good as uniform.
-        place = randint(2**53, (len(images),), generator, images.device) % (before + after + 1)
-        offsets.append(place - before)
+        offsets.append(below(before + after + 1, generator) - before)
     return shift(images, torch.stack(offsets, dim=1))
 
 
@@ -254,19 +213,21 @@ def in_the_middle(images: Tensor, size: int) -> Tensor:
     return F.pad(images, (left, size - w - left, top, size - h - top))
 
 
-def randint(
-    high: int,
+def below(bounds: Tensor, generator: torch.Generator | None) -> Tensor:
+    """For each of bounds [n], an integer uniform in 0..bound-1."""
+    # 2^53 is so large that the remainder is as good as uniform.
+    randint = partial(torch.randint, 2**53)
+    return draw(randint, bounds.shape, generator, bounds.device) % bounds
+
+
+def draw(
+    sampler: Callable[..., Tensor],
     shape: tuple[int, ...],
     generator: torch.Generator | None,
     device: torch.device | str | None,
 ) -> Tensor:
-    """Integers uniform in 0..high-1, drawn where the generator is, then moved to `device`."""
-    source = device if generator is None else generator.device
-    return moved(torch.randint(high, shape, generator=generator, device=source), device)
-
-
-def moved(drawn: Tensor, device: torch.device | str | None) -> Tensor:
-    """The numbers on another device; the host does not wait until they are there."""
+    """Draw where the generator is, then move to `device`; the host does not wait for it."""
+    drawn = sampler(shape, generator=generator, device=generator.device if generator else device)
     if device is not None and torch.device(device).type == "cuda" and not drawn.is_cuda:
         return drawn.pin_memory().to(device, non_blocking=True)
     return drawn.to(device)

@@ -26,24 +26,21 @@ def load_folder(name: str, train: bool, image_shape: tuple[int, int, int]) -> Im
 def split(folder: Path, train: bool) -> dict[str, list[Path]]:
     """The training or the test pictures of a folder, by class."""
     if (folder / "train").is_dir() and (folder / "test").is_dir():
-        splits = find(folder / "train"), find(folder / "test")
-        if splits[0].keys() != splits[1].keys():
-            odd = ", ".join(sorted(splits[0].keys() ^ splits[1].keys()))
-            raise ValueError(
-                f"{folder}: train/ and test/ must hold the same classes, got {odd} in one alone"
-            )
-        return splits[0 if train else 1]
+        training, test = find(folder / "train"), find(folder / "test")
+        if odd := sorted(training.keys() ^ test.keys()):
+            raise ValueError(f"{folder}: train/ and test/ must hold the same classes, got {odd}")
+        return training if train else test
     chosen = {}
     for kind, files in find(folder).items():
-        test = set(files[5::6] if len(files) >= 6 else files[1:][-1:])
-        chosen[kind] = [path for path in files if (path in test) != train]
+        held = set(files[5::6] or files[1:][-1:])
+        chosen[kind] = [path for path in files if (path in held) != train]
     if not any(chosen.values()):
         raise ValueError(f"{folder}: a test picture takes a class of two or more pictures")
     return chosen
 
 
 def find(folder: Path) -> dict[str, list[Path]]:
-    """The files of each class folder, sorted; hidden files and class folders do not count."""
+    """The files of each class folder, sorted, without hidden ones."""
     if not folder.exists():
         raise FileNotFoundError(f"no such folder: {folder}")
     if not folder.is_dir():
@@ -52,14 +49,10 @@ def find(folder: Path) -> dict[str, list[Path]]:
     if len(classes) < 2:
         found = f"only {classes[0]}/" if classes else "none"
         raise ValueError(f"{folder} must hold two or more class folders of pictures, got {found}")
-    pictures = {}
-    for kind in classes:
-        pictures[kind] = [
-            Path(root, name)
-            for root, _, names in sorted(os.walk(folder / kind, followlinks=True))
-            for name in sorted(names)
-            if not name.startswith(".")
-        ]
-    if empty := [str(folder / kind) for kind, files in pictures.items() if not files]:
-        raise ValueError(f"no pictures in {', '.join(empty)}")
+    pictures: dict[str, list[Path]] = {kind: [] for kind in classes}
+    for kind, files in pictures.items():
+        for root, _, names in sorted(os.walk(folder / kind, followlinks=True)):
+            files += [Path(root, name) for name in sorted(names) if not name.startswith(".")]
+        if not files:
+            raise ValueError(f"no pictures in {folder / kind}")
     return pictures

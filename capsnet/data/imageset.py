@@ -1,20 +1,11 @@
 """Labelled images in memory: uint8 [n, c, h, w] that may live on any device."""
 
 from collections.abc import Sequence
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
-
-
-class ByClass(NamedTuple):
-    """Where the images of each class are: class k has ``order[starts[k] : starts[k + 1]]``."""
-
-    order: Tensor  # indices of the images, class by class, int64 [n]
-    starts: Tensor  # int64 [classes + 1]
-    present: int  # how many classes have an image
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +20,7 @@ class ImageSet:
     labels: Tensor  # int64 [n], 0 <= label < len(classes)
     classes: tuple[str, ...]
     name: str
-    # True where the labels are known to be in range. To look at them makes the host wait for a GPU.
-    trusted: InitVar[bool] = False
+    trusted: InitVar[bool] = False  # do not look at the labels: the host would wait for a GPU
 
     def __post_init__(self, trusted: bool) -> None:
         if self.images.dtype != torch.uint8 or self.images.dim() != 4:
@@ -49,29 +39,28 @@ class ImageSet:
     def to(self, device: torch.device | str) -> "ImageSet":
         """Return the same images and labels on another device."""
         images, labels = self.images.to(device), self.labels.to(device)
-        return ImageSet(images, labels, self.classes, self.name, trusted=True)
+        return replace(self, images=images, labels=labels, trusted=True)
 
     def subset(self, index: slice | Tensor | Sequence[int]) -> "ImageSet":
         """Return the images that a slice, an index tensor or a list of indices selects."""
         if not isinstance(index, slice | Tensor):
             index = torch.as_tensor(index, dtype=torch.int64)
         images, labels = self.images[index], self.labels[index]
-        return ImageSet(images, labels, self.classes, self.name, trusted=True)
+        return replace(self, images=images, labels=labels, trusted=True)
 
     @cached_property
-    def by_class(self) -> ByClass:
-        """The images of each class, found once for all batches."""
+    def by_class(self) -> tuple[Tensor, Tensor, int]:
+        """(order, starts, present), found once for all batches: the images of class k are
+        ``order[starts[k] : starts[k + 1]]``, and ``present`` classes have any.
+        """
         ordered, order = self.labels.sort(stable=True)
         bounds = torch.arange(len(self.classes) + 1, device=ordered.device)
         starts = torch.searchsorted(ordered, bounds)
-        return ByClass(order, starts, int(starts.diff().count_nonzero()))
+        return order, starts, int(starts.diff().count_nonzero())
 
 
 def hold_out(image_set: ImageSet) -> tuple[ImageSet, ImageSet]:
-    """Split off the last sixth for validation: the last 10,000 images of 60,000.
-
-    Returns:
-        (training, validation).
+    """Return (training, validation): validation is the last sixth, 10,000 images of 60,000.
 
     Raises:
         ValueError: there are fewer than 6 images.

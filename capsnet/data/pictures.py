@@ -1,8 +1,4 @@
-"""Anybody's picture file as the uint8 tensor that a network takes.
-
-Any size, colour mode and orientation of the usual formats; a picture of more pixels than Pillow's
-limit is refused before a pixel is decoded.
-"""
+"""Anybody's picture file as the uint8 tensor that a network takes."""
 
 import warnings
 from pathlib import Path
@@ -42,31 +38,29 @@ class Blank(Exception):
 def read_picture(
     path: str | Path, image_shape: tuple[int, int, int] = (1, 28, 28), style: str = "plain"
 ) -> Tensor:
-    """Read a picture file as an image of the given shape.
+    """Read a picture file, of any size, colour mode and orientation, as an image of a given shape.
 
-    An animation gives its first frame; the EXIF orientation is applied. Colours are seen as grey
-    where a digit or a garment is looked for.
+    An animation gives its first frame. There are three styles:
 
-    Style "plain", for pictures in general: what is transparent becomes white; the largest centred
-    part of the aspect ratio h : w is kept, and resized with antialiasing. A picture of h × w pixels
-    keeps them as they are.
+    "plain", for pictures in general: the largest centred part of the aspect ratio h : w, resized
+    with antialiasing, on white. A picture of h × w pixels keeps them as they are.
 
-    Style "digit", MNIST's recipe, for a figure drawn or photographed, dark on light or light on
-    dark, on a transparent, plain or unevenly lit ground that fills the picture: bright ink on
-    zeros, cropped, fitted with its aspect ratio into a box of 20/28 of the size, the centre of mass
-    at the centre. One step is not MNIST's: thin strokes, of a ball pen for instance, are widened. A
-    digit of MNIST, or its negative, comes through as it is.
+    "digit", MNIST's recipe, for a figure drawn or photographed, dark on light or light on dark, on
+    a transparent, plain or unevenly lit ground that fills the picture: bright ink on zeros,
+    cropped, fitted with its aspect ratio into a box of 20/28 of the size, the centre of mass at the
+    centre. One step is not MNIST's: thin strokes, of a ball pen for instance, are widened. A digit
+    of MNIST, or its negative, comes through as it is.
 
-    Style "garment", Fashion-MNIST's recipe, for one thing on a plain ground, darker or lighter than
-    the ground: bright on zeros, cropped, fitted with its aspect ratio into h × w, and centred.
+    "garment", Fashion-MNIST's recipe, for one thing on a plain ground, darker or lighter than the
+    ground: bright on zeros, cropped, fitted with its aspect ratio into h × w, and centred.
 
     Returns:
         uint8 [c, h, w] = image_shape, where c is 1 (grey) or 3 (RGB).
 
     Raises:
         FileNotFoundError, IsADirectoryError, PermissionError: the file cannot be read.
-        ValueError: the file is no picture, is damaged, is too large, or (digit, garment) is blank;
-            or there is no such image_shape or style.
+        ValueError: the file is no picture, is damaged, too large for Pillow or blank; or there is
+            no such image_shape or style.
     """
     channels, height, width = image_shape
     if channels not in (1, 3) or height < 1 or width < 1:
@@ -95,18 +89,17 @@ def open_picture(path: Path) -> Picture:
     Image.init()
     formats = [name for name in FORMATS if name in Image.OPEN]  # Pillow may be built without some
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path, formats=formats) as picture:  # reads the header only
                 if 0 in picture.size:
-                    raise ValueError(f"it has {picture.width} × {picture.height} pixels")
+                    raise ValueError("it has no pixels")
                 return eight_bits(ImageOps.exif_transpose(picture))
     except PermissionError:
         raise
     except (Image.DecompressionBombWarning, Image.DecompressionBombError):
-        limit = f"{Image.MAX_IMAGE_PIXELS:,}"
-        raise ValueError(f"{path} is too large: it has more than {limit} pixels") from None
+        limit = f"{Image.MAX_IMAGE_PIXELS:,} pixels"
+        raise ValueError(f"{path} is too large: it has more than {limit}") from None
     except UnidentifiedImageError:
         raise ValueError(f"{path} is not a picture, or not of a known format") from None
     except Exception as error:  # a damaged file makes Pillow's readers raise almost anything
@@ -140,14 +133,8 @@ def plain(picture: Picture, channels: int, height: int, width: int) -> Tensor:
 
 
 def to_grey(picture: Picture) -> Pixels:
-    """The picture in grey, reduced to the working size, without transparency.
-
-    What is transparent takes the level of the ground: that of an opaque border, or else the one of
-    black and white in front of which the visible part stands out.
-    """
-    if max(picture.size) > WORKING_SIZE:
-        picture = picture.copy()
-        picture.thumbnail((WORKING_SIZE, WORKING_SIZE), Image.Resampling.BOX)
+    """The picture in grey, reduced to the working size, without transparency."""
+    picture.thumbnail((WORKING_SIZE, WORKING_SIZE), Image.Resampling.BOX)
     grey = np.array(picture.convert("RGB").convert("L"), dtype=np.float32)
     if picture.mode != "RGBA":
         return grey
@@ -155,20 +142,24 @@ def to_grey(picture: Picture) -> Pixels:
     opaque = border(alpha) > 0.5
     if opaque.mean() > 0.5:
         ground = float(np.median(border(grey)[opaque]))
-    else:
-        visible = float((grey * alpha).sum() / max(alpha.sum(), 1e-6))
-        ground = 255.0 if visible < 128 else 0.0
+    else:  # black or white, whichever the visible part stands out from
+        ground = 255.0 if (grey * alpha).sum() < 128 * max(alpha.sum(), 1e-6) else 0.0
     return alpha * grey + (1 - alpha) * ground
 
 
 def digit(grey: Pixels, height: int, width: int) -> Pixels:
     """MNIST's recipe: the ink in a box, its centre of mass at the centre."""
-    ink = drawn_ink(grey)
-    if ink is None:
+    if (ink := drawn_ink(grey)) is None:
         ink = photographed_ink(grey)
-    ink = crop(ink, ink > FAINT)
+    ink = ink[ndimage.find_objects((ink > FAINT).astype(int))[0]]
+    solid = ink > 128
+    edge = int(solid.sum() - ndimage.binary_erosion(solid, TOUCHING).sum())  # of both sides
+    thickness = 2 * int(solid.sum()) / max(edge, 1)
+    radius = round((THINNEST * max(ink.shape) - thickness) / 2)
+    if radius >= 1:  # a pen thinner than MNIST's
+        ink = ndimage.maximum_filter(np.pad(ink, radius), 2 * radius + 1)
     box = max(1, round(min(height, width) * DIGIT_BOX))
-    ink = at_full_range(fit(thicken(ink, THINNEST * max(ink.shape)), box, box))
+    ink = at_full_range(fit(ink, box, box))
     y, x = ndimage.center_of_mass(ink)
     # A coordinate of MNIST's centres of mass lies in [13.5, 14.5), where 14 is half of 28.
     top, left = int(np.ceil(height / 2 - 0.5 - y)), int(np.ceil(width / 2 - 0.5 - x))
@@ -177,8 +168,7 @@ def digit(grey: Pixels, height: int, width: int) -> Pixels:
 
 def drawn_ink(grey: Pixels) -> Pixels | None:
     """The ink on a ground of one level, with a peak of 255; None if there is no such ground."""
-    ground = drawn_ground(grey)
-    if ground is None:
+    if (ground := drawn_ground(grey)) is None:
         return None
     difference = grey - ground
     ink = np.maximum(difference * np.sign(difference.sum()), 0)
@@ -191,15 +181,15 @@ def drawn_ink(grey: Pixels) -> Pixels | None:
 
 def photographed_ink(grey: Pixels) -> Pixels:
     """The ink on paper with uneven light, shadows and noise: 0 on paper, 255 on full strokes."""
-    small = reduced(grey, 64)
+    small = scaled(grey, min(1, 64 / max(grey.shape)))
     half = max(1, max(small.shape) // 6)
     window = 2 * half + 1  # wider than a stroke
     # Beyond the border a gradient goes on as it arrives there.
     wide = np.pad(small, 2 * half, mode="reflect", reflect_type="odd")
     wide = wide.clip(small.min(), small.max())
-    near, inner = (slice(half, -half),) * 2, (slice(2 * half, -2 * half),) * 2
+    inner = (slice(2 * half, -2 * half),) * 2
     # A median over the window is paper, also in a shadow; the ink is on one side of it.
-    median = ndimage.median_filter(wide[near], window)[near]
+    median = ndimage.median_filter(wide, window)[inner]
     dark_ink = float(((small - median) ** 3).sum()) < 0
     if contrast(small, median, dark_ink).max() < BLANK_PHOTO:
         raise Blank
@@ -208,8 +198,7 @@ def photographed_ink(grey: Pixels) -> Pixels:
     without_ink = ndimage.grey_closing if dark_ink else ndimage.grey_opening
     paper = resize(without_ink(wide, (window, window))[inner], *grey.shape)
     ink = contrast(grey, paper, dark_ink)
-    # Paper's level and the standard deviation on it, as normal noise would have it; from the lowest
-    # fifth, for paper may be as little as that.
+    # Paper's level and the standard deviation on it, from the lowest fifth, as for normal noise.
     lowest, base = np.quantile(ink, [0.05, 0.2])
     ink, noise = ink - base, 1.25 * float(base - lowest)
     clear = max(BLANK, CLEAR * noise)
@@ -230,16 +219,6 @@ def contrast(grey: Pixels, ground: Pixels, darker: bool) -> Pixels:
     return grey - ground
 
 
-def thicken(ink: Pixels, width: float) -> Pixels:
-    """Widen strokes that are thinner than width pixels on average to about that."""
-    solid = ink > 128
-    edge = int(solid.sum() - ndimage.binary_erosion(solid, TOUCHING).sum())  # of both sides
-    radius = round((width - 2 * int(solid.sum()) / max(edge, 1)) / 2)
-    if radius < 1:
-        return ink
-    return ndimage.maximum_filter(np.pad(ink, radius), 2 * radius + 1)
-
-
 def at_full_range(ink: Pixels) -> Pixels:
     """Scaled to a peak of 255; MNIST's own peaks of 250 and more stay."""
     return ink if ink.max() >= 250 else ink * (255 / ink.max())
@@ -248,23 +227,22 @@ def at_full_range(ink: Pixels) -> Pixels:
 def garment(grey: Pixels, height: int, width: int) -> Pixels:
     """Fashion-MNIST's recipe: one thing as large as the image, bright on zeros."""
     level = drawn_ground(grey)
-    if level is None:
-        ground, noise = photographed_ground(grey)
+    if level is not None:
+        ground, least = np.full_like(grey, level), BLANK
+        figure = np.abs(grey - ground) > FAINT
+        around = np.ones_like(figure)
     else:
-        ground, noise = np.full_like(grey, level), 0.0
-    figure = np.abs(grey - ground) > max(FAINT, CLEAR * noise)
-    around = figure_of(figure) if level is None else np.ones_like(figure)
+        ground, noise = photographed_ground(grey)
+        figure, least = np.abs(grey - ground) > max(FAINT, CLEAR * noise), BLANK_PHOTO
+        around = figure_of(figure)
     figure &= around
-    if figure.mean() < 0.002:
-        raise Blank
     darker = float((grey - ground)[figure].sum()) < 0
-    bright = np.clip(contrast(grey, ground, darker), 0, 255)
-    if bright[figure].max() < (BLANK if level is not None else BLANK_PHOTO):
+    bright = np.where(around, np.clip(contrast(grey, ground, darker), 0, 255), 0)
+    if figure.mean() < 0.002 or bright[figure].max() < least:
         raise Blank
-    bright = np.where(around, bright, 0)
-    cropped = crop(bright, figure)
-    fitted = fit(cropped, height, width)
-    if fitted is cropped and bright.shape == (height, width):
+    thing = bright[ndimage.find_objects(figure.astype(int))[0]]
+    fitted = fit(thing, height, width)
+    if fitted is thing and bright.shape == (height, width):
         return bright  # it was fitted before
     h, w = fitted.shape
     return place(fitted, (height - h + 1) // 2, (width - w + 1) // 2, height, width)
@@ -285,17 +263,14 @@ def photographed_ground(grey: Pixels) -> tuple[Pixels, float]:
 
 
 def figure_of(mask: Mask) -> Mask:
-    """The connected parts that belong to the figure, with a margin.
-
-    Specks go, and so does what reaches the border (the edge of the paper, a finger), unless there
-    is nothing else of some size.
-    """
-    parts, _ = ndimage.label(reduced(mask.astype(float), 96) > 0.2, TOUCHING)
+    """The connected parts that belong to the figure, with a margin."""
+    small = scaled(mask.astype(float), min(1, 96 / max(mask.shape)))
+    parts, _ = ndimage.label(small > 0.2, TOUCHING)
     sizes = np.bincount(parts.flat)  # part 0 is what is no part
     sizes[0] = 0
     if not sizes.any():
         raise Blank
-    inside = sizes.copy()
+    inside = sizes.copy()  # without what reaches the border: the edge of the paper, a finger
     inside[border(parts)] = 0
     if inside.max() >= 0.3 * sizes.max():
         sizes = inside
@@ -314,27 +289,19 @@ def drawn_ground(grey: Pixels) -> float | None:
     return level if (around == level).mean() > 0.5 else None
 
 
-def crop(pixels: Pixels, figure: Mask) -> Pixels:
-    """The bounding box of the figure."""
-    return pixels[ndimage.find_objects(figure.astype(int))[0]]
-
-
 def fit(pixels: Pixels, height: int, width: int) -> Pixels:
     """Resized to be as large as height × width allows, with its aspect ratio kept."""
     h, w = pixels.shape
     ratio = min(height / h, width / w)
-    if 1 <= ratio < 1.08:  # a pixel of 20, or two of 28, are not worth the blur
-        return pixels
+    # A pixel of 20, or two of 28, are not worth the blur.
+    return pixels if 1 <= ratio < 1.08 else scaled(pixels, ratio)
+
+
+def scaled(pixels: Pixels, ratio: float) -> Pixels:
+    """Averaged down, or interpolated up."""
     method = Image.Resampling.BOX if ratio < 1 else Image.Resampling.BICUBIC
-    height, width = max(1, round(h * ratio)), max(1, round(w * ratio))
-    return np.clip(resize(pixels, height, width, method), 0, 255)
-
-
-def reduced(pixels: Pixels, size: int) -> Pixels:
-    """Averaged down to at most size × size."""
-    ratio = min(1.0, size / max(pixels.shape))
     height, width = (max(1, round(side * ratio)) for side in pixels.shape)
-    return resize(pixels, height, width, Image.Resampling.BOX)
+    return np.clip(resize(pixels, height, width, method), 0, 255)
 
 
 def resize(

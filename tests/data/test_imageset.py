@@ -13,21 +13,19 @@ def test_image_set(refuses) -> None:
     assert torch.equal(chosen.images[1], digits.images[2])
     assert chosen.labels.tolist() == [int(digits.labels[4]), int(digits.labels[2])]
     assert digits.to("cpu").classes == digits.classes
-    images, labels = digits.images[:3], digits.labels[:3]
     with refuses("uint8", "[1, 28, 28]"):
         digits.subset(torch.tensor(0))
-    with refuses("uint8", "float32"):
-        ImageSet(images.float(), labels, digits.classes, "x")
-    with refuses("uint8", "[3, 28, 28]"):
-        ImageSet(images[:, 0], labels, digits.classes, "x")
-    with refuses("int64 [3]", "int64 [2]"):
-        ImageSet(images, labels[:2], digits.classes, "x")
-    with refuses("int64", "int32"):
-        ImageSet(images, labels.int(), digits.classes, "x")
-    with refuses("0..1", "9"):
-        ImageSet(images, torch.tensor([0, 1, 9]), ("a", "b"), "x")
-    with refuses("0..1", "-1"):
-        ImageSet(images, torch.tensor([0, 1, -1]), ("a", "b"), "x")
+    images, labels = digits.images[:3], digits.labels[:3]
+    for wrong_images, wrong_labels, expected, got in (
+        (images.float(), labels, "uint8", "float32"),
+        (images[:, 0], labels, "uint8", "[3, 28, 28]"),
+        (images, labels[:2], "int64 [3]", "int64 [2]"),
+        (images, labels.int(), "int64", "int32"),
+        (images, torch.tensor([0, 1, 10]), "0..9", "10"),
+        (images, torch.tensor([0, 1, -1]), "0..9", "-1"),
+    ):
+        with refuses(expected, got):
+            ImageSet(wrong_images, wrong_labels, digits.classes, "x")
 
 
 def test_the_images_of_each_class() -> None:

@@ -57,18 +57,6 @@ def transparent(colour: tuple[int, int, int]) -> Maker:
     return make
 
 
-def on_paper(ink: Image.Image) -> Image.Image:
-    """As a phone sees it: a digit on a sheet, light that falls off, noise and blur."""
-    dice = np.random.default_rng(0)
-    y, x = np.mgrid[0:600, 0:450] / 600
-    paper = 215 - 60 * x - 40 * y
-    strokes = np.zeros((600, 450))
-    strokes[150:430, 90:370] = np.asarray(ink.resize((280, 280), Image.Resampling.BICUBIC)) / 255
-    levels = paper * (1 - 0.8 * strokes) + dice.normal(0, 4, paper.shape)
-    picture = Image.fromarray(levels.clip(0, 255).astype(np.uint8))
-    return picture.filter(ImageFilter.GaussianBlur(1.5)).convert("RGB")
-
-
 MAKERS: dict[str, tuple[Maker, str, float]] = {
     "ten times larger": (lambda ink: ink.resize((280, 280), Image.Resampling.BICUBIC), "png", 0.8),
     "dark on light": (lambda ink: Image.eval(ink, lambda level: 255 - level), "png", 0.99),
@@ -90,7 +78,6 @@ MAKERS: dict[str, tuple[Maker, str, float]] = {
     ),
     "CMYK": (lambda ink: Image.eval(ink, lambda level: 255 - level).convert("CMYK"), "tiff", 0.95),
     "wide": (lambda ink: ImageOps.expand(ink, (5, 8, 87, 4)), "png", 0.95),
-    "photographed": (on_paper, "jpg", 0.75),
 }  # fmt: skip
 
 
@@ -191,14 +178,6 @@ def test_photographed_digits(digits: Tensor, tmp_path: Path, light: str) -> None
     assert sum(likenesses) / 20 > 0.85
 
 
-@pytest.mark.parametrize("style", ["digit", "garment"])
-@pytest.mark.parametrize("light", ["even light", "strong fall of light", "noise"])
-def test_photographs_of_nothing(tmp_path: Path, refuses, light: str, style: str) -> None:
-    path = saved(tmp_path / "photo.jpg", photographed(np.zeros((1, 1)), light), quality=75)
-    with refuses(path, "blank"):
-        read_picture(path, SHAPE, style)
-
-
 def test_a_pen_thinner_than_mnists_is_widened(tmp_path: Path) -> None:
     levels = np.full((280, 280), 255, np.uint8)
     levels[40:240, 139:141] = 0  # 2 pixels of 200, so 0.2 of 20
@@ -236,19 +215,6 @@ def test_modes_that_lose_nothing(digits: Tensor, tmp_path: Path, mode: str) -> N
     path = saved(tmp_path / f"d.{ending}", make(grey(digits[3])), **options)
     assert difference(read_picture(path, SHAPE, "plain"), digits[3]) <= 1
     assert difference(read_picture(path, SHAPE, "digit"), digits[3]) <= 1
-
-
-def test_a_digit_is_centred_by_its_mass_in_a_box_of_twenty(tmp_path: Path) -> None:
-    levels = np.zeros((200, 300), np.uint8)
-    levels[20:120, 40:70] = 255  # a bar of 100 × 30 pixels, off the centre
-    found = read_picture(saved(tmp_path / "bar.png", Image.fromarray(levels)), SHAPE, "digit")[0]
-    rows, columns = (found > 127).any(1).nonzero().flatten(), (found > 127).any(0).nonzero()
-    assert rows.tolist() == list(range(4, 24))
-    assert len(columns) == 6
-    y, x = torch.meshgrid(torch.arange(28.0), torch.arange(28.0), indexing="ij")
-    weight = found.float() / found.sum()
-    assert abs((weight * y).sum() + 0.5 - 14) <= 0.5
-    assert abs((weight * x).sum() + 0.5 - 14) <= 0.5
 
 
 def test_another_size_and_colour_channels(digits: Tensor, tmp_path: Path) -> None:
@@ -327,40 +293,41 @@ def test_files_that_are_no_pictures(tmp_path: Path, digits: Tensor, refuses) -> 
         read_picture(tmp_path / "nowhere")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         read_picture(tmp_path)
-    empty = tmp_path / "empty.png"
-    empty.write_bytes(b"")
-    with refuses(empty, "empty"):
-        read_picture(empty)
-    text = tmp_path / "text.png"
-    text.write_text("<html>no picture</html>")
-    with refuses(text, "not a picture"):
-        read_picture(text)
-    for name, size in (("whole.png", 150), ("whole.jpg", 1500)):
-        path = saved(tmp_path / name, grey(digits[0]).resize((200, 200)))
-        path.write_bytes(path.read_bytes()[:size])
-        with refuses(path, "damaged or truncated"):
-            read_picture(path)
-    # Reading PostScript would start another program.
-    program = saved(tmp_path / "program.eps", grey(digits[0]))
-    with refuses(program, "not a picture"):
-        read_picture(program)
-    nothing = tmp_path / "nothing.pgm"
-    nothing.write_bytes(b"P5 0 0 255\n")
-    with refuses(nothing):
-        read_picture(nothing)
     pipe = tmp_path / "pipe.png"
     os.mkfifo(pipe)  # reading it would wait for ever
     with refuses(pipe, "no ordinary file"):
         read_picture(pipe)
-    clear = saved(tmp_path / "clear.png", Image.new("RGBA", (40, 40), (9, 9, 9, 0)))
-    with refuses(clear, "blank"):
-        read_picture(clear, SHAPE, "digit")
+    large = grey(digits[0]).resize((200, 200))
+    whole = {ending: saved(tmp_path / f"whole.{ending}", large) for ending in ("png", "jpg", "eps")}
+    for name, content, expected in (
+        ("empty.png", b"", "empty"),
+        ("text.png", b"<html>no picture</html>", "not a picture"),
+        ("cut.png", whole["png"].read_bytes()[:150], "damaged or truncated"),
+        ("cut.jpg", whole["jpg"].read_bytes()[:1500], "damaged or truncated"),
+        ("program.eps", whole["eps"].read_bytes(), "not a picture"),  # it would start a program
+        ("nothing.pgm", b"P5 0 0 255\n", "nothing.pgm"),
+    ):
+        path = tmp_path / name
+        path.write_bytes(content)
+        with refuses(path, expected):
+            read_picture(path)
+
+
+BLANK = {
+    **{f"a level of {level}": Image.new("L", (60, 60), level) for level in (0, 128, 255)},
+    **{
+        light: photographed(np.zeros((1, 1)), light)
+        for light in ("even light", "strong fall of light", "noise")
+    },
+    "transparent": Image.new("RGBA", (40, 40), (9, 9, 9, 0)),
+}
 
 
 @pytest.mark.parametrize("style", ["digit", "garment"])
-@pytest.mark.parametrize("level", [0, 128, 255])
-def test_blank_pictures(tmp_path: Path, refuses, style: str, level: int) -> None:
-    path = saved(tmp_path / "blank.png", Image.new("L", (60, 60), level))
+@pytest.mark.parametrize("kind", BLANK)
+def test_pictures_of_nothing(tmp_path: Path, refuses, style: str, kind: str) -> None:
+    ending, options = ("jpg", {"quality": 75}) if kind in LIGHTS else ("png", {})
+    path = saved(tmp_path / f"blank.{ending}", BLANK[kind], **options)
     with refuses(path, "blank"):
         read_picture(path, SHAPE, style)
 
