@@ -20,10 +20,7 @@ from capsnet.training import TrainingConfig, make_step
 def benchmark(device: torch.device, batch_size: int = 128, steps: int = 7) -> dict[str, Any]:
     """Time the paper's network, in every precision and mode that this machine has.
 
-    Args:
-        device: where.
-        batch_size: images a step.
-        steps: timed steps of each kind, after two that are not counted.
+    Each kind is timed for ``steps`` steps, after two that are not counted.
 
     Returns:
         {"machine", "batch_size", "steps", "rows"}; a row has "what", "arrangement",
@@ -43,17 +40,15 @@ def benchmark(device: torch.device, batch_size: int = 128, steps: int = 7) -> di
         ("fp32", "bf16") if bfloat16_is_fast(device) else ("fp32",),
         (False, True) if can_compile(device) else (False,),
     ):
-        kind: dict[str, Any] = {"arrangement": arrangement, "precision": precision}
-        kind["compile"] = compile
+        kind: Any = {"arrangement": arrangement, "precision": precision, "compile": compile}
         model = CapsNet().to(device)
-        step = make_step(model, config=TrainingConfig(**kind))
-        times = measure(partial(step, images, labels), device, steps)
-        rows.append({"what": "train", **kind, **times})
-        arranged = arrange(model.eval(), arrangement)
+        train = partial(make_step(model, config=TrainingConfig(**kind)), images, labels)
+        rows.append({"what": "train", **kind, **measure(train, device, steps)})
+        network = arrange(model, arrangement)
         if compile:
-            arranged.compile()
-        times = measure(partial(infer, arranged, images, precision), device, steps)
-        rows.append({"what": "evaluate", **kind, **times})
+            network.compile()
+        evaluate = partial(infer, network, images, precision)
+        rows.append({"what": "evaluate", **kind, **measure(evaluate, device, steps)})
     machine = describe_machine(device)
     return {"machine": machine, "batch_size": batch_size, "steps": steps, "rows": rows}
 
@@ -78,15 +73,15 @@ def measure(call: Callable[[], Any], device: torch.device, repeats: int) -> dict
 
 def table(result: dict[str, Any]) -> str:
     """A benchmark's result as text."""
-    machine = result["machine"]
+    machine, batch = result["machine"], result["batch_size"]
     line = "{:<10}{:<13}{:<11}{:<9}{:>10}{:>10}".format
     lines = [
-        f"{machine['device']}, torch {machine['torch']}, {machine['threads']} threads, batch "
-        f"{result['batch_size']}, median of {result['steps']} (least … most)",
+        f"{machine['device']}, torch {machine['torch']}, {machine['threads']} threads, "
+        f"batch {batch}, median of {result['steps']} (least … most)",
         line("what", "arrangement", "precision", "compile", "images/s", "ms a step"),
     ]
     for row in result["rows"]:
-        median, rate = f"{row['median']:.1f}", f"{1e3 * result['batch_size'] / row['median']:.0f}"
-        cells = row["what"], row["arrangement"], row["precision"], "yes" if row["compile"] else "no"
-        lines.append(f"{line(*cells, rate, median)}  ({row['min']:.1f} … {row['max']:.1f})")
+        kind = row["what"], row["arrangement"], row["precision"], "yes" if row["compile"] else "no"
+        times = f"{1e3 * batch / row['median']:.0f}", f"{row['median']:.1f}"
+        lines.append(f"{line(*kind, *times)}  ({row['min']:.1f} … {row['max']:.1f})")
     return "\n".join(lines)

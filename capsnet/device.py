@@ -20,13 +20,10 @@ def pick_device(name: str = "auto") -> torch.device:
     Raises:
         ValueError: another name, or there is no such device.
     """
-    available = {
-        "cpu": True,
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-    }
+    cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
+    available = {"cpu": True, "cuda": cuda, "mps": mps}
     if name == "auto":
-        name = "cuda" if available["cuda"] else "cpu"
+        name = "cuda" if cuda else "cpu"
     if name not in available:
         raise ValueError(f"device must be auto, {', '.join(available)}, got {name}")
     if not available[name]:
@@ -45,18 +42,11 @@ def bfloat16_is_fast(device: torch.device) -> bool:
 
 
 def resolve_precision(device: torch.device, precision: str) -> str:
-    """What a precision comes to on a device.
+    """What a precision comes to on a device: "bf16" or "fp32".
 
     "bf16" is autocast to bfloat16. "fp32" is IEEE float32 in both arrangements: on a GPU this
     switches TF32 off for the process, in convolutions (where cuDNN has it on by default) and in
-    matrix products.
-
-    Args:
-        device: where the network is.
-        precision: "bf16", "fp32" or "auto": bf16 where the hardware multiplies in it.
-
-    Returns:
-        "bf16" or "fp32".
+    matrix products. "auto" is bf16 where the hardware multiplies in it, else fp32.
 
     Raises:
         ValueError: another precision.
@@ -80,11 +70,8 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
 def make_fabric(device: str = "auto") -> "Fabric":
     """Lightning Fabric for this process: one device, or torchrun's processes and machines.
 
-    Args:
-        device: as :func:`pick_device`.
-
     Raises:
-        ValueError: there is no such device.
+        ValueError: for a device that :func:`pick_device` refuses.
     """
     from lightning_fabric import Fabric
 
@@ -123,13 +110,11 @@ def can_compile(device: torch.device) -> bool:
 
 
 def describe_machine(device: torch.device, processes: int = 1) -> dict[str, Any]:
-    """What a time or a last digit may depend on.
-
-    The processor's vector extensions tell more than its name, which a cloud may hide.
-    """
+    """What a time or a last digit may depend on."""
     cuda = device.type == "cuda"
     return {
         "device": torch.cuda.get_device_name(device) if cuda else platform.machine(),
+        # Its vector extensions tell more than its name, which a cloud may hide.
         "processor": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
         "processes": processes,

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from capsnet.fast.convolution import PhaseGrid, correlate, relu_conv2d, transform_kernel
 from capsnet.fast.routing import compiled, routed_capsules
 from capsnet.functional import squash
-from capsnet.layers import CapsuleLayer, Decoder, PrimaryCapsules, channels_to_capsules
+from capsnet.layers import CapsuleLayer, PrimaryCapsules, channels_to_capsules
 from capsnet.model import CapsNet, CapsNetOutput
 
 ARRANGEMENTS = ("auto", "plain", "fast")
@@ -59,11 +59,7 @@ class FastCapsNet(nn.Module):
     Gradients are of first order, and not for torch.func; hooks on the model and on its
     convolutions and routed capsules are not called. For all of these there is the model itself.
 
-    Args:
-        model: the network; its parameters are shared.
-
-    Shape, Raises:
-        as :class:`CapsNet`.
+    Shape and errors are those of :class:`CapsNet`; the parameters are the model's own.
     """
 
     def __init__(self, model: CapsNet) -> None:
@@ -71,11 +67,6 @@ class FastCapsNet(nn.Module):
         self.model = model
         self.compiled = False
         self.kept: tuple[Tensor, PhaseGrid, Tensor] | None = None  # by transform_once
-
-    @property
-    def decoder(self) -> Decoder | None:
-        """The network's own."""
-        return self.model.decoder
 
     def compile(self) -> None:
         """torch.compile for the convolutions and for the loops of the routing, each by itself."""
@@ -88,12 +79,9 @@ class FastCapsNet(nn.Module):
         autocast = torch.is_autocast_enabled(kind)
         if autocast:
             images = images.to(torch.get_autocast_dtype(kind))
+        children = self.children_of(images).to(images.dtype)
         capsules = routed_capsules(
-            self.children_of(images).to(images.dtype),
-            digits.weight,
-            digits.routing_iterations,
-            digits.prior,
-            compile=self.compiled,
+            children, digits.weight, digits.routing_iterations, digits.prior, compile=self.compiled
         )
         if not autocast:
             capsules = capsules.to(images.dtype)
@@ -109,16 +97,8 @@ class FastCapsNet(nn.Module):
         # On a GPU the comparison with the kept kernel would wait for the device.
         if not torch.is_grad_enabled() and images.device.type == "cpu":
             transformed = self.transform_once(kernel, grid, images.dtype)
-        children: Tensor = compute(
-            images,
-            conv.weight,
-            conv.bias,
-            kernel,
-            transformed,
-            primary.conv.bias,
-            grid,
-            primary.capsule_dim,
-        )
+        first, second = (conv.weight, conv.bias), (kernel, primary.conv.bias)
+        children: Tensor = compute(images, first, second, transformed, grid, primary.capsule_dim)
         return children
 
     def transform_once(self, kernel: Tensor, grid: PhaseGrid, dtype: torch.dtype) -> Tensor:
@@ -127,8 +107,8 @@ class FastCapsNet(nn.Module):
         # of changes through ``.data``.
         if self.kept is not None:
             seen, its_grid, transformed = self.kept
-            same_kind = (its_grid, transformed.dtype) == (grid, dtype)
-            if same_kind and seen.device == kernel.device and torch.equal(seen, kernel):
+            kind = its_grid, transformed.dtype, seen.device
+            if kind == (grid, dtype, kernel.device) and torch.equal(seen, kernel):
                 return transformed
         with torch.inference_mode(False):
             seen = kernel.detach().clone()
@@ -139,20 +119,19 @@ class FastCapsNet(nn.Module):
 
 def primary_capsules(
     images: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    primary_weight: Tensor,
+    first: tuple[Tensor, Tensor | None],
+    second: tuple[Tensor, Tensor | None],
     transformed: Tensor | None,
-    primary_bias: Tensor | None,
     grid: PhaseGrid,
     capsule_dim: int,
 ) -> Tensor:
-    """Images to primary capsules, [n, channels, height, width] → [n, in_capsules, capsule_dim].
+    """:meth:`FastCapsNet.children_of`, from both convolutions' kernels and biases.
 
-    ``transformed`` is the second convolution's kernel in Fourier space, where it is known already.
+    ``transformed`` is the second kernel in Fourier space, where it is known already.
     """
-    features = relu_conv2d(images, weight, bias, grid)  # [rows, columns, n, S, S, 256]
+    features = relu_conv2d(images, *first, grid)  # [rows, columns, n, S, S, 256]
+    kernel, bias = second
     if transformed is None:
-        transformed = transform_kernel(primary_weight, grid, features.dtype)
-    maps = correlate(features, transformed, primary_bias, grid)  # [n, 256, 6, 6]
+        transformed = transform_kernel(kernel, grid, features.dtype)
+    maps = correlate(features, transformed, bias, grid)  # [n, 256, 6, 6]
     return squash(channels_to_capsules(maps, capsule_dim))

@@ -8,13 +8,10 @@ M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
 
 
 def keep_freed_memory() -> bool:
-    """Tell malloc to keep what is freed for the next request, for the rest of the process.
+    """Have malloc keep what is freed, to the end of the process; False where that is not glibc's.
 
     Otherwise glibc hands large blocks back to the system at once, and gets them anew, page by page
     and zeroed, in the next step of the training. A process then holds its peak memory to its end.
-
-    Returns:
-        whether it was done: the setting is glibc's, so not on macOS or Windows.
     """
     if not sys.platform.startswith("linux"):
         return False

@@ -34,32 +34,26 @@ class PhaseGrid(NamedTuple):
     @classmethod
     def of(cls, height: int, width: int, kernel_size: int, stride: int) -> "PhaseGrid":
         """The smallest grid on which no result that is kept wraps around the edge."""
-        h, w = (height - kernel_size) // stride + 1, (width - kernel_size) // stride + 1
+        h, w = ((side - kernel_size) // stride + 1 for side in (height, width))
         if min(h, w) < 1:
             raise ValueError(
                 f"images must be at least {kernel_size} × {kernel_size} for such a kernel, got "
                 f"{height} × {width}"
             )
-        taps = phase_taps(kernel_size, stride)
+        taps = math.ceil(kernel_size / stride)  # of a kernel's phase, along one side
         rows = h + taps - 1
         return cls(h, w, stride, rows + rows % 2, w + taps - 1)
 
     def fit(self, x: Tensor, margin: int = 0) -> Tensor:
         """Images cut, or filled up with zeros, to the grid's size and a margin beyond."""
-        height, width = x.shape[2:]
-        down = self.stride * self.rows + margin - height
-        right = self.stride * self.columns + margin - width
+        down = self.stride * self.rows + margin - x.shape[2]
+        right = self.stride * self.columns + margin - x.shape[3]
         return F.pad(x, (0, right, 0, down))
 
     def split(self, x: Tensor) -> Tensor:
         """[n, channels, S · rows, S · columns, …] → [rows, columns, n, S, S, channels, …]."""
         x = x.unflatten(2, (self.rows, self.stride)).unflatten(4, (self.columns, self.stride))
         return x.permute(2, 4, 0, 3, 5, 1, *range(6, x.dim()))
-
-
-def phase_taps(kernel_size: int, stride: int) -> int:
-    """Taps of a kernel's phase along one side."""
-    return -(-kernel_size // stride)
 
 
 def fourier_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: int = 1) -> Tensor:
@@ -91,16 +85,9 @@ def fourier_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: int =
 
 
 def relu_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, grid: PhaseGrid) -> Tensor:
-    """ReLU of a convolution of stride 1, as one matrix product, laid out for :func:`correlate`.
+    """ReLU of a convolution of stride 1, as one matrix product; ``grid`` is the next one's.
 
-    Args:
-        x: images, [n, channels, height, width].
-        weight: [out_channels, channels, k, k].
-        bias: [out_channels], or None.
-        grid: of the convolution that follows.
-
-    Returns:
-        [rows, columns, n, S, S, out_channels], in the dtype of ``x``.
+    [n, channels, height, width] → [rows, columns, n, S, S, out_channels], for :func:`correlate`.
     """
     k = weight.shape[2]
     patches = grid.fit(x, margin=k - 1).unfold(2, k, 1).unfold(3, k, 1)
@@ -115,36 +102,21 @@ def relu_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, grid: PhaseGrid)
 def transform_kernel(weight: Tensor, grid: PhaseGrid, dtype: torch.dtype) -> Tensor:
     """A kernel in Fourier space: for every wave a pair of real matrices, real and imaginary part.
 
-    Args:
-        weight: [out_channels, channels, k, k].
-        grid: that of the images.
-        dtype: of the result; the products are computed in it.
-
-    Returns:
-        [waves, 2 · out_channels, S · S · channels].
+    [out_channels, channels, k, k] → [waves, 2 · out_channels, S · S · channels], in ``dtype``.
     """
     out_channels, _, k, _ = weight.shape
-    stride, taps = grid.stride, phase_taps(k, grid.stride)
+    taps = math.ceil(k / grid.stride)
     basis = fourier_basis(grid.rows, grid.columns, weight.device)[:, :, :taps, :taps]
-    fill = stride * taps - k
-    weight = F.pad(weight, (0, fill, 0, fill)).to(dtype)
-    weight = weight.unflatten(2, (taps, stride)).unflatten(4, (taps, stride))
-    weight = weight.permute(2, 4, 0, 3, 5, 1).flatten(2).flatten(0, 1)
-    weight_hat = basis.flatten(2).flatten(0, 1).to(dtype) @ weight.flatten(1)
+    own_grid = grid._replace(rows=taps, columns=taps)
+    phases = own_grid.split(own_grid.fit(weight.to(dtype)))  # [taps, taps, out, S, S, channels]
+    weight_hat = basis.flatten(2).flatten(0, 1).to(dtype) @ phases.reshape(taps * taps, -1)
     return weight_hat.view(len(basis), 2 * out_channels, -1)
 
 
 def correlate(x: Tensor, weight_hat: Tensor, bias: Tensor | None, grid: PhaseGrid) -> Tensor:
-    """:func:`fourier_conv2d` of images that are split into phases.
+    """:func:`fourier_conv2d` of images in phases and a kernel from :func:`transform_kernel`.
 
-    Args:
-        x: [rows, columns, n, S, S, channels].
-        weight_hat: the kernel, from :func:`transform_kernel`.
-        bias: [out_channels], or None.
-        grid: that of ``x``.
-
-    Returns:
-        [n, out_channels, height, width], in the dtype of ``x``.
+    [rows, columns, n, S, S, channels] → [n, out_channels, height, width].
     """
     height, width, _, rows, columns = grid
     n, dtype = x.shape[2], x.dtype
@@ -174,12 +146,7 @@ def fourier_basis(rows: int, columns: int, device: torch.device) -> Tensor:
     """Cosines and negative sines on a grid: an orthonormal basis of the images on it.
 
     Down the rows the frequencies are odd multiples of half a cycle. Then no frequency is its own
-    conjugate, and every one takes a pair of real numbers.
-
-    Args:
-        rows: an even number.
-        columns: any number.
-        device: where.
+    conjugate, and every one takes a pair of real numbers. The number of rows must be even.
 
     Returns:
         [waves, 2, rows, columns], float64, where waves = rows · columns / 2.

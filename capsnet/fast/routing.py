@@ -62,12 +62,10 @@ def routed_capsules(
             f"prior must be [in_capsules, out_capsules] = {[in_capsules, out_capsules]}, got shape "
             f"{list(prior.shape)}"
         )
-    learn = torch.is_grad_enabled() and any(
-        tensor is not None and tensor.requires_grad for tensor in (u, weight, prior)
-    )
+    gradients = torch.is_grad_enabled()  # within the Function they are never enabled
     # What is computed in which dtype is said here, for the backward pass too.
     with torch.autocast(u.device.type, enabled=False):
-        v: Tensor = RoutedCapsules.apply(u, weight, prior, iterations, compile, learn)
+        v: Tensor = RoutedCapsules.apply(u, weight, prior, iterations, compile, gradients)
     return v
 
 
@@ -82,12 +80,13 @@ class RoutedCapsules(torch.autograd.Function):
         prior: Tensor | None,
         iterations: int,
         compile: bool,
-        learn: bool,
+        gradients: bool,
     ) -> Tensor:
+        learn = gradients and any(ctx.needs_input_grad)
         attend_ = compiled(attend) if compile else attend
         matrices = weight.transpose(2, 3).flatten(1, 2).to(u.dtype).contiguous()  # [i, j · d, k]
         size = chunk_size(len(u), weight, u.dtype)
-        u_hat = predictions_of(u, weight, size)
+        u_hat = room_for_predictions(u, weight, size)
         chunks, inputs, outputs = [], [], []
         for chunk in u.split(size):
             # The last chunk is filled up with zeros: one shape, which is compiled once.
@@ -115,16 +114,12 @@ class RoutedCapsules(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         weight, matrices, prior, *saved = ctx.saved_tensors
         chunks, inputs = saved[: len(saved) // 2], saved[len(saved) // 2 :]
-        need_u, need_weight, need_prior = ctx.needs_input_grad[:3]
         size, wide = chunks[0].shape[2], inputs[0].dtype
+        # Laid out as the products that are added to it, or the sum is a slow one.
+        grad_matrices = matrices.new_zeros(matrices.transpose(1, 2).shape, dtype=wide)
+        grad_prior = None if prior is None else torch.zeros_like(prior, dtype=wide)
         grad_chunks: list[Tensor] = []
-        grad_u = grad_matrices = grad_weight = grad_prior = None
-        if need_weight:
-            # Laid out as the products that are added to it, or the sum is a slow one.
-            grad_matrices = matrices.new_zeros(matrices.transpose(1, 2).shape, dtype=wide)
-        if need_prior:
-            grad_prior = torch.zeros_like(prior, dtype=wide)
-        u_hat = predictions_of(matrices, weight, size)
+        u_hat = room_for_predictions(matrices, weight, size)
         for chunk, s, grad_v in zip(chunks, inputs, grad.split(size), strict=True):
             grad_v = F.pad(grad_v.permute(1, 2, 0), (0, size - len(grad_v))).to(wide)
             torch.bmm(matrices, chunk, out=u_hat.flatten(1, 2))
@@ -132,73 +127,50 @@ class RoutedCapsules(torch.autograd.Function):
             if grad_prior is not None:
                 grad_prior += grad_b.sum(dim=2)
             grad_u_hat = grad_u_hat.flatten(1, 2)
-            if need_u:
-                grad_chunks.append(torch.bmm(matrices.transpose(1, 2), grad_u_hat))
-            if grad_matrices is not None:
-                grad_matrices += torch.bmm(chunk, grad_u_hat.transpose(1, 2))
-        if need_u:
-            grad_u = torch.cat(grad_chunks, dim=2)[..., : len(grad)].permute(2, 0, 1)
-        if grad_matrices is not None:
-            grad_weight = grad_matrices.unflatten(2, weight.shape[1::2]).transpose(1, 2)
-            grad_weight = grad_weight.to(weight.dtype)
-        if grad_prior is not None:
-            grad_prior = grad_prior.to(prior.dtype)
+            grad_chunks.append(torch.bmm(matrices.transpose(1, 2), grad_u_hat))
+            grad_matrices += torch.bmm(chunk, grad_u_hat.transpose(1, 2))
+        grad_u = torch.cat(grad_chunks, dim=2)[..., : len(grad)].permute(2, 0, 1)
+        grad_weight = grad_matrices.unflatten(2, weight.shape[1::2]).transpose(1, 2)
+        # Autograd rounds them to the dtypes of their tensors, and drops what nobody asked for.
         return grad_u, grad_weight, grad_prior, None, None, None
 
 
 def chunk_backward(
     u_hat: Tensor, s: Tensor, prior: Tensor | None, grad_v: Tensor, compile: bool
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of û and, summed over iterations, of the logits, from that of the last v.
-
-    The gradient of û is written over û. It is a sum of outer products of coefficients [i, j, n] and
-    vectors [j, d, n]: for every iteration c_ij with the gradient of s_j, and the gradient of b_ij
-    with the sum of v.
-
-    Args:
-        u_hat: û, [i, j, d, n].
-        s: s_j of every iteration, [iterations, j, d, n].
-        prior: as :func:`routed_capsules`.
-        grad_v: the gradient of the last iteration's v_j, [j, d, n].
-        compile: as :func:`routed_capsules`.
-    """
+    """The gradients of û and, summed over iterations, of the logits, from that of the last v."""
+    # The gradient of û is a sum of outer products: for every iteration c_ij with the gradient of
+    # s_j, and the gradient of b_ij with the sum of v.
     loops = squash_backward, attend_backward, outer
     squash_back, attend_back, outer_ = map(compiled, loops) if compile else loops
     v_sums = squash(s[:-1], 2).cumsum(0).unbind() if len(s) > 1 else ()
-    coefficients: list[Tensor | None] = []
-    vectors: list[Tensor] = []
+    terms: list[tuple[Tensor | None, Tensor]] = []
     grad_sum = torch.zeros_like(grad_v)  # each v is part of the sums of all later iterations
     grad_logits = torch.zeros((), dtype=grad_v.dtype, device=grad_v.device)
     for t in reversed(range(len(s))):
         grad_s = squash_back(s[t], grad_v)
         v_sum = v_sums[t - 1] if t > 0 else None
         if v_sum is None and prior is None:  # the first iteration: c is 1 / out_capsules
-            coefficients.append(None)
-            vectors.append(grad_s / len(grad_s))
+            terms.append((None, grad_s / len(grad_s)))
             continue
         c, grad_b, grad_v = attend_back(u_hat, v_sum, prior, grad_s)
-        coefficients.append(c)
-        vectors.append(grad_s)
+        terms.append((c, grad_s))
         if v_sum is not None:
-            coefficients.append(grad_b)
-            vectors.append(v_sum)
+            terms.append((grad_b, v_sum))
             grad_v = grad_sum = grad_sum + grad_v
         if prior is not None:
             grad_logits = grad_logits + grad_b
-    return outer_(coefficients, vectors, u_hat), grad_logits
+    return outer_(terms, u_hat), grad_logits
 
 
 @functools.cache
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function through torch.compile, anew for every shape: its loops are best when fixed.
-
-    After torch's limit of shapes (eight) the others run uncompiled.
-    """
+    """The function through torch.compile, anew for each of the first eight shapes (its limit)."""
     return torch.compile(function, dynamic=False)
 
 
-def predictions_of(like: Tensor, weight: Tensor, size: int) -> Tensor:
-    """Room for û, [i, j, d, n]: all chunks use the same, which is then still in the cache."""
+def room_for_predictions(like: Tensor, weight: Tensor, size: int) -> Tensor:
+    """An empty û, [i, j, d, n]: all chunks use the same, which is then still in the cache."""
     i, j, _, d = weight.shape
     return like.new_empty(i, j, d, size)
 
@@ -244,18 +216,17 @@ def weighted_sum(c: Tensor | None, u_hat: Tensor) -> Tensor:
     return terms.unflatten(0, (-1, group)).sum(1).sum(0)
 
 
-def outer(coefficients: list[Tensor | None], vectors: list[Tensor], u_hat: Tensor) -> Tensor:
+def outer(terms: list[tuple[Tensor | None, Tensor]], u_hat: Tensor) -> Tensor:
     """The sum of outer products of [i, j, n] (1 where None) and [j, d, n], written over û."""
-    total = torch.zeros((), dtype=vectors[0].dtype, device=u_hat.device)
-    for c, v in zip(coefficients, vectors, strict=True):
+    total = torch.zeros((), dtype=terms[0][1].dtype, device=u_hat.device)
+    for c, v in terms:
         total = total + (v if c is None else c.unsqueeze(2) * v)
     return u_hat.copy_(total)
 
 
 def squash_backward(s: Tensor, grad_v: Tensor) -> Tensor:
     """The gradient of s from that of v = squash(s), along dimension 1."""
-    vjp = torch.func.vjp(lambda s: squash(s, 1), s)[1]
-    (grad_s,) = vjp(grad_v)
+    (grad_s,) = torch.func.vjp(lambda s: squash(s, 1), s)[1](grad_v)
     return grad_s
 
 
