@@ -20,7 +20,9 @@ help:  ## list these targets
 
 book: notebooks  ## execute what is stale, build the book: _build/html/index.html
 	@rm -rf _build/html
+	@$(BIN)/python tools/fingerprint.py > _build/fingerprint
 	$(BIN)/jb build --all -W -n --keep-going .
+	@mv _build/fingerprint _build/html/.fingerprint  # tells the tests of the site that it is current
 
 test: lint unit  ## lint, types, unit tests, then the notebooks that a change may have touched
 	@stale=$$($(BIN)/python tools/make_notebooks.py --stale) && \
