@@ -10,19 +10,8 @@ import torch
 from scipy import ndimage
 from torch import Tensor
 
-from capsnet.data import (
-    ImageSet,
-    affine,
-    centred,
-    moved_whole,
-    multimnist,
-    overlaid,
-    random_offsets,
-    random_shift,
-    shift,
-    shifted,
-    to_float,
-)
+from capsnet import data
+from capsnet.data import ImageSet
 from helpers.tiny import some_digits
 
 EVERY = torch.arange(300)
@@ -40,10 +29,10 @@ def digits() -> ImageSet:
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
-        (lambda s: shifted(s, EVERY, 2, seeded())[0], 1632583980),
-        (lambda s: overlaid(centred(s, 36), EVERY, 4, seeded())[0], 3475128818),
-        (lambda s: multimnist(s, EVERY, seeded()).images, 615742910),
-        (lambda s: moved_whole(centred(s, 40).images, seeded()), 3776639878),
+        (lambda s: data.shifted(s, EVERY, 2, seeded())[0], 1632583980),
+        (lambda s: data.overlaid(data.centred(s, 36), EVERY, 4, seeded())[0], 3475128818),
+        (lambda s: data.multimnist(s, EVERY, seeded()).images, 615742910),
+        (lambda s: data.moved_whole(data.centred(s, 40).images, seeded()), 3776639878),
     ],
 )
 def test_a_seed_gives_the_same_images_as_ever(
@@ -57,7 +46,7 @@ def test_a_seed_gives_the_same_images_as_ever(
 def test_shift_is_scipys(dtype: torch.dtype) -> None:
     images = (torch.rand(9, 3, 7, 5, generator=seeded()) * 255).to(dtype)
     offsets = [(0, 0), (2, -2), (-2, 2), (2, 2), (-2, -2), (1, 0), (0, -1), (7, 0), (0, 5)]
-    moved = shift(images, torch.tensor(offsets))
+    moved = data.shift(images, torch.tensor(offsets))
     assert moved.dtype == dtype
     for before, after, offset in zip(images, moved, offsets, strict=True):
         assert (after.numpy() == ndimage.shift(before.numpy(), (0, *offset), order=0)).all()
@@ -65,13 +54,13 @@ def test_shift_is_scipys(dtype: torch.dtype) -> None:
 
 def test_shift_refuses_what_does_not_fit(refuses) -> None:
     with refuses("[n, 2]", "[2, 2]"):
-        shift(torch.zeros(3, 1, 4, 4), torch.zeros(2, 2, dtype=torch.int64))
+        data.shift(torch.zeros(3, 1, 4, 4), torch.zeros(2, 2, dtype=torch.int64))
     with refuses("[n, c, h, w]", "[3, 4, 4]"):
-        shift(torch.zeros(3, 4, 4), torch.zeros(3, 2, dtype=torch.int64))
+        data.shift(torch.zeros(3, 4, 4), torch.zeros(3, 2, dtype=torch.int64))
 
 
 def test_offsets_are_uniform_and_independent() -> None:
-    offsets = random_offsets(50_000, 2, seeded())
+    offsets = data.random_offsets(50_000, 2, seeded())
     counts = Counter(map(tuple, offsets.tolist()))
     assert len(counts) == 25
     assert offsets.dtype == torch.int64
@@ -81,37 +70,37 @@ def test_offsets_are_uniform_and_independent() -> None:
 
 def test_random_shift_is_per_image_and_repeats_with_its_seed(digits: ImageSet, refuses) -> None:
     same = digits.images[:1].expand(100, -1, -1, -1)
-    moved = random_shift(same, 2, seeded())
+    moved = data.random_shift(same, 2, seeded())
     assert len({m.numpy().tobytes() for m in moved}) > 20
-    assert torch.equal(moved, random_shift(same, 2, seeded()))
-    assert not torch.equal(moved, random_shift(same, 2, seeded(1)))
-    assert torch.equal(moved, shift(same, random_offsets(100, 2, seeded())))
-    assert random_shift(same, 0) is same
+    assert torch.equal(moved, data.random_shift(same, 2, seeded()))
+    assert not torch.equal(moved, data.random_shift(same, 2, seeded(1)))
+    assert torch.equal(moved, data.shift(same, data.random_offsets(100, 2, seeded())))
+    assert data.random_shift(same, 0) is same
     with refuses("at least 0", "-1"):
-        random_shift(same, -1)
+        data.random_shift(same, -1)
 
 
 def test_random_shift_is_one_graph(digits: ImageSet) -> None:
-    compiled = torch.compile(random_shift, fullgraph=True, backend="aot_eager")
+    compiled = torch.compile(data.random_shift, fullgraph=True, backend="aot_eager")
     found = compiled(digits.images, 2)
     torch.manual_seed(0)  # as before each test
-    assert torch.equal(found, random_shift(digits.images, 2))
+    assert torch.equal(found, data.random_shift(digits.images, 2))
 
 
 def test_centred(digits: ImageSet, refuses) -> None:
-    large = centred(digits, 40)
+    large = data.centred(digits, 40)
     assert large.images.shape == (300, 1, 40, 40)
     assert torch.equal(large.images[:, :, 6:34, 6:34], digits.images)
     assert int(large.images.sum()) == int(digits.images.sum())
     assert (large.labels is digits.labels, large.classes) == (True, digits.classes)
     with refuses("28 × 28", "27 × 27"):
-        centred(digits, 27)
+        data.centred(digits, 27)
 
 
 def test_moved_whole_reaches_every_place_and_cuts_nothing() -> None:
     image = torch.zeros(1, 2, 6, 7, dtype=torch.uint8)
     image[0, 0, 2, 3], image[0, 1, 3, 5] = 8, 9  # ink of two rows and three columns
-    moved = moved_whole(image.expand(2000, -1, -1, -1), seeded())
+    moved = data.moved_whole(image.expand(2000, -1, -1, -1), seeded())
     places = Counter(tuple((m[0] == 8).nonzero()[0].tolist()) for m in moved)
     assert set(places) == {(row, column) for row in range(5) for column in range(5)}
     assert max(places.values()) < 2 * min(places.values())
@@ -119,25 +108,25 @@ def test_moved_whole_reaches_every_place_and_cuts_nothing() -> None:
         (row, column), (row_1, column_1) = (m[0] == 8).nonzero()[0], (m[1] == 9).nonzero()[0]
         assert (row_1 - row, column_1 - column) == (1, 2) and int(m.sum()) == 17
     blank = torch.zeros(3, 1, 4, 4)
-    assert torch.equal(moved_whole(blank), blank)
+    assert torch.equal(data.moved_whole(blank), blank)
 
 
 def test_batches_to_learn_from(digits: ImageSet) -> None:
     index = torch.tensor([4, 2])
-    images, labels = shifted(digits, index, 2, seeded())
-    assert torch.equal(images, to_float(random_shift(digits.images[index], 2, seeded())))
+    images, labels = data.shifted(digits, index, 2, seeded())
+    assert torch.equal(images, data.to_float(data.random_shift(digits.images[index], 2, seeded())))
     assert torch.equal(labels, digits.labels[index])
-    canvas = centred(digits, 36)
-    images, labels, each = overlaid(canvas, index, 4, seeded())
-    pairs = multimnist(digits, index, seeded())
+    canvas = data.centred(digits, 36)
+    images, labels, each = data.overlaid(canvas, index, 4, seeded())
+    pairs = data.multimnist(digits, index, seeded())
     for mine, theirs in ((images, pairs.images), (each, pairs.digits)):
-        assert torch.equal(mine, to_float(theirs))
+        assert torch.equal(mine, data.to_float(theirs))
     assert torch.equal(labels, pairs.labels)
 
 
 def test_multimnist_pairs(digits: ImageSet, refuses) -> None:
     index = EVERY.repeat(10)
-    pairs = multimnist(digits, index, seeded())
+    pairs = data.multimnist(digits, index, seeded())
     assert pairs.images.shape == (3000, 1, 36, 36) and pairs.images.dtype == torch.uint8
     assert pairs.digits.shape == (3000, 2, 1, 36, 36)
     assert torch.equal(pairs.labels[:, 0], digits.labels[index])
@@ -150,32 +139,32 @@ def test_multimnist_pairs(digits: ImageSet, refuses) -> None:
         windows = digit.unfold(1, 28, 1).unfold(2, 28, 1).flatten(0, 2)  # [81, 28, 28]
         known = digits.images[digits.labels == label]  # [n, 1, 28, 28]
         assert (windows == known).all(-1).all(-1).any()
-    again = multimnist(digits, index, seeded())
+    again = data.multimnist(digits, index, seeded())
     assert all(torch.equal(a, b) for a, b in zip(pairs, again, strict=True))
-    assert not torch.equal(pairs.images, multimnist(digits, index, seeded(1)).images)
-    assert len(multimnist(digits, generator=seeded()).images) == 300
+    assert not torch.equal(pairs.images, data.multimnist(digits, index, seeded(1)).images)
+    assert len(data.multimnist(digits, generator=seeded()).images) == 300
     with refuses("at least two classes"):
-        multimnist(digits.subset((digits.labels == 3).nonzero().flatten()))
+        data.multimnist(digits.subset((digits.labels == 3).nonzero().flatten()))
 
 
 def test_the_second_digit_is_uniform_over_the_others(digits: ImageSet) -> None:
     small = digits.subset(torch.tensor([0, 1, 2, 3, 4, 5]))  # 5, 0, 4, 1, 9, 2: all different
-    pairs = multimnist(small, torch.zeros(10_000, dtype=torch.int64), seeded())
+    pairs = data.multimnist(small, torch.zeros(10_000, dtype=torch.int64), seeded())
     counts = Counter(pairs.labels[:, 1].tolist())
     assert set(counts) == {0, 4, 1, 9, 2}
     assert all(abs(count - 2000) < 200 for count in counts.values())
 
 
 def test_affine_without_change_is_the_centred_image(digits: ImageSet) -> None:
-    still = affine(digits.images[:20], degrees=0, shear=0, scale=(1, 1))
+    still = data.affine(digits.images[:20], degrees=0, shear=0, scale=(1, 1))
     assert still.shape == (20, 1, 40, 40) and still.dtype == torch.uint8
     assert torch.equal(still[:, :, 6:34, 6:34], digits.images[:20])
     assert still[:, :, :6].eq(0).all() and still[:, :, :, 34:].eq(0).all()
 
 
 def test_affine_is_rotation_times_shear_times_scaling(digits: ImageSet) -> None:
-    bent = affine(digits.images[:5], seeded(3))
-    canvas = centred(digits, 40).images.double().numpy()
+    bent = data.affine(digits.images[:5], seeded(3))
+    canvas = data.centred(digits, 40).images.double().numpy()
     # The same numbers in the same order: angle, shear, width's and height's factor.
     for i, uniform in enumerate(torch.rand(5, 4, generator=seeded(3)).tolist()):
         angle, k = (2 * uniform[0] - 1) * np.radians(20), (2 * uniform[1] - 1) * 0.2
@@ -186,15 +175,15 @@ def test_affine_is_rotation_times_shear_times_scaling(digits: ImageSet) -> None:
         offset = 19.5 - inverse @ (19.5, 19.5)
         expected = ndimage.affine_transform(canvas[i, 0], inverse, offset, order=1)
         assert np.abs(bent[i, 0].numpy() - expected).max() < 1
-    assert torch.equal(bent, affine(digits.images[:5], seeded(3)))
-    assert not torch.equal(bent, affine(digits.images[:5], seeded(4)))
+    assert torch.equal(bent, data.affine(digits.images[:5], seeded(3)))
+    assert not torch.equal(bent, data.affine(digits.images[:5], seeded(4)))
 
 
 def test_affine_refuses(digits: ImageSet, refuses) -> None:
     with refuses("uint8", "float32"):
-        affine(to_float(digits.images))
+        data.affine(data.to_float(digits.images))
     for bad in ({"degrees": -1.0}, {"shear": -0.1}, {"scale": (0.0, 1.0)}, {"scale": (1.2, 0.8)}):
         with refuses("at least 0"):
-            affine(digits.images, **bad)
+            data.affine(digits.images, **bad)
     with refuses("28 × 28", "20 × 20"):
-        affine(digits.images, size=20)
+        data.affine(digits.images, size=20)

@@ -11,16 +11,8 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
-from capsnet.data import (
-    ImageSet,
-    affine,
-    moved_whole,
-    multimnist,
-    overlaid,
-    random_shift,
-    shifted,
-    to_float,
-)
+from capsnet import data
+from capsnet.data import ImageSet
 from helpers.tiny import some_digits
 
 INDEX = torch.arange(50)
@@ -57,20 +49,22 @@ def test_a_read_by_the_host_would_be_noticed(there: ImageSet) -> None:
 def test_batches_do_not_wait(there: ImageSet, generator: torch.Generator | None) -> None:
     index = INDEX.to("cuda")
     made = [
-        *shifted(there, index, 2, generator),
-        *overlaid(there, index, 2, generator),
-        to_float(there.subset(slice(0, 20)).images),
+        *data.shifted(there, index, 2, generator),
+        *data.overlaid(there, index, 2, generator),
+        data.to_float(there.subset(slice(0, 20)).images),
         there.subset(index).labels,
-        affine(there.images, generator),
-        moved_whole(there.images, generator),
+        data.affine(there.images, generator),
+        data.moved_whole(there.images, generator),
     ]
     assert all(tensor.device.type == "cuda" for tensor in made)
 
 
-MAKERS = {
-    "random_shift": lambda s: random_shift(s.images, 2, seeded()),
-    "multimnist": lambda s: multimnist(s, INDEX, seeded()).images,
-    "moved_whole": lambda s: moved_whole(s.images, seeded()),
+# The function and, as samplers round differently, the grey levels that may lie between devices.
+MAKERS: dict[str, tuple[Callable[[ImageSet], Tensor], int]] = {
+    "random_shift": (lambda s: data.random_shift(s.images, 2, seeded()), 0),
+    "multimnist": (lambda s: data.multimnist(s, INDEX, seeded()).images, 0),
+    "moved_whole": (lambda s: data.moved_whole(s.images, seeded()), 0),
+    "affine": (lambda s: data.affine(s.images, seeded()), 1),
 }
 
 
@@ -78,10 +72,6 @@ MAKERS = {
 def test_a_cpu_generator_gives_the_same_on_every_device(
     digits: ImageSet, name: str, device: torch.device
 ) -> None:
-    make: Callable[[ImageSet], Tensor] = MAKERS[name]
-    assert torch.equal(make(digits.to(device)).cpu(), make(digits))
-
-
-def test_affine_is_the_same_on_every_device(digits: ImageSet, device: torch.device) -> None:
-    there, here = affine(digits.images.to(device), seeded()).cpu(), affine(digits.images, seeded())
-    assert (there.int() - here.int()).abs().max() <= 1  # the samplers round differently
+    make, most = MAKERS[name]
+    there, here = make(digits.to(device)).cpu(), make(digits)
+    assert (there.int() - here.int()).abs().max() <= most
