@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import accuracy, growth, memory, speed
-from benchmarks.tables import TABLES
+from benchmarks.tables import text
 from capsnet.checkpoint import write_json
 from capsnet.device import describe_machine, pick_device
 
@@ -29,7 +29,7 @@ def main(words: list[str]) -> None:
     for part in words or PARTS:
         document = {"machine": machine, **PARTS[part](device)}
         write_json(FOLDER / f"{part}-{device.type}.json", document)
-        print(TABLES[part](document, device), flush=True)
+        print(text(document), flush=True)
 
 
 if __name__ == "__main__":

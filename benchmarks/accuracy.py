@@ -6,6 +6,7 @@ that is in ``results`` from such a machine is not run again: delete its folder t
 """
 
 import json
+import shutil
 import statistics
 import subprocess
 import sys
@@ -47,59 +48,47 @@ def run(device: torch.device) -> dict[str, Any]:
 
 
 def one(name: str, goal: float, options: list[str], device: torch.device) -> dict[str, Any]:
+    """A recipe's figures, of the ledger where they are of such a machine."""
     summary = RUNS / name / "summary.json"
-    train = ["capsnet", "train", "--dataset", "mnist", *options]
+    train = ["train", "--dataset", "mnist", *options]
+    command = " ".join(["capsnet", *train])
     if summary.exists():
         document: dict[str, Any] = json.loads(summary.read_text())
         here = same_machine(document["weights"]["machine"], describe_machine(device))
-        if here and document["command"] == " ".join(train):
+        if here and document["command"] == command:
             return {"name": name, "goal": goal, **document}
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder)
         start = time.perf_counter()
-        subprocess.run(capsnet(*train[1:], "--device", device.type, "--out", str(out)), check=True)
+        subprocess.run(capsnet(*train, "--device", device.type, "--out", folder), check=True)
         seconds = time.perf_counter() - start
-        evaluation = out / "evaluation.json"
-        weights = str(out / "weights.safetensors")
-        subprocess.run(
-            capsnet("evaluate", weights, "--json", str(evaluation)), check=True, stdout=sys.stderr
-        )
+        evaluation = Path(folder, "evaluation.json")
+        evaluate = "evaluate", f"{folder}/weights.safetensors", "--json", str(evaluation)
+        subprocess.run(capsnet(*evaluate), check=True, stdout=sys.stderr)
         counted = json.loads(evaluation.read_text())
-        document = {
-            "command": " ".join(train),
-            "seconds": seconds,
-            "correct": counted["correct"],
-            "total": counted["total"],
-            "errors": counted["errors"],
-            "weights": counted["weights"],
-        }
+        document = {"command": command, "seconds": seconds}
+        document |= {key: counted[key] for key in ("correct", "total", "errors", "weights")}
         summary.parent.mkdir(parents=True, exist_ok=True)
-        (summary.parent / "metrics.jsonl").write_text((out / "metrics.jsonl").read_text())
+        shutil.copy(Path(folder, "metrics.jsonl"), summary.parent)
     write_json(summary, document, indent=None)
     return {"name": name, "goal": goal, **document}
 
 
 def first_batch(device: torch.device) -> float:
     """Seconds from the call of ``capsnet train`` to its first batch, which is not compiled."""
+    lines = []
     with tempfile.TemporaryDirectory() as out:
+        command = capsnet("train", "--dataset", "mnist", "--device", device.type, "--out", out)
         start = time.perf_counter()
-        process = subprocess.Popen(
-            capsnet("train", "--dataset", "mnist", "--device", device.type, "--out", out),
-            stderr=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            text=True,
-        )
-        assert process.stderr is not None
-        lines = []
-        try:
+        with subprocess.Popen(
+            command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        ) as process:
+            assert process.stderr is not None
             for line in process.stderr:
                 lines.append(line)
                 if "first batch" in line:
-                    return time.perf_counter() - start
-        finally:
-            process.kill()
-            process.wait()
-            process.stderr.close()
+                    seconds = time.perf_counter() - start
+                    process.kill()
+                    return seconds
     raise RuntimeError(f"capsnet train ended before its first batch:\n{''.join(lines)}")
 
 

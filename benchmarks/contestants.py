@@ -2,7 +2,8 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -19,62 +20,64 @@ from capsnet.training import TrainingConfig, TrainingLoss, make_optimizer, make_
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT
 
 BATCH = 128
+DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 Call = Callable[[], object]
 compiles = functools.cache(can_compile)  # a real compilation each time, otherwise
 
 
 @dataclasses.dataclass(frozen=True)
-class Ours:
-    """One way to run ``capsnet``."""
+class Contestant:
+    """A network, and how it is run."""
 
-    arrangement: str
-    precision: str
-    compile: bool
+    network: str  # "plain" or "fast", ours; or one of the peers
+    precision: str = "fp32"
+    compile: bool = False
+
+    @property
+    def ours(self) -> bool:
+        return self.network not in peers.PEERS
 
     def __str__(self) -> str:
-        compiled = ", compiled" if self.compile else ""
-        return f"capsnet {self.arrangement}, {self.precision}{compiled}"
+        name = f"capsnet {self.network}, {self.precision}" if self.ours else self.network
+        # The peers run as published; one that does not says so.
+        name += ", bf16" if not self.ours and self.precision == "bf16" else ""
+        return name + ", compiled" * self.compile
 
     def possible(self, device: torch.device) -> bool:
         fast_enough = self.precision == "fp32" or bfloat16_is_fast(device)
         return fast_enough and (not self.compile or compiles(device))
 
+    def make(self) -> Any:
+        """The network, for MNIST."""
+        return CapsNet() if self.ours else peers.PEERS[self.network]()
 
-PUBLISHED = list(peers.PEERS)
-# What a reader may ask next: labml's layers, given the same compiler and the same precision.
-COMPILED_PEER = "labml, bf16, compiled"
-OURS = {
-    str(ours): ours
-    for ours in (
-        Ours("plain", "fp32", False),
-        Ours("plain", "bf16", True),
-        Ours("fast", "fp32", False),
-        Ours("fast", "fp32", True),
-        Ours("fast", "bf16", False),
-        Ours("fast", "bf16", True),
+
+# A step on the way from plain to fast, for the book: its training step alone.
+HALF_WAY = Contestant("Fourier with plain routing", "bf16", True)
+CONTESTANTS = {
+    str(contestant): contestant
+    for contestant in (
+        *(Contestant(name) for name in peers.PEERS),
+        # What a reader may ask next: labml's layers with our compiler and our precision.
+        Contestant("labml", "bf16", True),
+        Contestant("plain"),
+        Contestant("plain", "bf16", True),
+        Contestant("fast"),
+        Contestant("fast", compile=True),
+        Contestant("fast", "bf16"),
+        Contestant("fast", "bf16", True),
+        HALF_WAY,
     )
 }
-NAMES = [*PUBLISHED, COMPILED_PEER, *OURS]
-# A step on the way from plain to fast, for the book.
-HALF_WAY = "capsnet Fourier with plain routing, bf16, compiled"
-
-
-def possible(name: str, device: torch.device) -> bool:
-    if name in (COMPILED_PEER, HALF_WAY):
-        return bfloat16_is_fast(device) and compiles(device)
-    return name not in OURS or OURS[name].possible(device)
-
-
-def headline(names: Iterable[str], device: torch.device) -> str:
-    """Of these, ordered as ``OURS``, what ``capsnet train`` runs there, or the nearest to it."""
-    arrangement = "fast" if device.type == "cpu" else "plain"
-    return [name for name in names if name in OURS and OURS[name].arrangement == arrangement][-1]
 
 
 def names(group: str, device: torch.device) -> list[str]:
     """Who takes part in a group, on a device."""
-    extra = [HALF_WAY] if group == "training step" else []
-    return [name for name in [*NAMES, *extra] if possible(name, device)]
+    return [
+        name
+        for name, contestant in CONTESTANTS.items()
+        if contestant.possible(device) and (contestant != HALF_WAY or group == "training step")
+    ]
 
 
 def batch(size: int, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -92,37 +95,29 @@ def matrix_product(dtype: torch.dtype, device: torch.device) -> tuple[Call, int]
 def training_step(name: str, device: torch.device, batch_size: int = BATCH) -> Call:
     """Forward, backward and optimiser on one batch."""
     images, labels = batch(batch_size, device)
-    if name in OURS:
-        config = TrainingConfig(**dataclasses.asdict(OURS[name]))
-        step = make_step(CapsNet().to(device), config=config)
-        return lambda: step(images, labels)
-    if name == HALF_WAY:
-        model = CapsNet().to(device)
-        loss_module = TrainingLoss(HalfWay(model), RECONSTRUCTION_WEIGHT, "bf16")
-        loss_module.compile()
-        return step_of(lambda: loss_module(images, labels), make_optimizer(model, TrainingConfig()))
-
-    network: nn.Module = peers.PEERS[name.split(",")[0]]().to(device)
-    precision = "bf16" if name == COMPILED_PEER else "fp32"
-    if name == COMPILED_PEER:
-        network.to(memory_format=torch.channels_last)
-        network.compile()
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=name == COMPILED_PEER)
-
-    def loss() -> Tensor:
-        with autocast(device, precision):
-            total: Tensor = network(images, labels)
-        return total
-
-    return step_of(loss, optimizer)
-
-
-def step_of(loss: Callable[[], Tensor], optimizer: torch.optim.Optimizer) -> Call:
-    """The usual step: forward, backward, optimiser."""
+    contestant = CONTESTANTS[name]
+    network, precision = contestant.make().to(device), contestant.precision
+    if contestant == HALF_WAY:
+        loss = TrainingLoss(HalfWay(network), RECONSTRUCTION_WEIGHT, precision)
+        loss.compile()
+        optimizer = make_optimizer(network, TrainingConfig())
+        precision = "fp32"  # around the loss, which casts what is to be cast
+    elif contestant.ours:
+        run: dict[str, Any] = {"arrangement": contestant.network, "compile": contestant.compile}
+        config = TrainingConfig(**run, precision=precision)
+        return functools.partial(make_step(network, config=config), images, labels)
+    else:
+        loss = network
+        if contestant.compile:
+            loss.to(memory_format=torch.channels_last)
+            loss.compile()
+        optimizer = torch.optim.Adam(loss.parameters(), lr=1e-3, fused=contestant.compile)
 
     def step() -> None:
         optimizer.zero_grad()
-        loss().backward()
+        with autocast(device, precision):
+            total = loss(images, labels)
+        total.backward()
         optimizer.step()
 
     return step
@@ -171,26 +166,22 @@ def convolution(
 def evaluation(name: str, device: torch.device, batch_size: int = BATCH) -> Call:
     """Lengths and reconstructions of one batch, without gradients."""
     images, _ = batch(batch_size, device)
-    precision = "fp32"
-    if name in OURS:
-        ours = OURS[name]
-        precision = ours.precision
-        model = CapsNet().to(device).eval()
-        run: nn.Module = arrange(model, ours.arrangement)
-        if ours.compile:
-            run.compile()
-        infer: Callable[[Tensor], object] = run
+    contestant = CONTESTANTS[name]
+    network = contestant.make().to(device).eval()
+    infer: Any
+    if contestant.ours:
+        infer = arrange(network, contestant.network)
+        if contestant.compile:
+            infer.compile()
+    elif contestant.compile:
+        network.to(memory_format=torch.channels_last)
+        infer = torch.compile(network.infer)
     else:
-        network = peers.PEERS[name.split(",")[0]]().to(device).eval()
         infer = network.infer
-        if name == COMPILED_PEER:
-            network.to(memory_format=torch.channels_last)
-            precision = "bf16"
-            infer = torch.compile(infer)
 
     @torch.no_grad()
     def evaluate() -> None:
-        with autocast(device, precision):
+        with autocast(device, contestant.precision):
             infer(images)
 
     return evaluate
@@ -207,37 +198,33 @@ def routed_layer(
 ) -> Call:
     """Predictions and routing alone, 8 to 16 numbers; with gradients of children and weights."""
     torch.manual_seed(0)
-    sizes = peers.Sizes(children, parents)
-    u = 0.3 * torch.randn(batch_size, children, sizes.in_dim, device=device)
-    grad = torch.randn(batch_size, parents, sizes.out_dim, device=device)
-    run: Callable[[Tensor], Tensor]
-    precision = "bf16" if name == COMPILED_PEER else "fp32"
-    if name in OURS:
-        ours = OURS[name]
-        precision = ours.precision
-        layer = CapsuleLayer(children, sizes.in_dim, parents, sizes.out_dim, iterations).to(device)
-        weight = layer.weight
-        if ours.arrangement == "fast":
-            dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-
-            def run(u: Tensor) -> Tensor:
-                return routed_capsules(u.to(dtype), weight, iterations, compile=ours.compile)
-        else:
-            run = torch.compile(layer) if ours.compile else layer
+    contestant = CONTESTANTS[name]
+    u = 0.3 * torch.randn(batch_size, children, 8, device=device)
+    grad = torch.randn(batch_size, parents, 16, device=device)
+    layer: Any
+    if contestant.ours:
+        layer = CapsuleLayer(children, 8, parents, 16, iterations).to(device)
     else:
-        router = peers.ROUTERS[name.split(",")[0]](sizes, iterations).to(device)
-        weight = router.get_parameter("weight")
-        run = torch.compile(router) if name == COMPILED_PEER else router
+        router = peers.PEERS[contestant.network].router
+        layer = router(peers.Sizes(children, parents), iterations).to(device)
+    weight, run = layer.weight, layer
+    if contestant.network == "fast":
+        dtype = DTYPES[contestant.precision]
+
+        def run(u: Tensor) -> Tensor:
+            return routed_capsules(u.to(dtype), weight, iterations, compile=contestant.compile)
+    elif contestant.compile:
+        run = torch.compile(layer)
 
     def call() -> None:
-        if not train:
-            with torch.no_grad(), autocast(device, precision):
-                run(u)
-            return
         weight.grad = None
-        children = u.clone().requires_grad_()
-        with autocast(device, precision):
-            v = run(children)
-        v.backward(grad.to(v.dtype))
+        u_i = u.clone().requires_grad_() if train else u
+        with torch.set_grad_enabled(train), autocast(device, contestant.precision):
+            v = run(u_i)
+        if train:
+            v.backward(grad.to(v.dtype))
 
     return call
+
+
+GROUPS = {"training step": training_step, "evaluation": evaluation, "routed layer": routed_layer}

@@ -1,46 +1,44 @@
 """Peak memory of a call: of its tensors, and of a process that does nothing else.
 
 Freed memory goes back to the system, as it does where nobody calls ``keep_freed_memory``.
-``python -m benchmarks.memory DEVICE GROUP NAME`` prints a process's figures as JSON, and
-``python -m benchmarks.memory DEVICE floor`` what a process takes before any arithmetic of a
-network.
 """
 
 import itertools
 import json
 import operator
 import re
-import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks import contestants
-from benchmarks.contestants import Call
-
-GROUPS = {
-    "training step": contestants.training_step,
-    "evaluation": contestants.evaluation,
-    "routed layer": contestants.routed_layer,
-}
+from benchmarks.contestants import BATCH, CONTESTANTS, GROUPS, Call, names
+from capsnet import CapsNet
+from capsnet.training import TrainingConfig, make_optimizer
 
 
 def run(device: torch.device) -> dict[str, Any]:
     """Every contestant's figures, and what none goes below."""
     return {
-        "batch_size": contestants.BATCH,
+        "batch_size": BATCH,
         "peaks": {
-            group: {
-                name: run_alone("benchmarks.memory", device.type, group, name)
-                for name in contestants.names(group, device)
-            }
+            group: {name: run_alone(peaks, device, group, name) for name in names(group, device)}
             for group in GROUPS
         },
-        "floor": run_alone("benchmarks.memory", device.type, "floor"),
+        "floor": run_alone(floor),
     }
+
+
+def run_alone(function: Callable[..., dict[str, Any]], *arguments: object) -> dict[str, Any]:
+    """What a function returns in a fresh process; its stderr is ours."""
+    print(function.__name__, *arguments, file=sys.stderr, flush=True)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
+        return fresh.submit(function, *arguments).result()
 
 
 def tensor_peak(call: Call, device: torch.device) -> int:
@@ -66,36 +64,20 @@ def tensor_peak(call: Call, device: torch.device) -> int:
     return max(itertools.accumulate(sizes))
 
 
-def run_alone(*words: str) -> dict[str, Any]:
-    """The JSON that a module prints last, run in a fresh interpreter; its stderr is ours.
-
-    Raises:
-        CalledProcessError: it failed.
-    """
-    print(*words, file=sys.stderr, flush=True)
-    command = [sys.executable, "-m", *words]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
-
-
-def measure(device: torch.device, group: str, name: str) -> dict[str, Any]:
+def peaks(device: torch.device, group: str, name: str) -> dict[str, int]:
+    """A contestant's figures, in bytes, where this process has done nothing else."""
     at_rest = process_peak()
     call = GROUPS[group](name, device)
     for _ in range(3):
         call()
     process = process_peak()
-    transient = tensor_peak(call, device)
-    kept = 0
+    tensors = tensor_peak(call, device)
     if group == "training step":
         # Parameters and the optimiser's two averages outlive the call. Gradients do too, but the
         # next call frees them before it makes its own, which tensor_peak sees on a GPU only.
-        kept = (16 if device.type == "cuda" else 12) * parameters(name)
-    return {
-        "tensors": transient + kept,
-        "process": process,
-        "process_at_rest": at_rest,
-    }
+        parameters = sum(p.numel() for p in CONTESTANTS[name].make().parameters())
+        tensors += (16 if device.type == "cuda" else 12) * parameters
+    return {"tensors": tensors, "process": process, "process_at_rest": at_rest}
 
 
 def floor() -> dict[str, int]:
@@ -105,9 +87,6 @@ def floor() -> dict[str, int]:
         bytes: "import", with torch imported; "optimizer", when one step of Adam has been made with
         the paper's network and gradients of zero.
     """
-    from capsnet import CapsNet
-    from capsnet.training import TrainingConfig, make_optimizer
-
     imported = process_peak()
     model = CapsNet()
     for parameter in model.parameters():
@@ -127,16 +106,3 @@ def process_peak() -> int:
         return 0
     (kilobytes,) = re.findall(r"VmHWM:\s+(\d+) kB", status)
     return 1024 * int(kilobytes)
-
-
-def parameters(name: str) -> int:
-    from benchmarks import peers
-    from capsnet import CapsNet
-
-    network = CapsNet() if name.startswith("capsnet") else peers.PEERS[name.split(",")[0]]()
-    return sum(parameter.numel() for parameter in network.parameters())
-
-
-if __name__ == "__main__":
-    device, *words = sys.argv[1:]
-    print(json.dumps(floor() if words == ["floor"] else measure(torch.device(device), *words)))

@@ -10,7 +10,6 @@ process on one machine. No line of the originals is here, and nothing in ``capsn
 """
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -110,28 +109,22 @@ class AdambielskiRouter(nn.Module):
 class PeerNetwork(nn.Module):
     """The network around one of the routers: two convolutions, capsules, and three linear layers.
 
-    Args:
-        router: the routed layer.
-        group: how channels become capsules: "types" (adambielski's), "dims" (labml's: neighbouring
-            channels belong to different capsules) or "space" (XifengGuo's: a capsule's components
-            are neighbours in space).
-        epsilon: in the squash of the primary capsules.
-        by_label: mask the decoder by the label instead of the prediction.
-        loss: of (lengths, one-hot labels, reconstructions, images).
+    A project's departures from the paper are the attributes of its class.
     """
 
-    def __init__(
-        self,
-        router: nn.Module,
-        group: str,
-        epsilon: float,
-        by_label: bool,
-        loss: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor],
-    ) -> None:
+    router: type[nn.Module]
+    group: str  # how channels become capsules
+    epsilon = 1e-8  # in the squash of the primary capsules
+    by_label = True  # mask the decoder by the label, in training, instead of the prediction
+    power = 2  # of the margins
+    mean_over_classes = False
+    weight = 0.0005  # of the reconstruction's mean squared error
+
+    def __init__(self) -> None:
         super().__init__()
+        self.routed = self.router()
         self.conv = nn.Conv2d(1, 256, 9)
         self.primary = nn.Conv2d(256, 256, 9, stride=2)
-        self.router = router
         self.decoder = nn.Sequential(
             nn.Linear(PAPER.out_capsules * PAPER.out_dim, 512),
             nn.ReLU(),
@@ -140,73 +133,54 @@ class PeerNetwork(nn.Module):
             nn.Linear(1024, 784),
             nn.Sigmoid(),
         )
-        self.group, self.epsilon, self.by_label, self.loss = group, epsilon, by_label, loss
 
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
         """Images [n, 1, 28, 28], labels [n] → the loss, a scalar."""
         lengths, reconstruction = self.infer(images, labels if self.by_label else None)
         target = F.one_hot(labels, PAPER.out_capsules).to(images.dtype)
-        return self.loss(lengths, target, reconstruction, images.flatten(1))
+        short, long = F.relu(0.9 - lengths), F.relu(lengths - 0.1)
+        margins = target * short**self.power + 0.5 * (1 - target) * long**self.power
+        margin = margins.mean() if self.mean_over_classes else margins.sum(dim=1).mean()
+        return margin + self.weight * F.mse_loss(reconstruction, images.flatten(1))
 
     def infer(self, images: Tensor, labels: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Images [n, 1, 28, 28] → lengths [n, 10] and reconstructions [n, 784]."""
         maps = self.primary(F.relu(self.conv(images)))  # [n, 256, 6, 6]
         if self.group == "types":
-            u = (
-                maps.unflatten(1, (-1, PAPER.in_dim))
-                .permute(0, 1, 3, 4, 2)
-                .reshape(len(maps), -1, 8)
-            )
+            u = maps.unflatten(1, (-1, PAPER.in_dim)).permute(0, 1, 3, 4, 2).flatten(1, 3)
         elif self.group == "dims":
             u = maps.reshape(len(maps), PAPER.in_dim, -1).transpose(1, 2)
         else:
             u = maps.reshape(len(maps), -1, PAPER.in_dim)
-        v = self.router(shrink(u, self.epsilon))
+        v = self.routed(shrink(u, self.epsilon))
         lengths = v.norm(dim=-1)
         chosen = lengths.argmax(dim=1) if labels is None else labels
         mask = F.one_hot(chosen, PAPER.out_capsules).to(v.dtype)
         return lengths, self.decoder((v * mask.unsqueeze(-1)).flatten(1))
 
 
-def margins(lengths: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    return F.relu(0.9 - lengths) * target, 0.5 * F.relu(lengths - 0.1) * (1 - target)
+class Labml(PeerNetwork):
+    router = LabmlRouter
+    group = "dims"  # neighbouring channels belong to different capsules
+    by_label = False
+    power = 1
 
 
-def labml() -> PeerNetwork:
-    """labml's: margins not squared, the mean squared error, the prediction's mask in training."""
-
-    def loss(lengths: Tensor, target: Tensor, reconstruction: Tensor, images: Tensor) -> Tensor:
-        short, long = margins(lengths, target)
-        return (short + long).sum(dim=1).mean() + 0.0005 * F.mse_loss(reconstruction, images)
-
-    return PeerNetwork(LabmlRouter(), "dims", 1e-8, False, loss)
+class XifengGuo(PeerNetwork):
+    router = XifengGuoRouter
+    group = "space"  # a capsule's components are neighbours in space
+    weight = 0.0005 * 784
 
 
-def xifengguo() -> PeerNetwork:
-    """XifengGuo's: the paper's margin loss; the mean squared error × 0.0005 × 784."""
-
-    def loss(lengths: Tensor, target: Tensor, reconstruction: Tensor, images: Tensor) -> Tensor:
-        short, long = margins(lengths, target)
-        margin = (short.square() + 2 * long.square()).sum(dim=1).mean()
-        return margin + 0.0005 * 784 * F.mse_loss(reconstruction, images)
-
-    return PeerNetwork(XifengGuoRouter(), "space", 1e-8, True, loss)
+class Adambielski(PeerNetwork):
+    router = AdambielskiRouter
+    group = "types"  # neighbouring channels belong to one capsule, as in the paper
+    epsilon = 0.0
+    mean_over_classes = True
 
 
-def adambielski() -> PeerNetwork:
-    """adambielski's: the margin loss is a mean over classes too, beside the mean squared error."""
-
-    def loss(lengths: Tensor, target: Tensor, reconstruction: Tensor, images: Tensor) -> Tensor:
-        short, long = margins(lengths, target)
-        margin = (short.square() + 2 * long.square()).mean()
-        return margin + 0.0005 * F.mse_loss(reconstruction, images)
-
-    return PeerNetwork(AdambielskiRouter(), "types", 0, True, loss)
-
-
-PEERS = {"labml": labml, "XifengGuo": xifengguo, "adambielski": adambielski}
-ROUTERS: dict[str, type[nn.Module]] = {
-    "labml": LabmlRouter,
-    "XifengGuo": XifengGuoRouter,
-    "adambielski": AdambielskiRouter,
+PEERS: dict[str, type[PeerNetwork]] = {
+    "labml": Labml,
+    "XifengGuo": XifengGuo,
+    "adambielski": Adambielski,
 }
