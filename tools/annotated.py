@@ -13,38 +13,30 @@ from myst import ChapterError
 from notes import Listing, Pieces, annotated, computed, place
 
 
-class NotesDirective(SphinxDirective):
-    """What the two directives share: the page's notes, beside the live source."""
+class Notes(SphinxDirective):
+    """``annotate`` and ``computed``: parts of the page's notes, beside the live source."""
 
     required_arguments = 1
     final_argument_whitespace = True
-
-    def notes(self) -> Pieces:
-        """Those of the whole page, read once; an error of the build where one is false."""
-        read = self.env.temp_data
-        try:
-            if "annotated" not in read:
-                read["annotated"] = annotated(self.page(), self.root())
-            return read["annotated"]
-        except ChapterError as error:
-            raise self.error(str(error)) from None
-
-    def root(self) -> Path:
-        return Path(self.env.srcdir).resolve()
-
-    def page(self) -> Path:
-        return Path(self.env.doc2path(self.env.docname)).resolve()
-
-
-class Annotate(NotesDirective):
-    """The statements of a file and their notes, side by side."""
-
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        self.env.note_dependency(str(self.root() / self.arguments[0]))
-        listings = self.notes()[self.arguments[0], "\n".join(self.content).strip()]
-        return [nodes.container("", *map(self.row, listings), classes=["annotated"])]
+        self.root = Path(self.env.srcdir).resolve()
+        self.page = Path(self.env.doc2path(self.env.docname)).resolve()
+        read = self.env.temp_data
+        try:
+            if "annotated" not in read:  # once a page
+                read["annotated"] = annotated(self.page, self.root)
+            show = self.annotate if self.name == "annotate" else self.computed
+            return [show(read["annotated"])]
+        except ChapterError as error:
+            raise self.error(str(error)) from None
+
+    def annotate(self, notes: Pieces) -> nodes.Node:
+        """The statements of a file and their notes, side by side."""
+        self.env.note_dependency(str(self.root / self.arguments[0]))
+        listings = notes[self.arguments[0], "\n".join(self.content).strip()]
+        return nodes.container("", *map(self.row, listings), classes=["annotated"])
 
     def row(self, listing: Listing) -> nodes.Node:
         code = nodes.literal_block(
@@ -59,25 +51,17 @@ class Annotate(NotesDirective):
             },
         )
         if listing.note is None:
-            summary = f"<details><summary>{escape(listing.summary)}</summary>"
-            opening, closing = (
-                nodes.raw("", html, format="html") for html in (summary, "</details>")
-            )
-            return nodes.container("", opening, code, closing, classes=["annotated-docstring"])
+            opening = f"<details><summary>{escape(listing.summary)}</summary>"
+            before, after = (nodes.raw("", tag, format="html") for tag in (opening, "</details>"))
+            return nodes.container("", before, code, after, classes=["annotated-docstring"])
         note = nodes.container(classes=["annotated-note"])
-        text = StringList(listing.note.splitlines(), source=str(self.page()))
+        text = StringList(listing.note.splitlines(), source=str(self.page))
         self.state.nested_parse(text, self.content_offset, note)
         return nodes.container("", code, note, classes=["annotated-row"])
 
-
-class Computed(NotesDirective):
-    """Where an equation is computed, and which tests check that."""
-
-    def run(self) -> list[nodes.Node]:
-        try:
-            groups, tests = computed(self.notes(), self.root(), self.arguments[0])
-        except ChapterError as error:
-            raise self.error(str(error)) from None
+    def computed(self, notes: Pieces) -> nodes.Node:
+        """Where an equation is computed, and which tests check that."""
+        groups, tests = computed(notes, self.root, self.arguments[0])
         where = []
         for group in groups:
             name = nodes.literal("", group[0].within)
@@ -91,10 +75,10 @@ class Computed(NotesDirective):
         for term, lines in {"Computed by": where, "Tested by": checks}.items():
             definition = nodes.definition("", *lines)
             found += nodes.definition_list_item("", nodes.term("", term), definition)
-        return [nodes.container("", found, classes=["computed"])]
+        return nodes.container("", found, classes=["computed"])
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.add_directive("annotate", Annotate)
-    app.add_directive("computed", Computed)
+    app.add_directive("annotate", Notes)
+    app.add_directive("computed", Notes)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -29,11 +29,8 @@ LINK = re.compile(r"!?\[(?P<text>.*)\]\(<?(?P<target>[^\s>]+?)>?(?:\s.*)?\)", re
 class Prose:
     """Lowers the Markdown cells of one chapter.
 
-    Args:
-        chapter: the page.
-        bibliography: the file of sources.
-        notebooks: the notebook of every chapter, this one included.
-        glued: the values that its cells glued, by name.
+    ``notebooks`` has the notebook of every chapter, this one included; ``glued`` the values that
+    its cells glued, by name.
     """
 
     def __init__(
@@ -70,13 +67,9 @@ class Prose:
             first, end = token.map
             block = self.block(token, "\n".join(lines[first:end]))
             if block is not None:
-                lowered += [*lines[done:first], *block.split("\n")]
+                lowered += [*lines[done:first], block]
                 done = end
-        kept = [""]
-        for piece in [*lowered, *lines[done:]]:
-            if piece.strip() or kept[-1]:  # one empty line in a row
-                kept.append(piece)
-        return "\n".join(kept).strip()
+        return "\n".join([*lowered, *lines[done:]]).strip()
 
     def block(self, token: Token, source: str) -> str | None:
         """What becomes of a block; None leaves it to the blocks within it."""
@@ -125,11 +118,9 @@ class Prose:
         return "\n".join(["- Computed by", *where, "- Tested by", *checks])
 
     def inline(self, text: str) -> str:
-        pieces, done = [], 0
-        for start, end, lowered in sorted(self.edits(text)):
-            pieces += [text[done:start], lowered]
-            done = end
-        return "".join([*pieces, text[done:]])
+        for start, end, lowered in sorted(self.edits(text), reverse=True):  # from the end
+            text = text[:start] + lowered + text[end:]
+        return text
 
     def edits(self, text: str) -> Iterator[tuple[int, int, str]]:
         """What is replaced within a block: from where to where, and by what."""
@@ -144,10 +135,8 @@ class Prose:
                 yield start, end, colour_quantities(text[start:end])
             elif token.type == "image" or (token.type == "link_open" and token.info != "auto"):
                 link = LINK.fullmatch(text[start:end])
-                if link is None:
+                if link is None or not link["text"]:
                     raise self.error(f"expected [text](target), got {text[start:end]!r}")
-                if not link["text"]:
-                    raise self.error(f"the link to {link['target']} needs a text")
                 first, last = link.span("target")
                 yield start + first, start + last, self.path(link["target"])
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import yaml
 from docutils.parsers.rst.directives.misc import TestDirective
-from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
@@ -17,6 +16,8 @@ from myst_parser.parsers.directives import parse_directive_text
 from myst_parser.parsers.mdit import create_md_parser
 
 CONFIG = Path(__file__).resolve().parent.parent / "_config.yml"
+PARSE = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))["parse"]
+EXTENSIONS = set(PARSE["myst_enable_extensions"])
 FENCES = {"fence", "colon_fence"}
 ADMONITIONS = {"note", "tip", "important", "warning", "admonition"}
 NO_PROSE = {"code-cell", "bibliography", "computed", "math", "tableofcontents"}
@@ -48,17 +49,10 @@ def located(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline,
     return run
 
 
-def make_parser() -> MarkdownIt:
-    config = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))
-    extensions = set(config["parse"]["myst_enable_extensions"])
-    parser = create_md_parser(MdParserConfig(enable_extensions=extensions), RendererHTML)
-    rules = parser.inline.ruler
-    for name, rule in zip(rules.get_active_rules(), rules.getRules(""), strict=True):
-        rules.at(name, located(rule))
-    return parser
-
-
-PARSER = make_parser()
+PARSER = create_md_parser(MdParserConfig(enable_extensions=EXTENSIONS), RendererHTML)
+RULES = PARSER.inline.ruler
+for name, rule in zip(RULES.get_active_rules(), RULES.getRules(""), strict=True):
+    RULES.at(name, located(rule))
 
 
 def parse(text: str, page: str) -> list[Token]:
@@ -70,8 +64,7 @@ def parse(text: str, page: str) -> list[Token]:
     definitions: dict[str, Any] = {}
     tokens, lines = PARSER.parse(text, definitions), text.splitlines()
     for name in definitions.get("references", {}):
-        wrong = f"[{name.lower()}]: on its own line"
-        raise ChapterError(f"{page}: expected [text](target), got {wrong}")
+        raise ChapterError(f"{page}: expected [text](target), got a line [{name.lower()}]: …")
     for token in tokens:
         if token.type in FENCES and token.map:
             first, end = token.map

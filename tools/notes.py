@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 
 from myst import ChapterError, Directive, directives, parse
@@ -73,17 +73,13 @@ def quotes(found: Directive, page: str) -> Iterator[tuple[Lines, str]]:
     """The listings of an ``annotate`` directive, each with the note under it."""
     lines = found.content.splitlines()
     fences = [t.map for t in parse(found.content, page) if t.info.strip() == "python" and t.map]
-    starts = [first for first, _ in fences]
-    if not fences or "".join(lines[: starts[0]]).strip():
-        raise ChapterError(
-            f"{page}:{found.line + 1}: expected a listing, got {found.content!r:.60}"
-        )
-    for (first, end), following in zip(fences, [*starts[1:], len(lines)], strict=True):
+    if not fences or fences[0][0] > 0:
+        raise ChapterError(f"{page}:{found.line + 1}: expected a listing, got {lines[:1]}")
+    for (first, end), (following, _) in pairwise([*fences, [len(lines), 0]]):
         code = numbered(lines[first + 1 : end - 1], found.line + first + 2)
         note = "\n".join(lines[end:following]).strip()
         if not code or not note:
-            missing = "note under this listing" if code else "line in this listing"
-            raise ChapterError(f"{page}:{found.line + first + 1}: there is no {missing}")
+            raise ChapterError(f"{page}:{found.line + first + 1}: expected a listing and its note")
         yield code, note
 
 
@@ -134,8 +130,7 @@ def computed(pieces: Pieces, root: Path, equation: str) -> tuple[list[list[Listi
         ChapterError: there is no such note, or no such test.
     """
     link = f"](#equation-{equation.replace(' ', '-')})"
-    every = [listing for listings in pieces.values() for listing in listings]
-    found = [listing for listing in every if link in (listing.note or "")]
+    found = [each for listings in pieces.values() for each in listings if link in (each.note or "")]
     tests = contracts(root).get(equation)
     if not found or not tests:
         missing = f"test carries @pytest.mark.equation({equation})" if found else f"note has {link}"

@@ -94,17 +94,15 @@ def unfounded(text: str) -> list[str]:
     head = [yaml.safe_load(t.content) for t in parse(text, "a page") if t.type == "front_matter"]
     constants = (head[0].get("capsnet") or {}).get("constants") or {} if head else {}
     own = {value(number): str(reason) for number, reason in constants.items()}
-    anywhere, numbers = {value(number) for number in CONSTANTS}, typed(text)
-    allowed = anywhere | own.keys() | settings(text)
+    allowed = {value(number) for number in CONSTANTS} | own.keys() | settings(text)
+    numbers = typed(text)
     faults = [
         f"line {line}: {number} is typed: glue it, assert it, say it in words, or declare it"
         for line, number in numbers
         if value(number) not in allowed
     ]
     for number, reason in own.items():
-        if number in anywhere:
-            faults.append(f"the constant {number} may be typed anywhere: need not be declared")
-        elif number not in {value(text) for _, text in numbers}:
+        if number not in {value(text) for _, text in numbers}:
             faults.append(f"the constant {number} is declared, but the prose does not say it")
         if len(reason.split()) < 2:
             faults.append(f"the constant {number} needs a reason: what is it, and who gave it?")
@@ -152,12 +150,10 @@ CELL = "```{code-cell}\nassert x > 0.95\nfor i in range(12): ...\n# 13\n'14'\n``
 @pytest.mark.parametrize(
     ("constants", "said", "faults"),
     [
-        ("30: percent, PyTorch's default", "30 %", []),
         ("'12,345': copies of it, says its author", "12,345", []),
         ("30: percent, PyTorch's default", "30 %\n31 %", ["line 7: 31 is typed"]),
         ("30: percent, PyTorch's default", "none", ["the constant 30 is declared, but"]),
         ("30: yes", "30 %", ["the constant 30 needs a reason"]),
-        ("28: rows of an image", "28 rows", ["the constant 28 may be typed anywhere"]),
         ("", CELL + "12, 95 %, 5 %", []),
         ("", CELL + "13\n14", ["line 12: 13 is typed", "line 13: 14 is typed"]),
     ],

@@ -10,9 +10,8 @@ needs another one declares it in its front matter, with the reason:
 A number that something computed is glued, so that it cannot be typed wrongly or go stale.
 """
 
-DIGITS = {str(digit): "one of the ten digits, or a count at a glance" for digit in range(10)}
-
-OTHERS = {
+CONSTANTS = {
+    **{str(digit): "one of the ten digits, or a count at a glance" for digit in range(10)},
     "100": "percent",
     # The network
     "256": "channels of both convolutions",
@@ -58,5 +57,3 @@ OTHERS = {
     "10000": "test images; training images held out",
     "255": "the brightest pixel as a byte",
 }
-
-CONSTANTS = DIGITS | OTHERS
