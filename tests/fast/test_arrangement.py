@@ -14,7 +14,6 @@ from capsnet.fast import FastCapsNet, arrange
 from capsnet.fast.routing import LANES
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.training import TrainingLoss
-from capsnet.training.evaluation import evaluate
 from helpers import Refuses
 
 F64 = torch.float64
@@ -39,21 +38,16 @@ def test_outputs_and_gradients_are_the_plain_ones(
     model = CapsNet(**(SMALL | options)).to(device, F64)
     images = torch.rand(3, *options["image_shape"], dtype=F64, device=device)
     present = torch.tensor([0, 1, 1], device=device) if labels else None
-    gradients = []
-    outputs = []
+    outputs, gradients = [], []
     for network in (model, FastCapsNet(model)):
         out = network(images, present)
         loss = margin_loss(out.lengths, torch.tensor([1, 0, 1], device=device))
         if out.reconstruction is not None:
             loss = loss + 0.0005 * reconstruction_loss(out.reconstruction, images)
-        outputs.append(out)
-        gradients.append(torch.autograd.grad(loss, list(model.parameters()), allow_unused=True))
-    for plain, ours in zip(*outputs, strict=True):
-        assert (plain is None) == (ours is None)
-        if plain is not None:
-            assert_close(ours, plain, rtol=1e-9, atol=1e-12)
-    for plain, ours in zip(*gradients, strict=True):
-        assert_close(ours, plain, rtol=1e-7, atol=1e-12)
+        outputs.append([part for part in out if part is not None])
+        gradients.append(torch.autograd.grad(loss, list(model.parameters())))
+    assert_close(outputs[1], outputs[0], rtol=1e-9, atol=1e-12)
+    assert_close(gradients[1], gradients[0], rtol=1e-7, atol=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -107,14 +101,9 @@ def test_arrangements(refuses: Refuses) -> None:
     assert isinstance(arrange(model, "fast"), FastCapsNet)
     assert isinstance(arrange(model), FastCapsNet)  # on a processor
     assert arrange(model.to("meta")) is model  # anywhere else
-    with refuses("auto, plain, fast", "quick"):
+    with refuses("auto, plain, fast", "got quick"):
         arrange(model, "quick")
-
-
-def test_a_device_without_float64_is_refused(refuses: Refuses) -> None:
-    """MPS is one; here the meta device stands for it."""
-    model = CapsNet(**SMALL).to("meta")
-    with refuses("arrangement fast needs cpu or cuda", "got device meta"):
+    with refuses("arrangement fast needs cpu or cuda", "got device meta"):  # as MPS is refused
         arrange(model, "fast")
 
 
@@ -175,11 +164,9 @@ def test_without_gradients_the_kernel_is_transformed_once_for_every_change(
 
 @pytest.mark.parametrize("batch", [0, 1])
 def test_no_images_and_one(batch: int) -> None:
-    model = CapsNet(**SMALL)
-    images = torch.rand(batch, 1, 28, 28)
-    for plain, ours in zip(model(images), FastCapsNet(model)(images), strict=True):
-        assert_close(ours, plain)
-    FastCapsNet(model)(images).capsules.sum().backward()
+    network, images = FastCapsNet(CapsNet(**SMALL)), torch.rand(batch, 1, 28, 28)
+    assert_close(tuple(network(images)), tuple(network.model(images)))
+    network(images).capsules.sum().backward()
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
@@ -189,14 +176,6 @@ def test_a_network_of_another_dtype(dtype: torch.dtype, device: torch.device) ->
     for plain, ours in zip(model(images), FastCapsNet(model)(images), strict=True):
         assert ours.dtype == plain.dtype
         assert_close(ours, plain, rtol=0.05, atol=0.02)
-
-
-def test_evaluation_counts_the_same() -> None:
-    digits = load("mnist", train=False).subset(slice(40))
-    model = CapsNet(**SMALL)
-    plain, ours = (evaluate(model, digits, 17, arrangement=name) for name in ("plain", "fast"))
-    assert_close(ours.lengths, plain.lengths, rtol=1e-5, atol=1e-6)
-    assert torch.equal(ours.predictions, plain.predictions)
 
 
 def test_bad_input_is_told_as_by_the_plain_network(refuses: Refuses) -> None:
@@ -212,16 +191,16 @@ def test_bad_input_is_told_as_by_the_plain_network(refuses: Refuses) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("inductor")
 def test_compiled_agrees_with_eager() -> None:
-    model = CapsNet(**SMALL)
-    images, labels = torch.rand(5, 1, 28, 28), torch.arange(5)
-    gradients = []
+    model = CapsNet(**SMALL, learn_prior=True)
+    images, labels = torch.rand(LANES + 3, 1, 28, 28), torch.arange(LANES + 3) % 10
+    results = []
     for compile in (False, True):
         network = arrange(model, "fast")
         if compile:
             network.compile()
         out = network(images, labels)
         loss = margin_loss(out.lengths, labels) + reconstruction_loss(out.reconstruction, images)
-        gradients.append(torch.autograd.grad(loss, list(model.parameters())))
+        results.append((*out, *torch.autograd.grad(loss, list(model.parameters()))))
         with torch.no_grad():  # the kernel transformed beforehand
             assert_close(network(images, labels), out, rtol=1e-4, atol=1e-6)
-    assert_close(gradients[1], gradients[0], rtol=1e-4, atol=1e-6)
+    assert_close(results[1], results[0], rtol=1e-4, atol=1e-6)
