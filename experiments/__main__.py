@@ -42,35 +42,29 @@ def main(
     )
     parser.add_argument("experiments", nargs="*", help=f"of {', '.join(declared)}; all if none")
     parser.add_argument("--budget", choices=["cpu", "gpu"], help="the machine's if not given")
-    parser.add_argument("--minutes", type=float, help="begin no training after so many minutes")
-    parser.add_argument("--list", action="store_true", help="only say what is done and remains")
-    parser.add_argument("--verify", action="store_true", help="first epochs of records again")
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--minutes", type=float, help="begin no training after so many minutes")
+    either.add_argument("--list", action="store_true", help="only say what is done and remains")
+    either.add_argument("--verify", action="store_true", help="first epochs of records again")
     options = parser.parse_args(arguments)
     if options.minutes is not None and not 0 <= options.minutes < math.inf:
         parser.error(f"--minutes must be a number from 0 on, got {options.minutes}")
-    if sum([options.list, options.verify, options.minutes is not None]) > 1:
-        parser.error("give one of --list, --verify and --minutes")
     if unknown := set(options.experiments) - declared.keys():
-        parser.error(
-            f"unknown experiment {', '.join(sorted(unknown))}; expected of {', '.join(declared)}"
-        )
-    chosen = {
-        name: experiment
-        for name, experiment in declared.items()
-        if not options.experiments or name in options.experiments
-    }
+        parser.error(f"experiments must be of {', '.join(declared)}, got {', '.join(unknown)}")
+    chosen = {name: declared[name] for name in options.experiments or declared}
     budget = options.budget or ("cpu" if pick_device("auto").type == "cpu" else "gpu")
     trainings = plan(chosen, budget)
     try:
-        missing = [training for training in trainings if recorded(training, ledger) is None]
-        print(progress(trainings, missing, ledger, work), flush=True)
+        records = {training: recorded(training, ledger) for training in trainings}
+        print(progress(records, ledger, work), flush=True)
     except ValueError as error:  # a record that cannot be read
         parser.exit(1, f"{error}\n")
     if options.list:
         return 0
     keep_freed_memory()
     if options.verify:
-        return check([t for t in trainings if t not in missing], ledger, budget)
+        return check([training for training in trainings if records[training]], ledger, budget)
+    missing = [training for training in trainings if not records[training]]
     return fill(missing, chosen, budget, options.minutes, ledger, work)
 
 
@@ -111,28 +105,22 @@ def fill(
     return 1 if faults else 0
 
 
-def progress(trainings: list[Training], missing: list[Training], ledger: Path, work: Path) -> str:
+def progress(records: dict[Training, dict[str, Any] | None], ledger: Path, work: Path) -> str:
     """A line for each experiment: done, left, hours; and one for each training that was begun."""
     rows, begun = [("experiment", "budget", "done", "left", "hours done", "hours left")], []
-
-    def add(name: str, mine: list[Training]) -> None:
-        left = [training for training in mine if training in missing]
-        hours = [hours_left(training, ledger, work) for training in left]
-        known = [value for value in hours if value is not None]
-        parts = [f"{sum(known):.1f}"] if known or not left else []
-        parts += [f"? for {len(hours) - len(known)}"] if len(known) < len(hours) else []
-        spent = sum(hours_of(training, ledger) for training in mine if training not in missing)
-        counts = f"{len(mine) - len(left)}", f"{len(left)}"
-        rows.append((name, mine[0].budget, *counts, f"{spent:.1f}", " + ".join(parts)))
-
-    for name in dict.fromkeys(training.experiment for training in trainings):
-        add(name, [training for training in trainings if training.experiment == name])
-    add("all", trainings)
-    for training in missing:
-        if epochs := len(epochs_of(training, work)):
-            total = training.config.epochs
-            of = f"of {total}" if epochs <= total else f"and more than the {total}"
-            begun.append(f"begun: {training}, {epochs} {of} epochs")
+    for name in [*dict.fromkeys(training.experiment for training in records), "all"]:
+        mine = [training for training in records if name in (training.experiment, "all")]
+        done = [record for training in mine if (record := records[training])]
+        hours = [hours_left(training, ledger, work) for training in mine if not records[training]]
+        left = f"{sum(known for known in hours if known is not None):.1f}"
+        if unknown := hours.count(None):
+            left += f" + ? for {unknown}"
+        spent = sum(map(seconds_of, done)) / 3600
+        counts = f"{len(done)}", f"{len(hours)}"
+        rows.append((name, mine[0].budget, *counts, f"{spent:.1f}", left))
+    for training in records:
+        if not records[training] and (epochs := len(epochs_of(training, work))):
+            begun.append(f"begun: {training}, {epochs} epochs, {training.config.epochs} declared")
     return "\n".join([columns(rows), *begun])
 
 
@@ -142,22 +130,19 @@ def epochs_of(training: Training, work: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def hours_of(training: Training, ledger: Path) -> float:
+def seconds_of(record: dict[str, Any]) -> float:
     """What a recorded training took, its test included."""
-    record = recorded(training, ledger)
-    assert record is not None
-    return float(record["seconds"] + record["evaluation_seconds"]) / 3600
+    return float(record["seconds"] + record["evaluation_seconds"])
 
 
 def hours_left(training: Training, ledger: Path, work: Path) -> float | None:
     """What is left of a training, by its own epochs so far or by a record of the same row."""
     total, budget = training.config.epochs, training.budget_options
-    if records := epochs_of(training, work):
-        seconds = sum(record["seconds"] for record in records) / len(records)
-        return max(total - len(records), 0) * seconds / 3600
+    if epochs := epochs_of(training, work):
+        seconds = sum(epoch["seconds"] for epoch in epochs) / len(epochs)
+        return max(total - len(epochs), 0) * seconds / 3600
     for seed in range(budget.seeds):
-        done = recorded(replace(training, seed=seed), ledger, shorter=True)
-        if done is not None:
+        if done := recorded(replace(training, seed=seed), ledger, shorter=True):
             last = done["records"][-1]
             share = 1.0 if budget.is_reached(last) else total / last["epoch"]
             return (share * done["seconds"] + done["evaluation_seconds"]) / 3600
@@ -168,14 +153,12 @@ def check(trainings: list[Training], ledger: Path, budget: str) -> int:
     """Verify records; 1 if any first epoch differs, or if there is none."""
     if not trainings:
         print(f"the ledger has no such training of the budget {budget}: nothing to verify")
-        return 1
     faults = []
     for training in trainings:
         with tempfile.TemporaryDirectory() as work:
-            fault = verify(training, Path(work), ledger)
-        print(fault or f"{training}: the first epoch is the same", flush=True)
-        faults += [fault] if fault else []
-    return 1 if faults else 0
+            faults.append(verify(training, Path(work), ledger))
+        print(faults[-1] or f"{training}: the first epoch is the same", flush=True)
+    return 1 if any(faults) or not trainings else 0
 
 
 if __name__ == "__main__":

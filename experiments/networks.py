@@ -14,80 +14,36 @@ from capsnet.model import CapsNet, CapsNetOutput
 from capsnet.training.loss import Criterion
 
 
-class BaselineCNN(nn.Module):
-    """The paper's baseline (section 5): three convolutions and two hidden layers.
+class CNN(nn.Module):
+    """The paper's baselines: convolutions that keep the image's size, then hidden layers.
 
-    Its convolutions keep the size of the image: only so has it the 35.4 million parameters that
-    the paper names. Where the paper says no more than "dropout", half of the last hidden layer is
-    dropped.
+    With the options as they are it is the baseline of section 5. Its convolutions keep the size of
+    the image: only so has it the 35.4 million parameters that the paper names. Where the paper says
+    no more than "dropout", half of the last hidden layer is dropped.
 
     Args:
         image_shape: [channels, height, width].
         num_classes: classes.
-        channels: of the three convolutions, 5 × 5 each.
-        hidden: of the two hidden layers.
+        channels: of the convolutions.
+        kernels: their sides, odd.
+        pool: halve height and width after each convolution.
+        hidden: of the hidden layers.
+        dropout: share of the last hidden layer that is dropped in training.
 
     Shape:
-        images [batch, *image_shape] → logits as ``lengths``, [batch, num_classes]; there are no
-        capsules and no reconstruction.
+        images [batch, *image_shape] → logits as ``lengths``, [batch, num_classes], and as capsules
+        with one component; there is no reconstruction.
     """
 
     def __init__(
         self,
         image_shape: tuple[int, int, int] = (1, 28, 28),
         num_classes: int = 10,
-        channels: tuple[int, int, int] = (256, 256, 128),
-        hidden: tuple[int, int] = (328, 192),
-    ) -> None:
-        super().__init__()
-        self.config: dict[str, Any] = {
-            "image_shape": list(image_shape),
-            "num_classes": num_classes,
-            "channels": list(channels),
-            "hidden": list(hidden),
-        }
-        colours, height, width = image_shape
-        self.features = nn.Sequential()
-        for before, after in zip((colours, *channels), channels, strict=False):
-            self.features += nn.Sequential(nn.Conv2d(before, after, 5, padding=2), nn.ReLU())
-        self.classifier = nn.Sequential(
-            nn.Flatten(),
-            nn.Linear(channels[-1] * height * width, hidden[0]),
-            nn.ReLU(),
-            nn.Linear(hidden[0], hidden[1]),
-            nn.ReLU(),
-            nn.Dropout(0.5),
-            nn.Linear(hidden[1], num_classes),
-        )
-
-    def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
-        return output_of(self.classifier(self.features(images)))
-
-
-class PooledCNN(nn.Module):
-    """Two convolutions that keep the image's size, each followed by pooling, and a hidden layer.
-
-    With the options as they are it is the paper's baseline for two overlapping digits (section 6),
-    of 24.56 million parameters.
-
-    Args:
-        image_shape: [channels, height, width].
-        num_classes: classes.
-        channels: of the two convolutions.
-        kernels: their sides, odd.
-        dropout: share of the hidden layer of 1024 that is dropped in training.
-
-    Shape:
-        as :class:`BaselineCNN`.
-    """
-
-    def __init__(
-        self,
-        image_shape: tuple[int, int, int] = (1, 36, 36),
-        num_classes: int = 10,
-        channels: tuple[int, int] = (512, 256),
-        kernels: tuple[int, int] = (9, 5),
-        dropout: float = 0.0,
+        channels: tuple[int, ...] = (256, 256, 128),
+        kernels: tuple[int, ...] = (5, 5, 5),
+        pool: bool = False,
+        hidden: tuple[int, ...] = (328, 192),
+        dropout: float = 0.5,
     ) -> None:
         super().__init__()
         self.config: dict[str, Any] = {
@@ -95,30 +51,29 @@ class PooledCNN(nn.Module):
             "num_classes": num_classes,
             "channels": list(channels),
             "kernels": list(kernels),
+            "pool": pool,
+            "hidden": list(hidden),
             "dropout": dropout,
         }
-        colours, height, width = image_shape
-        self.layers = nn.Sequential()
-        for before, after, side in zip((colours, *channels), channels, kernels, strict=False):
-            # ReLU after pooling, on a quarter of the numbers: the largest stays the largest.
-            self.layers += nn.Sequential(
-                nn.Conv2d(before, after, side, padding=side // 2), nn.MaxPool2d(2), nn.ReLU()
-            )
-        self.layers += nn.Sequential(
-            nn.Flatten(),
-            nn.Linear(channels[-1] * (height // 4) * (width // 4), 1024),
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(1024, num_classes),
-        )
+        before, height, width = image_shape
+        layers: list[nn.Module] = []
+        for after, side in zip(channels, kernels, strict=True):
+            layers.append(nn.Conv2d(before, after, side, padding=side // 2))
+            if pool:
+                layers.append(nn.MaxPool2d(2))
+                height, width = height // 2, width // 2
+            layers.append(nn.ReLU())  # after pooling: the largest stays the largest
+            before = after
+        layers.append(nn.Flatten())
+        before *= height * width
+        for after in hidden:
+            layers += [nn.Linear(before, after), nn.ReLU()]
+            before = after
+        self.layers = nn.Sequential(*layers, nn.Dropout(dropout), nn.Linear(before, num_classes))
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
-        return output_of(self.layers(images))
-
-
-def output_of(logits: Tensor) -> CapsNetOutput:
-    """Logits [batch, classes] in the place of lengths, as of capsules with one component."""
-    return CapsNetOutput(capsules=logits.unsqueeze(2), lengths=logits, reconstruction=None)
+        logits = self.layers(images)
+        return CapsNetOutput(capsules=logits.unsqueeze(2), lengths=logits, reconstruction=None)
 
 
 class Variant(CapsNet):
@@ -151,11 +106,7 @@ class Variant(CapsNet):
             nn.init.constant_(self.primary.conv.bias, 0.1)
         shape = self.digits.weight.shape[1::2]
         self.bias = nn.Parameter(torch.full(shape, 0.1)) if bias else None
-        self.config |= {
-            "released_primary": released_primary,
-            "bias": bias,
-            "detach": detach,
-        }
+        self.config |= {"released_primary": released_primary, "bias": bias, "detach": detach}
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         self.check_images(images)
@@ -167,25 +118,22 @@ class Variant(CapsNet):
             maps = maps + conv.bias.view(-1, 1, 1)
         else:
             maps = conv(features)
-        u = squash(channels_to_capsules(maps, self.primary.capsule_dim))
-        u_hat = self.digits.predict(u)
-        to_agree = u_hat.detach() if self.detach else u_hat
-        prior = self.digits.prior
-        b = u_hat.new_zeros(u_hat.shape[1:3]) if prior is None else prior
-        b = b.expand(len(u_hat), -1, -1)
-        for iteration in range(1, self.digits.routing_iterations + 1):
-            last = iteration == self.digits.routing_iterations
-            votes = u_hat if last else to_agree
+        u_hat = self.digits.predict(squash(channels_to_capsules(maps, self.primary.capsule_dim)))
+        # dynamic_routing, with a bias, and without a gradient through the agreements
+        seen = u_hat.detach() if self.detach else u_hat
+        b = u_hat.new_zeros(u_hat.shape[:3])
+        if self.digits.prior is not None:
+            b = b + self.digits.prior
+        for left in reversed(range(self.digits.routing_iterations)):
             c = F.softmax(b, dim=2)
-            s = torch.einsum("nij,nijd->njd", c.to(votes.dtype), votes)
+            s = torch.einsum("nij,nijd->njd", c.to(u_hat.dtype), seen if left else u_hat)
             if self.bias is not None:
                 s = s + self.bias
             v = squash(s)
             if trace is not None:
                 trace.append(RoutingStep(b, c, s, v))
-            if not last:
-                seen = v.detach() if self.detach else v
-                b = b + torch.einsum("nijd,njd->nij", to_agree, seen)
+            if left:
+                b = b + torch.einsum("nijd,njd->nij", seen, v.detach() if self.detach else v)
         return v
 
 
@@ -218,19 +166,24 @@ KINDS = {
     "capsnet": Kind(CapsNet),
     "variant": Kind(Variant, arrangement="plain"),
     "smaller-w": Kind(smaller_weights),
-    "cnn": Kind(BaselineCNN, F.cross_entropy, "plain"),
+    "cnn": Kind(CNN, F.cross_entropy, "plain"),
     # As many parameters as the capsule network without its decoder.
     "cnn-small": Kind(
-        functools.partial(BaselineCNN, channels=(64, 64, 32), hidden=(256, 128)),
-        F.cross_entropy,
-        "plain",
+        functools.partial(CNN, channels=(64, 64, 32), hidden=(256, 128)), F.cross_entropy, "plain"
     ),
     # On 40 × 40 pixels as many as the capsule network with its decoder; with pooling and dropout,
     # of which the paper says no more.
     "cnn-pooled": Kind(
-        functools.partial(PooledCNN, channels=(64, 128), kernels=(5, 5), dropout=0.5),
+        functools.partial(CNN, channels=(64, 128), kernels=(5, 5), pool=True, hidden=(1024,)),
         F.cross_entropy,
         "plain",
     ),
-    "cnn-pairs": Kind(PooledCNN, presence_loss, "plain"),
+    # The paper's baseline for two overlapping digits (section 6), of 24.56 million parameters.
+    "cnn-pairs": Kind(
+        functools.partial(
+            CNN, channels=(512, 256), kernels=(9, 5), pool=True, hidden=(1024,), dropout=0.0
+        ),
+        presence_loss,
+        "plain",
+    ),
 }

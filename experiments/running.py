@@ -1,11 +1,9 @@
 """One training of the ledger: train, go on, count on the test set, write the record."""
 
-import contextlib
 import dataclasses
 import json
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -188,23 +186,13 @@ def perform(training: Training, ledger: Path = LEDGER, work: Path = WORK) -> dic
     Raises:
         BlockingIOError: another process makes this training.
     """
-    with alone(training.folder(work)):
-        return recorded(training, ledger) or perform_alone(training, ledger, work)
-
-
-@contextlib.contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Keep other processes out of a folder, which may come and go, by a lock beside it."""
+    folder = training.folder(work)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0)
     try:
-        lock.acquire()
+        with FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0):
+            return recorded(training, ledger) or perform_alone(training, ledger, work)
     except Timeout:
         raise BlockingIOError(f"another process makes the training of {folder}") from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from capsnet.data import ImageSet, to_float
 from capsnet.device import autocast, pick_device
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.training.evaluation import Evaluation, evaluate
-from experiments.networks import PooledCNN
+from experiments.networks import CNN
 from helpers.tiny import some_digits, tiny_model
 
 
@@ -73,7 +73,7 @@ def test_without_decoder_there_is_no_squared_error(digits: ImageSet) -> None:
 
 
 def test_logits_are_no_lengths_and_have_no_margin_loss(digits: ImageSet) -> None:
-    result = evaluate(PooledCNN((1, 28, 28), channels=(4, 4)), digits, arrangement="plain")
+    result = evaluate(CNN(channels=(4, 4, 4)), digits, arrangement="plain")
     assert result.margin is None and result.loss is None
     assert result.summary()["margin"] is None
     assert 0 <= result.accuracy <= 1
