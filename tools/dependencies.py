@@ -10,134 +10,118 @@ the source of an object (``source``, ``inspect.getsource``), all text of its mod
 """
 
 import ast
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-Names = frozenset[str]
+ALL = "*"  # stands for every name of a module
 SHOW = {"source", "getsource"}
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def dependencies(code: str, root: Path) -> dict[str, str]:
     """What counts of each module under ``root`` that the code imports, by the module's name."""
-    tree = parse(code)
+    cells = parse(code)
     found: dict[str, str] = {}
-    queue = direct(tree, root) | started(tree, root)
+    queue = imported(cells, root) | started(cells, root)
     while queue:
         module = queue.pop()
         if module not in found:
-            text = file_of(module, root).read_text(encoding="utf-8")
-            found[module] = code_of(text)
-            queue |= direct(parse(text), root)
-    for module in shown(tree, root):
-        found[module] = file_of(module, root).read_text(encoding="utf-8")
-    return found
+            tree = parse(text_of(module, root))
+            found[module] = repr(skeleton(tree))
+            parts = module.split(".")
+            packages = (".".join(parts[:length]) for length in range(1, len(parts)))
+            queue |= imported(tree, root).union(*(homes(name, set(), root) for name in packages))
+    return found | {module: text_of(module, root) for module in shown(cells, root)}
 
 
-def file_of(module: str, root: Path) -> Path:
-    """The file of a module; one that does not exist if the module is not under ``root``."""
+def text_of(module: str, root: Path) -> str:
+    """The text of a module; empty if it is not under ``root``, as that of an empty package is."""
     folder = root.joinpath(*module.split("."))
-    package = folder / "__init__.py"
-    return package if package.is_file() else folder.with_suffix(".py")
+    for path in folder / "__init__.py", folder.with_suffix(".py"):
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+    return ""
 
 
-def is_ours(module: str, root: Path) -> bool:
-    return file_of(module, root).is_file()
-
-
-def imports(tree: ast.Module, root: Path) -> Iterator[tuple[str, str, Names | None]]:
-    """Each import's local name, its module, and which names of that module are used (None: all)."""
-    used = attributes(tree)
-    for node in nodes(tree):
+def imports(tree: ast.Module, root: Path) -> Iterator[tuple[str, str, set[str]]]:
+    """Each import's local name, its module, and the names of that module which are used."""
+    used = uses(tree)
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 name = alias.asname or alias.name
-                yield name, alias.name, used.get(name)
+                yield name, alias.name, used.get(name, {ALL})
         elif isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 name, submodule = alias.asname or alias.name, f"{node.module}.{alias.name}"
-                if is_ours(submodule, root):
-                    yield name, submodule, used.get(name)
+                if text_of(submodule, root):
+                    yield name, submodule, used.get(name, {ALL})
                 else:
-                    yield name, node.module, None if name == "*" else frozenset({alias.name})
+                    yield name, node.module, {alias.name}
 
 
 @cache
-def attributes(tree: ast.Module) -> dict[str, Names]:
-    """The attributes that are asked of each name that is used in no other way."""
-    asked: dict[str, set[str]] = {}
-    uses: Counter[str] = Counter()
-    for node in nodes(tree):
+def uses(tree: ast.Module) -> dict[str, set[str]]:
+    """The attributes that are asked of each name, and ``ALL`` for a name that is used by itself."""
+    found: dict[str, set[str]] = {}
+    asked = set()
+    for node in ast.walk(tree):  # an attribute comes before the name that it is asked of
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            asked.setdefault(node.value.id, set()).add(node.attr)
-            uses[node.value.id] -= 1
-        elif isinstance(node, ast.Name):
-            uses[node.id] += 1
-    return {name: frozenset(names) for name, names in asked.items() if uses[name] == 0}
-
-
-def direct(tree: ast.Module, root: Path) -> set[str]:
-    """The modules that a piece of code imports itself, and the packages that they lie in."""
-    found = set()
-    for _, module, names in imports(tree, root):
-        found |= holders(module, names, root)
-        parts = module.split(".")
-        for length in range(1, len(parts)):
-            found |= holders(".".join(parts[:length]), frozenset(), root)
+            found.setdefault(node.value.id, set()).add(node.attr)
+            asked.add(node.value)
+        elif isinstance(node, ast.Name) and node not in asked:
+            found.setdefault(node.id, set()).add(ALL)
     return found
+
+
+def homes(module: str, names: set[str], root: Path) -> set[str]:
+    """The modules that define these names of a module: itself, unless it only hands names on."""
+    tree = parse(text_of(module, root))
+    if not all(hands_on(node) for node in tree.body):
+        return {module}
+    found = {f"{module}.{name}" for name in names if text_of(f"{module}.{name}", root)}
+    for name, source, taken in imports(tree, root):
+        if names & {name, ALL}:
+            found |= homes(source, taken, root)
+    return found
+
+
+def hands_on(node: ast.stmt) -> bool:
+    """Whether a statement only imports names, lists them or documents them."""
+    return (
+        isinstance(node, ast.ImportFrom)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        or (isinstance(node, ast.Assign) and ast.unparse(node.targets) == "__all__")
+    )
+
+
+def imported(tree: ast.Module, root: Path) -> set[str]:
+    """The modules that a piece of code imports itself."""
+    return set().union(*(homes(module, names, root) for _, module, names in imports(tree, root)))
 
 
 def started(tree: ast.Module, root: Path) -> set[str]:
     """The modules that a cell starts as a process: ``python -m`` and the name of a package."""
-    texts = {node.value for node in nodes(tree) if isinstance(node, ast.Constant)}
-    if "-m" not in texts:
-        return set()
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     names = {text for text in texts if isinstance(text, str) and text.isidentifier()}
-    commands = {f"{name}.__main__" for name in names}
-    return {command for command in commands if is_ours(command, root)}
-
-
-def holders(module: str, names: Names | None, root: Path) -> set[str]:
-    """The modules that hold these names of a module, seen through packages that hand names on."""
-    if not is_ours(module, root):
-        return set()
-    tree = parse(file_of(module, root).read_text(encoding="utf-8"))
-    if names is None or not hands_on(tree):
-        return {module}
-    found = {f"{module}.{name}" for name in names if is_ours(f"{module}.{name}", root)}
-    for name, source, taken in imports(tree, root):
-        if name in names:
-            found |= holders(source, taken, root)
-    return found
-
-
-def hands_on(tree: ast.Module) -> bool:
-    """Whether a module holds nothing but imports of names, a docstring and ``__all__``."""
-    return all(
-        isinstance(node, ast.ImportFrom)
-        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-        or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
-        for node in tree.body
-    )
+    commands = {f"{name}.__main__" for name in names if "-m" in texts}
+    return {command for command in commands if text_of(command, root)}
 
 
 def shown(tree: ast.Module, root: Path) -> set[str]:
     """The modules of the objects whose source a cell shows; all where that cannot be told."""
     names = {
         name.id
-        for node in nodes(tree)
+        for node in ast.walk(tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in SHOW
         for argument in node.args
         for name in ast.walk(argument)
         if isinstance(name, ast.Name)
     }
-    imported = {name: holders(module, used, root) for name, module, used in imports(tree, root)}
-    if not names <= imported.keys():
-        names = set(imported)
-    return set().union(*(imported[name] for name in names))
+    modules = {name: homes(module, used, root) for name, module, used in imports(tree, root)}
+    return set().union(*(modules[name] for name in (names if names <= {*modules} else modules)))
 
 
 @cache
@@ -145,22 +129,8 @@ def parse(text: str) -> ast.Module:
     return ast.parse(text)
 
 
-@cache
-def nodes(tree: ast.Module) -> list[ast.AST]:
-    return list(ast.walk(tree))
-
-
-@cache
-def code_of(text: str) -> str:
-    """What counts of a module: its code, whatever its comments, docstrings and line breaks."""
-    return repr(skeleton(parse(text)))
-
-
 def skeleton(node: Any) -> Any:
-    """A syntax tree without docstrings, the same in every version of Python.
-
-    ``ast.dump`` would differ: newer versions have fields that older ones lack.
-    """
+    """A syntax tree without comments and docstrings; unlike ast.dump's, alike in every Python."""
     if isinstance(node, list):
         return [skeleton(child) for child in node]
     if not isinstance(node, ast.AST):

@@ -13,10 +13,7 @@ compared: a first cell, which installs capsnet in Colab, and the folding of solu
 The book's HTML shows the outputs of these very notebooks: they are staged in the cache that
 Jupyter Book reads, so its build executes nothing.
 
-    python tools/make_notebooks.py           # make what is missing or stale, then stage
-    python tools/make_notebooks.py squash    # these chapters only, and stage nothing
-    python tools/make_notebooks.py --check   # say what is missing or stale; exit code 1 if any is
-    python tools/make_notebooks.py --stale   # list the stale ones, for pytest --nbval
+    python tools/make_notebooks.py [--check | --stale] [CHAPTER …]
 """
 
 import argparse
@@ -101,7 +98,7 @@ def make(chapter: Path, root: Path = ROOT) -> tuple[Path, bool]:
     notebook, executed = with_outputs(chapter, root), False
     if notebook is None or is_stale(notebook, root):
         notebook, executed = execute(read_chapter(chapter, root), root), True
-    text = nbformat.writes(lower(notebook, chapter, root)) + "\n"
+    text = lower(notebook, chapter, root)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
@@ -113,28 +110,27 @@ def make(chapter: Path, root: Path = ROOT) -> tuple[Path, bool]:
 def check(chapter: Path, root: Path = ROOT) -> str | None:
     """What is wrong with a chapter's notebook, or None."""
     path = notebook_path(chapter, root)
-    if not path.exists():
-        return f"{path.relative_to(root)} is missing"
     name, source = path.relative_to(root), chapter.relative_to(root)
+    if not path.exists():
+        return f"{name} is missing"
     notebook = with_outputs(chapter, root)
     if notebook is None:
         return f"{name} has other code than {source}"
-    wanted = nbformat.writes(lower(notebook, chapter, root)) + "\n"
-    made = path.read_text(encoding="utf-8")
+    texts = lower(notebook, chapter, root), path.read_text(encoding="utf-8")
     # A clone may have another address than the checkout in which its notebooks were made.
-    if ADDRESS.sub(r"\1", wanted) != ADDRESS.sub(r"\1", made):
+    if len({ADDRESS.sub(r"\1", text) for text in texts}) > 1:
         return f"{name} has other prose than {source}"
     return f"{name} is {STALE}" if is_stale(notebook, root) else None
 
 
 def orphans(root: Path = ROOT) -> list[Path]:
     """Notebooks that were made from a chapter which is gone."""
-    made = []
+    found = []
     for path in sorted((root / "notebooks").rglob("*.ipynb")):
         source = nbformat.read(path, as_version=4).metadata.get("capsnet", {}).get("source")
         if source is not None and not (root / source).exists():
-            made.append(path)
-    return made
+            found.append(path)
+    return found
 
 
 def with_outputs(chapter: Path, root: Path = ROOT) -> NotebookNode | None:
@@ -166,7 +162,6 @@ def read_chapter(chapter: Path, root: Path = ROOT) -> NotebookNode:
     notebook.metadata = nbformat.from_dict(
         {
             "kernelspec": notebook.metadata.kernelspec,
-            "language_info": {"name": "python", "pygments_lexer": "ipython3"},
             "capsnet": {"source": chapter.relative_to(root).as_posix()},
         }
     )
@@ -183,9 +178,7 @@ def key(notebook: NotebookNode, root: Path = ROOT) -> str:
 def hashes(records: Iterable[str], root: Path = ROOT) -> dict[str, str | None]:
     """The hash of each record of the ledger by its name, None for one that is not there."""
     paths = {name: root / "results" / name for name in records}
-    return {
-        name: digest(path.read_bytes()) if path.is_file() else None for name, path in paths.items()
-    }
+    return {name: digest(p.read_bytes()) if p.is_file() else None for name, p in paths.items()}
 
 
 def digest(content: bytes) -> str:
@@ -199,12 +192,10 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 
 def code_of(notebook: NotebookNode) -> list[tuple[str, dict[str, Any]]]:
     """Each code cell and its metadata, as they stand in the chapter."""
-    return [(cell.source, unfolded(cell.metadata)) for cell in code_cells(notebook)]
-
-
-def unfolded(metadata: NotebookNode) -> dict[str, Any]:
-    """A cell's metadata as the chapter has them."""
-    return {name: value for name, value in metadata.items() if name not in FOLDED}
+    return [
+        (cell.source, {name: value for name, value in cell.metadata.items() if name not in FOLDED})
+        for cell in code_cells(notebook)
+    ]
 
 
 def execute(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
@@ -219,6 +210,8 @@ def execute(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
     source = notebook.metadata.capsnet.source
     notebook.cells.append(nbformat.v4.new_code_cell(ASKED))
     start = time.perf_counter()
+    # The checkout's own code runs, whatever is installed. A progress bar is for who waits.
+    variables = {**os.environ, "PYTHONPATH": str(root), "TQDM_DISABLE": "1"}
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(
             notebook,
@@ -228,8 +221,6 @@ def execute(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
             resources={"metadata": {"path": folder}},
             extra_arguments=["--IPKernelApp.log_level=ERROR"],
         )
-        # The checkout's own code runs, whatever is installed. A progress bar is for who waits.
-        variables = {**os.environ, "PYTHONPATH": str(root), "TQDM_DISABLE": "1"}
         try:
             client.execute(env=variables)
         except CellExecutionError as error:
@@ -240,22 +231,18 @@ def execute(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
         records=hashes(asked, root),
         seconds=round(time.perf_counter() - start),
     )
-    notebook.metadata.language_info = {"name": "python", "pygments_lexer": "ipython3"}
     for cell in code_cells(notebook):
-        cell.metadata.pop("execution", None)
         for output in cell.outputs:
             if output.get("name") == "stderr":
                 raise ChapterError(f"{source}: a cell wrote to stderr:\n{output.text}")
     return notebook
 
 
-def lower(notebook: NotebookNode, chapter: Path, root: Path = ROOT) -> NotebookNode:
-    """Replace what only MyST understands by plain Markdown; add what a notebook needs.
-
-    The cells are numbered, solutions folded, and capsnet installed by the first cell.
+def lower(notebook: NotebookNode, chapter: Path, root: Path = ROOT) -> str:
+    """The notebook's file: prose in plain Markdown, solutions folded, the first cell added.
 
     Raises:
-        ChapterError: the prose uses something that this function does not know.
+        ChapterError: the prose uses something that has no plain Markdown yet.
     """
     notebooks = {page: notebook_path(page, root) for page in chapters(root)}
     prose = Prose(chapter, root / "book" / "references.bib", notebooks, glued_values(notebook))
@@ -271,8 +258,10 @@ def lower(notebook: NotebookNode, chapter: Path, root: Path = ROOT) -> NotebookN
         cell.id = f"cell-{len(cells):02d}"
         cells.append(cell)
     notebook.cells = cells
+    # The kernel's own would name the version of its Python.
+    notebook.metadata.language_info = {"name": "python", "pygments_lexer": "ipython3"}
     nbformat.validate(notebook)
-    return notebook
+    return nbformat.writes(notebook) + "\n"
 
 
 def setup_cell(root: Path = ROOT) -> NotebookNode:
@@ -310,18 +299,16 @@ def stage(root: Path = ROOT) -> None:
     for chapter in chapters(root):
         notebook = nbformat.read(notebook_path(chapter, root), as_version=4)
         notebook.cells = code_cells(notebook)
-        for cell in notebook.cells:
-            cell.metadata = nbformat.from_dict(unfolded(cell.metadata))
+        for cell, (_, metadata) in zip(notebook.cells, code_of(notebook), strict=True):
+            cell.metadata = nbformat.from_dict(metadata)
         bundle = CacheBundleIn(notebook, str(chapter))
         cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+        source = read_myst_markdown_notebook(chapter.read_text(encoding="utf-8"))
         try:
-            cache.match_cache_notebook(
-                read_myst_markdown_notebook(chapter.read_text(encoding="utf-8"))
-            )
+            cache.match_cache_notebook(source)
         except KeyError:
-            raise ChapterError(
-                f"{chapter.relative_to(root)} and its notebook have different code cells"
-            ) from None
+            name = chapter.relative_to(root)
+            raise ChapterError(f"{name} and its notebook have different code cells") from None
 
 
 def main(arguments: list[str] | None = None) -> int:
