@@ -19,10 +19,8 @@ def load() -> ImageSet | None:
     Raises:
         ValueError: the file is something else.
     """
-    for path in (folder / FILE for folder in data_folders()):
-        if path.exists():
-            return read(path)
-    return None
+    paths = [folder / FILE for folder in data_folders()]
+    return next((read(path) for path in paths if path.exists()), None)
 
 
 def read(path: Path) -> ImageSet:

@@ -115,9 +115,7 @@ EXPERIMENTS = {
             "bias of 0.1": variant(bias=True),
             "smaller W": Row(kind="smaller-w"),
             "all of the released code's": Row(
-                {"released_primary": True, "bias": True},
-                kind="variant",
-                config=TWENTYFOLD,
+                {"released_primary": True, "bias": True}, "variant", TWENTYFOLD
             ),
         },
         {"cpu": Budget(2, SHORT, images=20_000), "gpu": Budget(3, THOROUGH)},
@@ -145,10 +143,7 @@ EXPERIMENTS = {
                 keep_weights="multimnist",
             ),
         },
-        {
-            "cpu": Budget(1, PAIRS | {"epochs": 5}),
-            "gpu": Budget(3, PAIRS | THOROUGH),
-        },
+        {"cpu": Budget(1, PAIRS | {"epochs": 5}), "gpu": Budget(3, PAIRS | THOROUGH)},
         canvas=36,
         task="pairs",
     ),

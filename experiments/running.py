@@ -146,9 +146,8 @@ def training_images(training: Training) -> tuple[ImageSet, ImageSet | None]:
     if (per_class := training.row_options.per_class) is not None:
         generator = torch.Generator().manual_seed(training.seed)
         order = torch.randperm(len(images), generator=generator)
-        classes = range(len(images.classes))
-        of_class = [order[images.labels[order] == k][:per_class] for k in classes]
-        images = images.subset(torch.cat(of_class))
+        of_class = [order[images.labels[order] == k] for k in range(len(images.classes))]
+        images = images.subset(torch.cat([indices[:per_class] for indices in of_class]))
     return images, validation
 
 
@@ -156,11 +155,11 @@ def train(
     training: Training, work: Path = WORK, stop_after: int | None = None
 ) -> tuple[CapsNet, list[dict[str, Any]]]:
     """Train, or go on with a training that was cut off; the network and a record an epoch."""
-    kind, options = KINDS[training.row_options.kind], training.row_options.network
+    kind, task = KINDS[training.row_options.kind], TASKS[training.declared.task]
     images, validation = training_images(training)
     torch.manual_seed(training.seed)
-    channels, height, width = images.images.shape[1:]
-    model = cast(CapsNet, kind.make((channels, height, width), len(images.classes), **options))
+    shape, options = tuple(images.images.shape[1:]), training.row_options.network
+    model = cast(CapsNet, kind.make(shape, len(images.classes), **options))
     records = fit(
         model,
         images,
@@ -168,8 +167,8 @@ def train(
         training.config,
         out=training.folder(work),
         criterion=kind.criterion,
-        draw=TASKS[training.declared.task].draw,
-        loss=TASKS[training.declared.task].loss,
+        draw=task.draw,
+        loss=task.loss,
         stop_after=stop_after,
         until=training.budget_options.is_reached,
         checkpoint_seconds=CHECKPOINT_SECONDS,

@@ -7,12 +7,12 @@ from typing import Any
 from capsnet.checkpoint import write_json
 from capsnet_book.intervals import half_width
 from capsnet_book.ledger import summary_name
-from experiments.declared import EXPERIMENTS, Experiment
+from experiments.declared import Experiment
 from experiments.running import LEDGER, Training, plan, recorded
 
 
 def summarise(
-    name: str, budget: str, experiment: Experiment | None = None, ledger: Path = LEDGER
+    name: str, budget: str, experiment: Experiment, ledger: Path = LEDGER
 ) -> dict[str, Any]:
     """All rows of an experiment under one budget, those without a training too.
 
@@ -24,20 +24,17 @@ def summarise(
     "minutes" of training, mean; "epochs" made and "unfinished", how the trainings fall short of
     what is declared, or ""; and the "paper"'s error in percent, or None.
     """
-    experiment = experiment or EXPERIMENTS[name]
-    found: dict[str, list[dict[str, Any]]] = {row: [] for row in experiment.rows}
-    for training in plan({name: experiment}, budget):
-        if (record := recorded(training, ledger, shorter=True)) is not None:
-            found[training.row].append(record)
+    rows = []
+    for row in experiment.rows:
+        mine = [training for training in plan({name: experiment}, budget) if training.row == row]
+        records = [recorded(training, ledger, shorter=True) for training in mine]
+        rows.append(summary(mine[0], [record for record in records if record]))
     return {
         "experiment": name,
         "question": experiment.question,
         "budget": budget,
         "images": experiment.budgets[budget].images,
-        "rows": [
-            summary(Training(name, budget, row, 0, experiment), records)
-            for row, records in found.items()
-        ],
+        "rows": rows,
     }
 
 
@@ -66,9 +63,7 @@ def summary(training: Training, records: list[dict[str, Any]]) -> dict[str, Any]
     }
 
 
-def write(
-    name: str, budget: str, experiment: Experiment | None = None, ledger: Path = LEDGER
-) -> dict[str, Any]:
+def write(name: str, budget: str, experiment: Experiment, ledger: Path = LEDGER) -> dict[str, Any]:
     """The summary, which the chapters read, beside the records it is of."""
     found = summarise(name, budget, experiment, ledger)
     if any(row["n"] for row in found["rows"]):

@@ -54,8 +54,8 @@ def routing_of(model: CapsNet, test: ImageSet) -> dict[str, Any]:
     of |Δb|), and how evenly a child's output is shared out (mean entropy of c, in units of that of
     equal shares). And where the prior b_ij is learned, how far it has come from 0.
     """
-    digits, device = model.digits, next(model.parameters()).device
-    images = to_float(test.images[:TRACED]).to(device)
+    digits = model.digits
+    images = to_float(test.images[:TRACED]).to(digits.weight.device)
     trained = digits.routing_iterations
     try:
         digits.routing_iterations = LONGEST
@@ -71,11 +71,8 @@ def routing_of(model: CapsNet, test: ImageSet) -> dict[str, Any]:
         "entropy": [round(entropy / even, 6) for entropy in entropies],
     }
     if digits.prior is not None:
-        sizes = digits.prior.abs()
-        found["prior"] = {
-            "mean": round(sizes.mean().item(), 6),
-            "max": round(sizes.max().item(), 6),
-        }
+        sizes = {"mean": digits.prior.abs().mean(), "max": digits.prior.abs().max()}
+        found["prior"] = {name: round(size.item(), 6) for name, size in sizes.items()}
     return found
 
 
@@ -113,27 +110,26 @@ def moved(images: ImageSet, shift: int) -> ImageSet:
     return dataclasses.replace(images, images=random_shift(images.images, shift, seeded()))
 
 
-def placed(images: ImageSet) -> ImageSet:
-    """Each image anywhere, as affNIST's, but not bent, once and for all."""
-    return dataclasses.replace(images, images=moved_whole(images.images, seeded()))
-
-
-def bent(images: ImageSet) -> ImageSet:
-    """Each image turned, sheared, stretched and moved in affNIST's manner, once and for all."""
-    generator = seeded()
-    size = images.images.shape[-1]
-    changed = moved_whole(affine(images.images, generator, size=size), generator)
-    return dataclasses.replace(images, images=changed)
+def anywhere(images: ImageSet, bent: bool) -> ImageSet:
+    """Each image anywhere, as affNIST's, and turned, sheared and stretched as those if ``bent``."""
+    changed, generator = images.images, seeded()
+    if bent:
+        changed = affine(changed, generator, size=changed.shape[-1])
+    return dataclasses.replace(images, images=moved_whole(changed, generator))
 
 
 def bent_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
     """Bent digits; moved as far but not bent; moved as in training; affNIST's, if here."""
-    sets = {"test": bent(test), "placed": placed(test), "moved": moved(test, shift)}
-    if (official := affnist.load()) is not None:
-        sets["affnist"] = official
+    sets = {
+        "test": anywhere(test, bent=True),
+        "placed": anywhere(test, bent=False),
+        "moved": moved(test, shift),
+        "affnist": affnist.load(),
+    }
     return {
         name: evaluate(model, images, BATCH, arrangement=arrangement).summary()
         for name, images in sets.items()
+        if images is not None
     }
 
 

@@ -126,12 +126,9 @@ def test_what_a_variant_does_not_change_starts_alike() -> None:
 
 
 def test_every_declared_run_can_be_made() -> None:
-    for name, experiment in EXPERIMENTS.items():
-        for budget in ("cpu", "gpu"):
-            trainings = plan({name: experiment}, budget)
-            assert len({training.name for training in trainings}) == len(trainings)
-            for training in trainings:
-                assert training.declaration["config"]["seed"] == training.seed
+    trainings = plan(EXPERIMENTS, "cpu") + plan(EXPERIMENTS, "gpu")
+    assert len({training.name for training in trainings}) == len(trainings)
+    assert all(training.config.seed == training.seed for training in trainings)
     for experiment in EXPERIMENTS.values():
         side = experiment.canvas or 28
         assert experiment.task in tasks.TASKS
@@ -258,12 +255,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert said("--minutes", "0")[1].startswith("tiny cpu 0 2")
     assert not list(ledger.rglob("seed-*.json"))  # no time, no run
 
-    other = dataclasses.replace(declared["tiny"].budgets["cpu"], config=QUICK | {"epochs": 3})
-    longer = {"tiny": dataclasses.replace(TINY, budgets={"cpu": other})}
-    assert main(["tiny", "--budget", "cpu"], longer, ledger, work) == 1
-    assert "tiny/cpu/capsules/seed-0: " in capsys.readouterr().err  # a checkpoint of two epochs
-    assert recorded(of(longer["tiny"], row="few"), ledger)  # the other ran all the same
-
     assert said("--verify", code=1)[-1].endswith("nothing to verify")
 
     said("tiny")
@@ -293,18 +284,20 @@ def test_a_training_that_cannot_be_made_is_told_and_the_others_go_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ledger, work = tmp_path / "ledger", tmp_path / "work"
-    quick = {"cpu": Budget(1, QUICK, images=100)}
+    quick = dataclasses.replace(TINY, budgets={"cpu": Budget(1, QUICK, images=100)})
     declared = {
-        "lost": dataclasses.replace(TINY, dataset=f"folder:{tmp_path}/none", budgets=quick),
-        "tiny": dataclasses.replace(TINY, budgets=quick, rows=NOT_KEPT),
+        "lost": dataclasses.replace(quick, dataset=f"folder:{tmp_path}/none"),
+        "tiny": quick,
     }
+    train(of(TINY), work, stop_after=1)  # with other images: no checkpoint of this declaration
     # No summary can be written where a folder lies in the way.
     (ledger / ledger_names.summary_name("tiny")).mkdir(parents=True)
     assert main(["--budget", "cpu"], declared, ledger, work) == 1
     told = capsys.readouterr().err
     assert told.count(f"{tmp_path}/none") >= 2  # both rows' complaint
+    assert "tiny/cpu/capsules/seed-0: " in told
     assert "cannot write" in told and "summary.json" in told
-    assert all(recorded(training, ledger) for training in plan(declared, "cpu")[2:])
+    assert recorded(of(quick, row="few"), ledger)
 
 
 def test_weights_replace_nothing_before_they_are_tested_and_nothing_of_another_budget(
@@ -330,27 +323,23 @@ def test_weights_replace_nothing_before_they_are_tested_and_nothing_of_another_b
     assert not (ledger / "digits").exists()
 
 
-PAIRS = dataclasses.replace(
-    TINY, canvas=36, task="pairs", rows={"capsules": Row(SMALL, keep_weights="two")}
-)
-
-
 def test_two_digits(tmp_path: Path) -> None:
-    ledger = tmp_path / "ledger"
-    record = perform(of(PAIRS), ledger, tmp_path / "work")
-    assert recorded(of(PAIRS), ledger) and recorded(RUN, ledger) is None
+    rows = {"capsules": Row(SMALL, keep_weights="two")}
+    pairs = dataclasses.replace(TINY, canvas=36, task="pairs", rows=rows)
+    record = perform(of(pairs), tmp_path / "ledger", tmp_path / "work")
+    assert recorded(of(pairs), tmp_path / "ledger") == json.loads(json.dumps(record))
+    assert recorded(RUN, tmp_path / "ledger") is None
     test = record["test"]
     # Two guesses of ten classes: one pair of 45 is right, and a digit is named with 2 in 10.
     assert test["total"] == 500 and 5 < test["correct"] < 250
     assert 2 * test["correct"] <= test["digits"] <= 500 + test["correct"]
     # What is kept gives the record's number, and other pairs another.
-    model, _ = load_weights(ledger / "two" / "weights.safetensors")
-    images = running.images_of(PAIRS, train=False)
-    again = tasks.pairs_test(model, images, 4, "auto")["test"]
-    same = tasks.pairs_test(model, images, 2, "auto")["test"]
+    model, _ = load_weights(tmp_path / "ledger" / "two" / "weights.safetensors")
+    images = running.images_of(pairs, train=False)
+    same, other = (tasks.pairs_test(model, images, shift, "auto")["test"] for shift in (2, 4))
     assert record["config"]["shift"] == 2  # of TINY
     assert len(same["errors"]) == 500 - same["correct"]
-    assert running.without_many_errors(same) == test and same != again
+    assert running.without_many_errors(same) == test and same != other
     names = tasks.two_longest(model, tasks.pairs_of(images, 2)[0][:300])
     assert (names[:, 0] < names[:, 1]).all()
 
@@ -409,7 +398,8 @@ def test_the_official_affnist_is_read_where_it_is(
 
 
 def test_the_routing_is_looked_into() -> None:
-    model = CapsNet(**SMALL)
+    model = CapsNet(**SMALL, learn_prior=True)
+    assert model.digits.prior is not None
     with torch.no_grad():
         model.digits.weight *= 30  # so that it routes
     test = running.images_of(TINY, train=False)
@@ -417,50 +407,42 @@ def test_the_routing_is_looked_into() -> None:
     assert model.digits.routing_iterations == 3
     assert (len(found["change"]), len(found["entropy"])) == (9, 10)
     assert found["entropy"][0] == 1 > found["entropy"][-1]  # equal shares at first
-    _, second, third = model.routing_trace(to_float(test.images[:128]))
-    assert found["change"][0] == pytest.approx(second.logits.abs().mean().item(), abs=1e-6)
-    change = (third.logits - second.logits).abs().mean().item()
-    assert found["change"][1] == pytest.approx(change, abs=1e-6)
-    assert "prior" not in found
+    first, second, third = model.routing_trace(to_float(test.images[:128]))
+    for change, before, after in zip(
+        found["change"], (first, second), (second, third), strict=False
+    ):
+        expected = (after.logits - before.logits).abs().mean().item()
+        assert change == pytest.approx(expected, abs=1e-6)
     entropy = -(third.coupling * third.coupling.log()).sum(2).mean().item() / math.log(10)
     assert found["entropy"][2] == pytest.approx(entropy, abs=1e-5)
-    learned = CapsNet(**SMALL, learn_prior=True)
-    assert learned.digits.prior is not None
     with torch.no_grad():
-        learned.digits.prior[0, 0] = -2.0
-    prior = tasks.routing_of(learned, test)["prior"]
-    assert prior == {"mean": pytest.approx(2 / learned.digits.prior.numel(), abs=1e-6), "max": 2.0}
+        model.digits.prior[0, 0] = -2.0
+    mean = pytest.approx(2 / model.digits.prior.numel(), abs=1e-6)
+    assert tasks.routing_of(model, test)["prior"] == {"mean": mean, "max": 2.0}
+    assert "prior" not in tasks.routing_of(CapsNet(**SMALL), test)
 
 
 def test_the_table_is_counted(tmp_path: Path) -> None:
+    rest = {"records": [{"epoch": 1}], "seconds": 120.0, "evaluation_seconds": 1.0, "machine": {}}
     for seed, correct in ((0, 9950), (1, 9970)):
         training = dataclasses.replace(RUN, seed=seed)
         path = tmp_path / training.name
         path.parent.mkdir(parents=True, exist_ok=True)
-        record = training.declaration | {
-            "records": [{"epoch": 1}],
-            "seconds": 120.0,
-            "evaluation_seconds": 1.0,
-            "machine": {},
-            "test": {"correct": correct, "total": 10_000},
-        }
-        path.write_text(json.dumps(record))
+        test = {"test": {"correct": correct, "total": 10_000}}
+        path.write_text(json.dumps(training.declaration | rest | test))
     found = tables.write("tiny", "cpu", TINY, tmp_path)
     assert found == json.loads((tmp_path / ledger_names.summary_name("tiny")).read_text())
     row, without = found["rows"]
-    assert (row["row"], row["n"], row["declared"], row["minutes"]) == ("capsules", 2, 2, 2.0)
-    assert row["seeds"] == [0, 1]
-    assert row["errors"] == [0.5, 0.3]
-    assert row["mean"] == pytest.approx(0.4)
-    assert row["deviation"] == pytest.approx(math.sqrt(2) * 0.1, rel=1e-4)
-    assert row["interval"] == pytest.approx(12.706 * 0.1, rel=1e-4)
-    assert row["unfinished"] == "1 of 2 epochs"
+    assert row == {
+        "row": "capsules", "n": 2, "declared": 2, "seeds": [0, 1], "errors": [0.5, 0.3],
+        "mean": pytest.approx(0.4), "deviation": pytest.approx(math.sqrt(2) * 0.1, rel=1e-4),
+        "interval": pytest.approx(12.706 * 0.1, rel=1e-4), "minutes": 2.0, "epochs": 1,
+        "unfinished": "1 of 2 epochs", "paper": None,
+    }  # fmt: skip
     assert (without["row"], without["n"], without["mean"]) == ("few", 0, None)
-    lines = figures.summary_table(found).splitlines()
-    assert lines[1].split() == [
-        "capsules", "(1", "of", "2", "epochs)", "0.40", "±", "0.14", "±", "1.27", "2", "2.0"
-    ]  # fmt: skip
-    assert lines[2].split() == ["few", "0", "of", "2"]
+    _, line, empty = figures.summary_table(found).splitlines()
+    assert " ".join(line.split()) == "capsules (1 of 2 epochs) 0.40 ± 0.14 ± 1.27 2 2.0"
+    assert empty.split() == ["few", "0", "of", "2"]
     tables.write("other", "cpu", TINY, tmp_path)
     assert not (tmp_path / ledger_names.summary_name("other")).exists()  # nothing to say
 
@@ -490,4 +472,4 @@ def test_the_ledgers_summaries_are_of_its_records() -> None:
         found = json.loads(path.read_text())
         name, budget = found["experiment"], found["budget"]
         assert path == running.LEDGER / ledger_names.summary_name(name, budget)
-        assert found == json.loads(json.dumps(tables.summarise(name, budget)))
+        assert found == json.loads(json.dumps(tables.summarise(name, budget, EXPERIMENTS[name])))
