@@ -10,7 +10,6 @@ import torch
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-
 PRECISIONS = ("auto", "bf16", "fp32")
 
 

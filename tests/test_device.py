@@ -68,8 +68,8 @@ def test_fp32_is_ieee_float32_on_a_gpu(precision: str, monkeypatch: pytest.Monke
     try:
         torch.backends.cudnn.allow_tf32 = True  # PyTorch's default
         torch.set_float32_matmul_precision("high")
-        for unchanged in (("cuda", "bf16"), ("cpu", "fp32")):
-            resolve_precision(torch.device(unchanged[0]), unchanged[1])
+        for kind, unchanged in (("cuda", "bf16"), ("cpu", "fp32")):
+            resolve_precision(torch.device(kind), unchanged)
             assert torch.backends.cudnn.allow_tf32
         assert resolve_precision(torch.device("cuda"), precision) == "fp32"
         assert not torch.backends.cudnn.allow_tf32
@@ -93,9 +93,8 @@ def test_precisions(refuses: Refuses, device: torch.device) -> None:
 def test_a_machine_is_described_in_plain_values() -> None:
     found = describe_machine(torch.device("cpu"), processes=2)
     assert found == json.loads(json.dumps(found))
-    assert found["threads"] == torch.get_num_threads()
-    assert found["processes"] == 2
-    assert found["torch"] == torch.__version__
+    known = {"threads": torch.get_num_threads(), "processes": 2, "torch": torch.__version__}
+    assert known.items() <= found.items()
     assert describe_machine(torch.device("cpu"))["processes"] == 1
 
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from capsnet import CapsNet
-from capsnet.fast import FastCapsNet, arrange, routing
+from capsnet.fast import FastCapsNet, routing
 from capsnet.functional import class_mask, margin_loss, reconstruction_loss
 
 SMALL: dict[str, Any] = {"conv_channels": 6, "capsule_types": 2, "hidden": (4, 5)}
@@ -63,11 +63,6 @@ def test_forward_and_losses(
             assert [x.device for x in arranged(images, told)] == [cuda] * 3
         assert loss(arranged, images, labels).device == cuda
         assert loss(arranged, images, mask).device == cuda
-
-
-def test_auto_is_plain(cuda: torch.device) -> None:
-    model = CapsNet(**SMALL)
-    assert arrange(model) is model
 
 
 def test_labels_out_of_range_are_refused_on_the_cpu_only(cuda: torch.device) -> None:

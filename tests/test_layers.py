@@ -1,8 +1,5 @@
 """The layers: contracts with ``reference.py``, derivatives, masks, stacking, bad input."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -248,61 +245,40 @@ def test_decoder_gradcheck() -> None:
     assert gradcheck(lambda v: decoder(v, torch.tensor([1, 0])), capsules)
 
 
-CLASSES = torch.tensor([0, 2])
-PIXEL = (3, 4, (1, 2, 2))  # capsules, their components, and an image for a decoder
-REFUSALS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
-    *[
-        (
-            PrimaryCapsules(2, 1, 2),
-            (torch.rand(shape),),
-            ("[batch, 2,", "9 × 9", f"got shape {shape}"),
-        )
-        for shape in ([1, 3, 9, 9], [1, 1, 9, 9], [1, 2, 8, 9], [1, 2, 9, 8], [2, 9, 9], [1, 2, 81])
-    ],
-    *[
-        (
-            channels_to_capsules,
-            (torch.rand(2, 8, 3, 3), dim),
-            (f"multiple of capsule_dim = {dim},",),
-        )
-        for dim in (5, 16, 0, -4)
-    ],
-    *[
-        (
-            channels_to_capsules,
-            (torch.rand(shape), 4),
-            ("maps must be [batch,", f"got shape {shape}"),
-        )
-        for shape in ([8, 3, 3], [2, 8, 9], [1, 8, 2, 3, 3])
-    ],
-    *[
-        (CapsuleLayer(5, 4, 3, 2), (torch.rand(shape),), ("[batch, 5, 4]", f"got shape {shape}"))
-        for shape in ([2, 5, 3], [2, 4, 4], [2, 4, 5], [5, 4], [2, 5, 4, 1], [2, 20])
-    ],
-    (CapsuleLayer, (5, 4, 3, 2, 0), ("routing_iterations must be at least 1", "got 0")),
-    (CapsuleLayer, (5, 4, 3, 2, -1), ("routing_iterations must be at least 1", "got -1")),
-    *[
-        (Decoder(*PIXEL), (torch.rand(shape), CLASSES), ("[batch, 3, 4]", f"got shape {shape}"))
-        for shape in ([2, 3, 5], [2, 4, 4], [2, 4, 3], [2, 12], [2, 3, 4, 1])
-    ],
-    (Decoder(*PIXEL), (torch.rand(2, 3, 4), torch.tensor([0, 3])), ("0 … 2", "got 3")),
-    (Decoder(*PIXEL), (torch.rand(2, 3, 4), torch.arange(3)), ("[2, 3]", "got shape [3]")),
-    *[
-        (Decoder, (*PIXEL, hidden), ("two layers", f"got {hidden}"))
-        for hidden in ([], [5], [5, 6, 7], [5, 0], [0, 5])
-    ],
-]
+def test_what_primary_capsules_cannot_take(refuses: Refuses) -> None:
+    layer, dims = PrimaryCapsules(2, 1, 2), [[2, 9, 9], [1, 1, 2, 9, 9], [1, 2, 81], []]
+    for shape in ([1, 3, 9, 9], [1, 1, 9, 9], [1, 2, 8, 9], [1, 2, 9, 8], *dims):
+        with refuses("[batch, 2, height, width]", "at least 9 × 9", f"got shape {shape}"):
+            layer(torch.rand(shape))
+    odd, dims = [2, 8, 3, 3], [[8, 3, 3], [2, 8, 9], [1, 8, 2, 3, 3]]
+    for shape, dim in [(odd, 5), (odd, 16), (odd, 0), (odd, -4), *((shape, 4) for shape in dims)]:
+        expected = f"maps must be [batch, a multiple of capsule_dim = {dim}, height, width]"
+        with refuses(f"{expected}, got shape {shape}"):
+            channels_to_capsules(torch.rand(shape), dim)
 
 
-@pytest.mark.parametrize(("function", "arguments", "parts"), REFUSALS)
-def test_bad_input_is_refused(
-    refuses: Refuses,
-    function: Callable[..., Any],
-    arguments: tuple[Any, ...],
-    parts: tuple[str, ...],
-) -> None:
-    with refuses(*parts):
-        function(*arguments)
+def test_what_a_capsule_layer_cannot_take(refuses: Refuses) -> None:
+    layer = CapsuleLayer(5, 4, 3, 2)
+    for shape in ([2, 5, 3], [2, 4, 4], [2, 4, 5], [5, 4], [2, 5, 4, 1], [2, 20]):
+        with refuses("capsules must be [batch, 5, 4]", f"got shape {shape}"):
+            layer(torch.rand(shape))
+    for iterations in (0, -1):
+        with refuses("routing_iterations must be at least 1", f"got {iterations}"):
+            CapsuleLayer(5, 4, 3, 2, iterations)
+
+
+def test_what_a_decoder_cannot_take(refuses: Refuses) -> None:
+    decoder, capsules = Decoder(3, 4, (1, 2, 2)), torch.rand(2, 3, 4)
+    for shape in ([2, 3, 5], [2, 4, 4], [2, 4, 3], [2, 12], [2, 3, 4, 1]):
+        with refuses("capsules must be [batch, 3, 4]", f"got shape {shape}"):
+            decoder(torch.rand(shape), torch.tensor([0, 1]))
+    with refuses("0 … 2", "got 3"):
+        decoder(capsules, torch.tensor([0, 3]))
+    with refuses("[2]", "[2, 3]", "got shape [3]"):
+        decoder(capsules, torch.arange(3))
+    for hidden in ([], [5], [5, 6, 7], [5, 0], [0, 5]):
+        with refuses("two layers", f"got {hidden}"):
+            Decoder(3, 4, (1, 2, 2), hidden)
 
 
 @pytest.mark.parametrize("hidden", [(1, 6), (5, 1)])

@@ -94,27 +94,6 @@ def test_chunks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_close(torch.autograd.grad(parts, inputs, grad), torch.autograd.grad(whole, inputs, grad))
 
 
-@pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
-def test_precision_at_the_papers_size(
-    dtype: torch.dtype, limit: float, device: torch.device
-) -> None:
-    """Relative to float64; three images more than a chunk has. Compiled: test_arrangement.py."""
-    batch = LANES + 3
-    u, weight, _ = random(batch, 1152, 10, 8, 16, False)
-    u, weight = 0.3 * u.to(device), 0.1 * weight.to(device)
-    grad = torch.randn(batch, 10, 16, dtype=F64).to(device)
-    inputs = with_gradients(u, weight)
-    expected = plain(u, weight, 3, None)
-    expected_grads = torch.autograd.grad(expected, inputs, grad)
-
-    cast = with_gradients(u.detach().to(dtype), weight.detach().to(torch.float32))
-    v = routed_capsules(*cast, 3)
-    assert v.dtype == torch.float32
-    grads = torch.autograd.grad(v, cast, grad.to(torch.float32))
-    for ours, theirs in zip((v, *grads), (expected, *expected_grads), strict=True):
-        assert (ours.double() - theirs).norm() < limit * theirs.norm()
-
-
 def test_the_logits_are_added_up_in_float32(device: torch.device) -> None:
     """In bfloat16 64 + 0.2 is 64: the agreements would be lost in the logits."""
     u, weight, _ = random(3, 6, 4, 2, 3, False, torch.bfloat16)
@@ -142,13 +121,12 @@ def test_only_gradients_that_are_asked_for() -> None:
     assert prior is not None
     inputs = with_gradients(u, weight, prior)
     every = torch.autograd.grad(routed_capsules(u, weight, 3, prior).sum(), inputs)
-    for number, tensor in enumerate((u, weight, prior)):
+    for number in range(3):
         alone = [t.detach() for t in (u, weight, prior)]
         alone[number].requires_grad_()
         routed_capsules(alone[0], alone[1], 3, alone[2]).sum().backward()
         assert [t.grad is not None for t in alone] == [i == number for i in range(3)]
         assert_close(alone[number].grad, every[number])
-        assert tensor.grad is None
 
 
 def test_a_prior_of_half_precision_learns_as_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
