@@ -234,9 +234,8 @@ def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any
 def thinned(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Of more than 50 epochs the first, every tenth and the last, so that a record stays small."""
     last = len(records)
-    if last <= 50:
-        return records
-    return [epoch for n, epoch in enumerate(records, 1) if n in (1, last) or n % 10 == 0]
+    kept = range(1, last + 1) if last <= 50 else {1, *range(10, last, 10), last}
+    return [epoch for n, epoch in enumerate(records, 1) if n in kept]
 
 
 def without_many_errors(tested: dict[str, Any]) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def test_minutes_of_another_machine_are_not_taken_for_this_ones(
 ) -> None:
     monkeypatch.setattr(accuracy, "RUNS", tmp_path)
     stored = ledger.read("time-to-accuracy/99.0/summary.json")
-    options = stored["command"].split()[4:]
+    goal, options = accuracy.RECIPES["99.0"]
     summary = tmp_path / "99.0" / "summary.json"
     summary.parent.mkdir()
 
@@ -130,11 +130,11 @@ def test_minutes_of_another_machine_are_not_taken_for_this_ones(
     monkeypatch.setattr(accuracy, "capsnet", trains)
     here = stored["weights"]["machine"] = describe_machine(CPU)
     summary.write_text(json.dumps(stored))
-    assert accuracy.one("99.0", 99.0, options, CPU)["seconds"] == stored["seconds"]
+    assert accuracy.one("99.0", goal, options, CPU)["seconds"] == stored["seconds"]
     stored["weights"]["machine"] = here | {"threads": 1 + here["threads"]}
     summary.write_text(json.dumps(stored))
     with pytest.raises(InterruptedError):
-        accuracy.one("99.0", 99.0, options, CPU)
+        accuracy.one("99.0", goal, options, CPU)
 
 
 def test_no_contestants_process_is_below_the_floor() -> None:

@@ -45,12 +45,10 @@ def of(experiment: Experiment, **changes: Any) -> Training:
 @pytest.fixture(autouse=True)
 def few_test_images(monkeypatch: pytest.MonkeyPatch) -> None:
     def few(name: str, train: bool = True) -> ImageSet:
-        images = load(name, train)
-        return images if train else images.subset(slice(500))
+        return load(name, train).subset(slice(None if train else 500))
 
     def held_out(images: ImageSet) -> tuple[ImageSet, ImageSet]:
-        rest, validation = hold_out(images)
-        return rest, validation.subset(slice(500))
+        return images, hold_out(images)[1].subset(slice(500))
 
     monkeypatch.setattr(running, "load", few)
     monkeypatch.setattr(running, "hold_out", held_out)
