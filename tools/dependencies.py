@@ -93,7 +93,7 @@ def hands_on(node: ast.stmt) -> bool:
     return (
         isinstance(node, ast.ImportFrom)
         or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-        or (isinstance(node, ast.Assign) and ast.unparse(node.targets) == "__all__")
+        or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
     )
 
 

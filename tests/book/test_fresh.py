@@ -36,30 +36,24 @@ sys.modules["google.colab"] = types.ModuleType("google.colab")
 def needed(names: list[str]) -> dict[str, Distribution]:
     """The packages of these names and all that they require, of those installed here."""
     found: dict[str, Distribution] = {}
-    queue, seen = [Requirement(name) for name in names], set()
+    queue, seen = {*names}, set[str]()
     while queue:
-        requirement = queue.pop()
-        if str(requirement) in seen:
-            continue
-        seen.add(str(requirement))
+        seen.add(text := queue.pop())
+        requirement = Requirement(text)
         package = distribution(requirement.name)
         found[package.name] = package
-        for text in package.requires or []:
-            child = Requirement(text)
+        for child in package.requires or []:
+            marker = Requirement(child).marker
             extras = requirement.extras or {""}
-            if child.marker is None or any(child.marker.evaluate({"extra": e}) for e in extras):
-                queue.append(child)
+            if marker is None or any(marker.evaluate({"extra": extra}) for extra in extras):
+                queue |= {child} - seen
     return found
 
 
 def run(*command: object, **options: object) -> str:
-    result = subprocess.run(
-        [str(part) for part in command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        **options,
-    )
+    """Run a command; what it said, errors too."""
+    options |= {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    result = subprocess.run([str(part) for part in command], **options)
     assert result.returncode == 0, result.stdout
     return result.stdout
 
@@ -104,11 +98,9 @@ def environment(fresh: Path) -> dict[str, str]:
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "TQDM_DISABLE": "1",
     }
-    cell, count = re.subn(
-        r'(?m)^repository = ".*?"', f'repository = "file://{fresh / "git"}"',
-        notebooks.setup_cell().source,
-    )  # fmt: skip
-    assert count == 1
+    # The form's address is this clone.
+    repository = f'repository = "file://{fresh / "git"}"'
+    cell = re.sub('repository = ".*?"', repository, notebooks.setup_cell().source)
     cell += """
 import capsnet, torch
 from capsnet_book import ledger
@@ -124,24 +116,19 @@ print(capsnet.__file__, ledger.path("mnist/evaluation.json"), torch.__version__,
     return variables
 
 
-def seconds(notebook: Path) -> float:
-    """How long a notebook took when it was made."""
-    return nbformat.read(notebook, 4).metadata.capsnet.get("seconds", 0)
-
-
 def test_the_notebooks_run_where_only_capsnet_is_installed(
     fresh: Path, environment: dict[str, str]
 ) -> None:
     made = fresh / "colab" / notebooks.CLONE / "notebooks"
     wanted = os.environ.get("NOTEBOOKS", "").split()  # their names, to try some
     names = wanted or [chapter.stem for chapter in notebooks.chapters()]
+    read = {name: nbformat.read(made / f"{name}.ipynb", 4) for name in names}
     # The longest first: at the end no process runs alone for long.
-    names.sort(key=lambda name: -seconds(made / f"{name}.ipynb"))
-    cells = 0
+    names.sort(key=lambda name: -read[name].metadata.capsnet.get("seconds", 0))
+    cells = sum(cell.cell_type == "code" for name in names for cell in read[name].cells)
     for name in names:
         (fresh / "run" / name).mkdir(parents=True)
-        copy = shutil.copy(made / f"{name}.ipynb", fresh / "run" / name)
-        cells += sum(cell.cell_type == "code" for cell in nbformat.read(copy, 4).cells)
+        shutil.copy(made / f"{name}.ipynb", fresh / "run" / name)
     shutil.copy(made / "conftest.py", fresh / "run")
     said = run(
         *(sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "--rootdir", "."),
@@ -152,12 +139,10 @@ def test_the_notebooks_run_where_only_capsnet_is_installed(
         env=environment,
     )
     print(said)
-    passed, skipped = (
-        sum(map(int, re.findall(rf"(\d+) {verdict}", said.splitlines()[-1])))
-        for verdict in ("passed", "skipped")
-    )
-    assert passed + skipped == cells
+    counts = re.findall(r"(\d+) (passed|skipped)", said.splitlines()[-1])
+    count = {verdict: int(number) for number, verdict in counts}
+    assert sum(count.values()) == cells
     # Where the package is there already, the first cell does nothing.
     assert not list((fresh / "run").glob(f"*/{notebooks.CLONE}"))
-    if skipped:
-        pytest.skip(f"{skipped} of {cells} cells were NOT VERIFIED")
+    if "skipped" in count:
+        pytest.skip(f"{count['skipped']} of {cells} cells were NOT VERIFIED")

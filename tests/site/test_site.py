@@ -9,6 +9,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbformat import NotebookNode
 
 import make_notebooks as notebooks
 from address import address
@@ -16,6 +17,7 @@ from helpers import built
 from helpers.built import ROOT, STAMP, Site
 
 CHAPTERS = notebooks.chapters()
+NAMES = {"id", "name"}  # the attributes that a link can lead to
 EACH_CHAPTER = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 
 
@@ -24,20 +26,34 @@ def site() -> Site:
     return built.site()
 
 
-class Elements(HTMLParser):
-    """The start tags of a page, with their attributes."""
+class Page(HTMLParser):
+    """The start tags of a page with their attributes, and its text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, html: str) -> None:
         super().__init__()
-        self.found: list[tuple[str, dict[str, str]]] = []
-        self.feed(text)
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.text = ""
+        self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, {name: value or "" for name, value in attrs}))
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def all(self, tag: str, attribute: str) -> list[str]:
+        """The attribute of each tag of this name, empty where it has none."""
+        return [attrs.get(attribute, "") for name, attrs in self.tags if name == tag]
 
 
-def elements(text: str, *tags: str) -> list[tuple[str, dict[str, str]]]:
-    return [(tag, attrs) for tag, attrs in Elements(text).found if not tags or tag in tags]
+@pytest.fixture(scope="module")
+def pages(site: Site) -> dict[Path, Page]:
+    return {path: Page(html) for path, html in site.pages.items()}
+
+
+@pytest.fixture
+def notebook(chapter: Path) -> NotebookNode:
+    return nbformat.read(notebooks.notebook_path(chapter), as_version=4)
 
 
 def page_of(chapter: Path) -> Path:
@@ -50,9 +66,10 @@ def test_every_page_of_the_book_is_built(site: Site) -> None:
 
 
 @EACH_CHAPTER
-def test_what_a_chapter_prints_is_on_its_page(site: Site, chapter: Path) -> None:
-    notebook = nbformat.read(notebooks.notebook_path(chapter), as_version=4)
-    page = Text(site.pages[page_of(chapter)]).text
+def test_what_a_chapter_prints_is_on_its_page(
+    pages: dict[Path, Page], chapter: Path, notebook: NotebookNode
+) -> None:
+    page = pages[page_of(chapter)].text
     for cell in notebooks.code_cells(notebook):
         if {"remove-cell", "remove-output"} & {*cell.metadata.get("tags", [])}:
             continue
@@ -61,21 +78,10 @@ def test_what_a_chapter_prints_is_on_its_page(site: Site, chapter: Path) -> None
                 assert line.strip() in page
 
 
-class Text(HTMLParser):
-    """The text of a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.text = ""
-        self.feed(page)
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 @EACH_CHAPTER
-def test_glued_values_stand_in_the_text_as_in_the_notebook(site: Site, chapter: Path) -> None:
-    notebook = nbformat.read(notebooks.notebook_path(chapter), as_version=4)
+def test_glued_values_stand_in_the_text_as_in_the_notebook(
+    site: Site, chapter: Path, notebook: NotebookNode
+) -> None:
     shown = re.findall(r'class="pasted-text">([^<]*)<', site.pages[page_of(chapter)])
     assert set(shown) == set(notebooks.glued_values(notebook).values())
 
@@ -95,59 +101,47 @@ def test_a_build_executes_nothing_and_gives_the_same_bytes(site: Site, tmp_path:
     assert [name for name in one if one[name] != other[name]] == []
 
 
-def test_every_link_and_anchor_inside_the_site_leads_somewhere(site: Site) -> None:
+def test_every_link_and_anchor_inside_the_site_leads_somewhere(
+    site: Site, pages: dict[Path, Page]
+) -> None:
     anchors = {
-        path: {attrs[key] for _, attrs in elements(text) for key in ("id", "name") if key in attrs}
-        for path, text in site.pages.items()
+        site.folder / path: {attrs[key] for _, attrs in page.tags for key in attrs.keys() & NAMES}
+        for path, page in pages.items()
     }
     count = 0
-    for page, text in site.pages.items():
-        for _, attrs in elements(text):
-            for target in (attrs[key] for key in ("href", "src") if attrs.get(key)):
-                if re.match(r"[a-z]+:|//", target):
-                    continue
-                count += 1
-                name, _, anchor = target.partition("#")
-                name = urllib.parse.unquote(name.split("?")[0])
-                file = (site.folder / page).parent / name if name else site.folder / page
-                file = file.resolve()
-                if file.is_dir():
-                    file /= "index.html"
-                assert file.is_relative_to(site.folder), f"{page}: {target} leads out"
-                assert file.is_file(), f"{page}: {target} is not there"
-                if anchor and file.suffix == ".html":
-                    known = anchors[file.relative_to(site.folder)]
-                    assert urllib.parse.unquote(anchor) in known, f"{page}: no place {target}"
+    for path, page in pages.items():
+        targets = {attrs[key] for _, attrs in page.tags for key in attrs.keys() & {"href", "src"}}
+        for target in targets - {""}:
+            if re.match(r"[a-z]+:|//", target):
+                assert not target.startswith("http:"), f"{path}: {target} is not encrypted"
+                continue
+            count += 1
+            name, _, anchor = urllib.parse.unquote(target).partition("#")
+            name = name.split("?")[0]
+            file = (site.folder / path.parent / name if name else site.folder / path).resolve()
+            if file.is_dir():
+                file /= "index.html"
+            assert file.is_relative_to(site.folder), f"{path}: {target} leads out"
+            assert file.is_file(), f"{path}: {target} is not there"
+            if anchor and file.suffix == ".html":
+                assert anchor in anchors[file], f"{path}: no place {target}"
     assert count > 500
 
 
-def test_links_to_elsewhere_are_encrypted(site: Site) -> None:
-    for page, text in site.pages.items():
-        for _, attrs in elements(text, "a"):
-            assert not attrs.get("href", "").startswith("http:"), f"{page}: {attrs['href']}"
-
-
-def links(text: str) -> list[str]:
-    return [attrs.get("href", "") for _, attrs in elements(text, "a")]
-
-
-def test_a_chapter_and_nothing_else_opens_its_notebook_in_colab(site: Site) -> None:
-    found = {
-        page: {link for link in links(text) if "colab" in link} for page, text in site.pages.items()
-    }
-    wanted = {
-        page_of(page): {address().in_colab(f"notebooks/{page.stem}.ipynb")} - {None}
-        for page in CHAPTERS
-    }
-    assert {page: found[page] for page in found if found[page] or page in wanted} == wanted
+def test_a_chapter_and_nothing_else_opens_its_notebook_in_colab(pages: dict[Path, Page]) -> None:
+    found = {(path, link) for path in pages for link in pages[path].all("a", "href")}
+    chapters = {page_of(c): address().in_colab(f"notebooks/{c.stem}.ipynb") for c in CHAPTERS}
+    wanted = {(path, link) for path, link in chapters.items() if link}
+    assert {(path, link) for path, link in found if "colab" in link} == wanted
 
 
 @EACH_CHAPTER
-def test_a_chapter_offers_its_committed_notebook(site: Site, chapter: Path) -> None:
-    page = page_of(chapter)
-    hrefs = {*links(site.pages[page])}
+def test_a_chapter_offers_its_committed_notebook(
+    site: Site, pages: dict[Path, Page], chapter: Path
+) -> None:
+    hrefs = {*pages[page_of(chapter)].all("a", "href")}
     (link,) = {href for href in hrefs if href.endswith(".ipynb") and "//" not in href}
-    offered = (site.folder / page).parent / link
+    offered = (site.folder / page_of(chapter)).parent / link
     assert offered.read_bytes() == notebooks.notebook_path(chapter).read_bytes()
 
 
@@ -194,10 +188,11 @@ def test_the_links_follow_the_remote(
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
     subprocess.run(["git", "-C", tmp_path, "remote", "add", "origin", remote], check=True)
     (tmp_path / "notebooks").mkdir()
-    chapter = notebooks.read_chapter(tmp_path / "book" / "chapter.md", tmp_path)
-    nbformat.write(chapter, tmp_path / "notebooks" / "chapter.ipynb")
+    chapter = tmp_path / "book" / "chapter.md"
+    notebook = notebooks.lower(notebooks.read_chapter(chapter, tmp_path), chapter, tmp_path)
+    (tmp_path / "notebooks" / "chapter.ipynb").write_text(notebook)
     small, _ = built.build(tmp_path)
-    found = links(small.pages[Path("book/chapter.html")])
+    found = Page(small.pages[Path("book/chapter.html")]).all("a", "href")
     source = f"{repository}/blob/main/book/chapter.md?plain=1" if repository else ""
     assert {link for link in found if re.search("github|gitlab|colab", link)} == {
         link for link in (repository, source, colab) if link
@@ -205,30 +200,27 @@ def test_the_links_follow_the_remote(
     assert "../_sources/book/chapter.ipynb" in found
 
 
-def test_a_solution_says_what_it_hides(site: Site) -> None:
-    solutions = 0
-    for chapter in CHAPTERS:
-        notebook = nbformat.read(notebooks.notebook_path(chapter), as_version=4)
-        tags = [cell.metadata.get("tags", []) for cell in notebooks.code_cells(notebook)]
-        count = sum("hide-cell" in cell for cell in tags)
-        solutions += count
-        assert site.pages[page_of(chapter)].count(">Show the solution<") == count
-        assert site.pages[page_of(chapter)].count(">Hide the solution<") == count
-    assert "Show code cell" not in "".join(site.pages.values())
+@EACH_CHAPTER
+def test_a_solution_says_what_it_hides(site: Site, chapter: Path, notebook: NotebookNode) -> None:
+    html = site.pages[page_of(chapter)]
+    cells = notebooks.code_cells(notebook)
+    count = sum("hide-cell" in cell.metadata.get("tags", []) for cell in cells)
+    assert html.count(">Show the solution<") == html.count(">Hide the solution<") == count
+    assert "Show code cell" not in html
 
 
-def test_a_page_is_light(site: Site) -> None:
+def test_a_page_is_light(site: Site, pages: dict[Path, Page]) -> None:
     """Its text and its pictures; what the theme loads is the same for every page, and kept."""
-    for page, text in site.pages.items():
-        images = {attrs["src"] for _, attrs in elements(text, "img")}
-        files = [site.folder / page, *((site.folder / page).parent / name for name in images)]
-        weight = sum(file.resolve().stat().st_size for file in files)
-        assert weight < 1.2e6, f"{page}: {weight / 1e6:.2f} MB"
+    for path, page in pages.items():
+        files = [path.name, *{*page.all("img", "src")}]
+        weight = sum((site.folder / path.parent / name).stat().st_size for name in files)
+        assert weight < 1.2e6, f"{path}: {weight / 1e6:.2f} MB"
 
 
-def test_every_picture_has_an_alternative_text(site: Site) -> None:
-    for page, text in site.pages.items():
-        for _, attrs in elements(text, "img"):
-            assert "alt" in attrs, f"{page}: {attrs['src']}"
-            if "_images/" in attrs["src"]:
-                assert len(attrs["alt"]) > 20, f"{page}: {attrs['src']}"
+def test_every_picture_has_an_alternative_text(pages: dict[Path, Page]) -> None:
+    for path, page in pages.items():
+        for tag, attrs in page.tags:
+            if tag == "img":
+                assert "alt" in attrs, f"{path}: {attrs['src']}"
+                if "_images/" in attrs["src"]:
+                    assert len(attrs["alt"]) > 20, f"{path}: {attrs['src']}"
