@@ -101,6 +101,7 @@ def environment(fresh: Path) -> dict[str, str]:
     # The form's address is this clone.
     repository = f'repository = "file://{fresh / "git"}"'
     cell = re.sub('repository = ".*?"', repository, notebooks.setup_cell().source)
+    assert repository in cell
     cell += """
 import capsnet, torch
 from capsnet_book import ledger

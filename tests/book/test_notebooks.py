@@ -201,8 +201,8 @@ def test_elsewhere_the_first_cell_does_nothing(first_cell, colab, installed):
     ],
 )
 def test_the_address_is_the_remote_s_or_what_the_configuration_says(project, remote, url):
-    assert address(project) == ("", "main")
     subprocess.run(["git", "init", "--quiet", project], check=True)
+    assert address(project) == ("", "main")
     subprocess.run(["git", "-C", project, "remote", "add", "origin", remote], check=True)
     assert address(project).url == url
     edit(project / "_config.yml", 'url: ""', "url: https://github.com/our/caps")
