@@ -12,20 +12,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import safetensors.torch
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from capsnet.model import CapsNet
+
+PARTIAL = ".*.partial"  # what a process that is killed while it writes leaves in a folder
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
     """Write a file so that at every moment ``path`` is the old file or the whole new one.
 
-    Several processes may write the same file; the last one wins. A process that is killed while it
-    writes leaves a hidden file (:func:`partial_files`) behind, which nobody reads.
-
-    Raises:
-        OSError: it cannot be written (the message names the file); what was there is untouched.
+    Several processes may write the same file; the last one wins. An OSError names the file.
     """
     target = Path(os.path.realpath(path))  # the file that a link names, not the link
     # A name of its own for every write, so that two writers never share a file.
@@ -48,42 +48,19 @@ def write_atomically(path: str | Path, data: bytes) -> None:
         raise
 
 
-def partial_files(folder: Path) -> list[Path]:
-    """What killed processes left in a folder; while others write there, their files as well."""
-    return list(folder.glob(".*.partial"))
-
-
 def write_json(path: str | Path, document: Any, indent: int | None = 1) -> None:
-    """Write a document as JSON, atomically; with ``indent`` None in a single line.
-
-    Raises:
-        OSError: as :func:`write_atomically`.
-    """
+    """Write a document as JSON, atomically; with ``indent`` None in a single line."""
     write_atomically(path, (json.dumps(document, indent=indent) + "\n").encode())
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], document: Mapping) -> None:
-    """Write named tensors and a JSON document atomically.
-
-    Raises:
-        OSError: as :func:`write_atomically`.
-    """
-    import safetensors.torch
-
+    """Write named tensors and a JSON document atomically."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     write_atomically(path, safetensors.torch.save(plain, {"capsnet": json.dumps(document)}))
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what :func:`write_tensors` wrote.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        OSError: it cannot be read.
-        ValueError: it is no safetensors file, is damaged or cut short, or is not capsnet's.
-    """
-    from safetensors import SafetensorError, safe_open
-
+    """Read what :func:`write_tensors` wrote; errors as of :func:`load_weights`."""
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"no such file: {path}")
@@ -92,17 +69,17 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise ValueError(f"expected a safetensors file, got {kind}: {path}")
     try:
         with safe_open(path, framework="pt") as file:
-            document = (file.metadata() or {}).get("capsnet")
+            text = (file.metadata() or {}).get("capsnet")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, RuntimeError) as error:
         raise ValueError(
             f"{path} is not a whole safetensors file (damaged, cut short or of another kind): "
             f"{error}"
         ) from error
-    if document is None:
+    if text is None:
         raise ValueError(f"{path} was not written by capsnet: it does not say which network it is")
     try:
-        document = json.loads(document)
+        document = json.loads(text)
     except ValueError as error:
         raise ValueError(f"{path} is damaged: its description is no JSON: {error}") from None
     if not isinstance(document, dict):
@@ -125,7 +102,7 @@ def save_weights(
         dtype: store in this floating-point type (float16 halves the file); as it is if None.
 
     Raises:
-        OSError: as :func:`write_atomically`.
+        OSError: the file cannot be written; what was there is untouched.
     """
     tensors = {name: tensor.to(dtype) for name, tensor in model.state_dict().items()}
     write_tensors(path, tensors, {**(metadata or {}), "model": model.config})
@@ -138,8 +115,10 @@ def load_weights(path: str | Path) -> tuple[CapsNet, dict[str, Any]]:
         the model and the metadata.
 
     Raises:
-        FileNotFoundError, OSError, ValueError: as :func:`read_tensors`; ValueError also where the
-            tensors are not those of the network that the file names.
+        FileNotFoundError: there is no such file.
+        OSError: it cannot be read.
+        ValueError: it is no safetensors file, is damaged or cut short, is not capsnet's, or its
+            tensors are not those of the network that it names.
     """
     tensors, metadata = read_tensors(path)
     if "model" not in metadata:
@@ -151,23 +130,18 @@ def load_weights(path: str | Path) -> tuple[CapsNet, dict[str, Any]]:
         raise ValueError(
             f"{path} describes a network this version does not know: {error}"
         ) from None
-    check_state(model, tensors, source=path)
+    try:
+        check_state(model.state_dict(), tensors)
+    except ValueError as error:
+        raise ValueError(f"{path} holds weights of another architecture: {error}") from None
     model.to_empty(device="cpu")
     model.load_state_dict(tensors)
     return model.eval(), metadata
 
 
-def check_state(model: nn.Module, tensors: Mapping[str, Tensor], source: str | Path) -> None:
-    """See that tensors have the names and shapes of a model's parameters.
-
-    Raises:
-        ValueError: they have not.
-    """
-    expected = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
-    found = {name: list(tensor.shape) for name, tensor in tensors.items()}
-    for name in sorted(expected.keys() | found.keys()):
-        if expected.get(name) != found.get(name):
-            raise ValueError(
-                f"{source} holds weights of another architecture: expected {name} "
-                f"{expected.get(name, 'absent')}, got {found.get(name, 'absent')}"
-            )
+def check_state(expected: Mapping[str, Tensor], got: Mapping[str, Tensor]) -> None:
+    """A ValueError where tensors have not the names and shapes that are expected."""
+    for name in sorted(expected.keys() | got.keys()):
+        shapes = [list(t[name].shape) if name in t else "absent" for t in (expected, got)]
+        if shapes[0] != shapes[1]:
+            raise ValueError(f"expected {name} {shapes[0]}, got {shapes[1]}")

@@ -15,16 +15,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import torch
+
+from capsnet import CapsNet, data, training
+from capsnet.checkpoint import load_weights, write_atomically, write_json
+from capsnet.data import ImageSet, to_float
+from capsnet.device import can_compile, make_fabric, pick_device
 from capsnet.fast.allocator import keep_freed_memory
+from capsnet.text import confusion_text, per_class_table
+from capsnet.training import Evaluation, TrainingConfig
+from capsnet.training.run import WEIGHTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from capsnet import CapsNet
-    from capsnet.data import ImageSet
-    from capsnet.training.evaluation import Evaluation
-
-# Imports beyond torch stand in the functions, so that a mistyped option is answered at once.
+# What only one command needs is imported in its function: --help needs no matplotlib.
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 INTERRUPTED = 130  # the exit code after Ctrl-C, as a shell's
@@ -76,8 +81,6 @@ def one_line(message: str) -> str:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    from capsnet.training import TrainingConfig
-
     options = {field.name: field for field in dataclasses.fields(TrainingConfig)}
 
     def add_option(command: argparse.ArgumentParser, name: str, **changes: Any) -> None:
@@ -92,17 +95,22 @@ def make_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    def add(
-        name: str, run: Callable[[argparse.Namespace], int], text: str
-    ) -> argparse.ArgumentParser:
+    def add(run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        name = run.__name__
         command = commands.add_parser(name, help=text, description=text, formatter_class=Formatter)
         command.set_defaults(run=run)
         command.add_argument("--debug", action="store_true", help="show where an error comes from")
+        if run in (evaluate, predict, export):
+            command.add_argument("weights", type=Path, help="a weights file that train wrote")
+        if run is not export:
+            command.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
+        if run in (train, evaluate):
+            command.add_argument("--no-download", action="store_true", help="never download data")
         return command
 
     dataset_help = "mnist, fashion-mnist, or folder:PATH with a folder of pictures for each class"
 
-    command = add("train", train, "Train a network.")
+    command = add(train, "Train a network.")
     command.add_argument("--dataset", default="mnist", help=dataset_help)
     command.add_argument(
         "--out", type=Path, help="folder for weights, checkpoint and metrics (runs/DATASET if "
@@ -123,10 +131,8 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("--init", type=Path, metavar="WEIGHTS", help="start from these weights")
     command.add_argument("--all", action="store_true", help="train on the validation images too")
     command.add_argument("--test", action="store_true", help="evaluate on the test set at the end")
-    add_data_options(command)
 
-    command = add("evaluate", evaluate, "Count a network's right and wrong answers.")
-    command.add_argument("weights", type=Path, help="a weights file that train wrote")
+    command = add(evaluate, "Count a network's right and wrong answers.")
     command.add_argument("--dataset", help=f"{dataset_help} (the one trained on if not given)")
     command.add_argument(
         "--split", choices=("test", "validation"), default="test", help="which images"
@@ -142,10 +148,8 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("--json", type=Path, help="write counts, losses and errors to this file")
     add_option(command, "precision", default="fp32")
     add_option(command, "arrangement")
-    add_data_options(command)
 
-    command = add("predict", predict, "Classify pictures of any size and kind.")
-    command.add_argument("weights", type=Path, help="a weights file that train wrote")
+    command = add(predict, "Classify pictures of any size and kind.")
     command.add_argument("pictures", nargs="+", type=Path, help="picture files")
     command.add_argument(
         "--style", choices=("auto", "digit", "garment", "plain"), default="auto",
@@ -154,41 +158,20 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--save", type=Path, help="draw input and reconstruction to this file (one picture only)"
     )
-    add_device(command)
 
-    command = add("export", export, "Write a network as ONNX, checked against PyTorch.")
-    command.add_argument("weights", type=Path, help="a weights file that train wrote")
+    command = add(export, "Write a network as ONNX, checked against PyTorch.")
     command.add_argument("onnx", type=Path, help="the file to write")
 
-    command = add("bench", bench, "Time the training step and the evaluation on this machine.")
+    command = add(bench, "Time the training step and the evaluation on this machine.")
     add_option(command, "batch_size")
     command.add_argument("--steps", type=int, default=7, help="timed steps of each kind")
-    add_device(command)
     command.add_argument("--json", type=Path, help="write the figures to this file too")
     return parser
 
 
-def add_device(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
-
-
-def add_data_options(command: argparse.ArgumentParser) -> None:
-    add_device(command)
-    command.add_argument(
-        "--no-download", action="store_true", help="never download a missing data set"
-    )
-
-
 def train(args: argparse.Namespace) -> int:
-    import torch
-
-    from capsnet import CapsNet, data, training
-    from capsnet.checkpoint import load_weights
-    from capsnet.device import can_compile, make_fabric
-    from capsnet.training.run import WEIGHTS
-
-    names = [field.name for field in dataclasses.fields(training.TrainingConfig)]
-    config = training.TrainingConfig(**{name: getattr(args, name) for name in names})
+    names = [field.name for field in dataclasses.fields(TrainingConfig)]
+    config = TrainingConfig(**{name: getattr(args, name) for name in names})
     fabric = make_fabric(args.device)
     data_name = Path(args.dataset.removeprefix("folder:")).expanduser().resolve().name
     out = args.out or Path("runs") / data_name
@@ -234,16 +217,11 @@ def train(args: argparse.Namespace) -> int:
 
 
 def evaluate(args: argparse.Namespace) -> int:
-    from capsnet import training
-    from capsnet.checkpoint import load_weights, write_json
-    from capsnet.device import pick_device
-
     outputs = [path for path in (args.figure, args.reconstructions, args.json) if path]
     if len({path.resolve() for path in outputs}) < len(outputs):
         raise ValueError("--figure, --reconstructions and --json must be different files")
     for path in outputs:
-        check = check_writable if path == args.json else check_figure
-        check(path, args.weights)
+        check_writable(path, args.weights, figure=path != args.json)
     device = pick_device(args.device)
     model, metadata = load_weights(args.weights)
     if args.reconstructions and model.decoder is None:
@@ -272,12 +250,9 @@ def evaluate(args: argparse.Namespace) -> int:
     return 0
 
 
-def draw_reconstructions(model: "CapsNet", images: "ImageSet") -> "Figure":
+def draw_reconstructions(model: CapsNet, images: ImageSet) -> "Figure":
     """The first image of each class over its reconstruction from the longest capsule."""
-    import torch
-
     from capsnet import figures
-    from capsnet.data import to_float
 
     labels = images.labels.tolist()
     first = images.subset([labels.index(label) for label in sorted(set(labels))])
@@ -289,17 +264,12 @@ def draw_reconstructions(model: "CapsNet", images: "ImageSet") -> "Figure":
 
 
 def predict(args: argparse.Namespace) -> int:
-    import torch
-
-    from capsnet.checkpoint import load_weights
-    from capsnet.data import to_float
     from capsnet.data.pictures import read_picture
-    from capsnet.device import pick_device
 
     if args.save:
         if len(args.pictures) > 1:
             raise ValueError(f"--save takes one picture, got {len(args.pictures)}")
-        check_figure(args.save, args.weights, *args.pictures)
+        check_writable(args.save, args.weights, *args.pictures, figure=True)
     device = pick_device(args.device)
     model, metadata = load_weights(args.weights)
     model.to(device)
@@ -329,7 +299,6 @@ def predict(args: argparse.Namespace) -> int:
 
 
 def export(args: argparse.Namespace) -> int:
-    from capsnet.checkpoint import load_weights
     from capsnet.export import export_onnx
 
     check_writable(args.onnx, args.weights)
@@ -341,8 +310,6 @@ def export(args: argparse.Namespace) -> int:
 
 def bench(args: argparse.Namespace) -> int:
     from capsnet.bench import benchmark, table
-    from capsnet.checkpoint import write_json
-    from capsnet.device import pick_device
 
     if args.json:
         check_writable(args.json)
@@ -355,25 +322,19 @@ def bench(args: argparse.Namespace) -> int:
 
 def load(
     args: argparse.Namespace, name: str, split: str, shape: tuple[int, int, int] | None
-) -> "ImageSet":
+) -> ImageSet:
     """The images of a data set's split: "train", "validation" (its last sixth) or "test"."""
-    from capsnet import data
-
     images = data.load(
         name, train=split != "test", image_shape=shape, download=not args.no_download
     )
     return data.hold_out(images)[1] if split == "validation" else images
 
 
-def print_evaluation(result: "Evaluation") -> None:
-    from capsnet.text import confusion_text, per_class_table
-
+def print_evaluation(result: Evaluation) -> None:
     print(f"accuracy {result.accuracy:.2%} ({result.correct}/{result.total})")
     print(f"margin loss {result.margin:.5f}, squared error an image {result.reconstruction:.2f}")
-    print()
-    print(per_class_table(result.per_class, result.classes))
-    print()
-    print(confusion_text(result.confusion, result.classes))
+    print(f"\n{per_class_table(result.per_class, result.classes)}")
+    print(f"\n{confusion_text(result.confusion, result.classes)}")
 
 
 def parse_shape(text: str) -> tuple[int, int, int]:
@@ -386,7 +347,7 @@ def parse_shape(text: str) -> tuple[int, int, int]:
     return channels, height, width
 
 
-def class_names(metadata: dict[str, Any], model: "CapsNet", source: Path) -> list[str]:
+def class_names(metadata: dict[str, Any], model: CapsNet, source: Path) -> list[str]:
     """The names of a network's classes, as its weights file has them; else 0, 1, 2 …."""
     count = model.config["num_classes"]
     names = metadata.get("classes", [str(number) for number in range(count)])
@@ -396,7 +357,7 @@ def class_names(metadata: dict[str, Any], model: "CapsNet", source: Path) -> lis
     return names
 
 
-def check_classes(names: list[str], images: "ImageSet") -> None:
+def check_classes(names: list[str], images: ImageSet) -> None:
     """Refuse a data set whose classes are not the network's."""
     if names != list(images.classes):
         raise ValueError(
@@ -405,12 +366,15 @@ def check_classes(names: list[str], images: "ImageSet") -> None:
         )
 
 
-def check_writable(path: Path, *inputs: Path) -> None:
+def check_writable(path: Path, *inputs: Path, figure: bool = False) -> None:
     """Refuse a file that could not be written, or is an input, before the work that it is for."""
-    if path.is_dir():
-        raise IsADirectoryError(f"cannot write {path}: it is a folder")
+    if figure and path.suffix.lower() not in FIGURE_SUFFIXES:
+        raise ValueError(
+            f"a figure's file must end in {', '.join(FIGURE_SUFFIXES)}, got {path.name}"
+        )
     if path.exists() and not path.is_file():
-        raise OSError(f"cannot write {path}: it is no ordinary file")
+        kind = "a folder" if path.is_dir() else "no ordinary file"
+        raise OSError(f"cannot write {path}: it is {kind}")
     if any(path.exists() and other.exists() and path.samefile(other) for other in inputs):
         raise ValueError(f"{path} would be overwritten: it is an input")
     try:
@@ -421,17 +385,7 @@ def check_writable(path: Path, *inputs: Path) -> None:
         raise OSError(f"cannot write {path}: {error.strerror}") from error
 
 
-def check_figure(path: Path, *inputs: Path) -> None:
-    if path.suffix.lower() not in FIGURE_SUFFIXES:
-        raise ValueError(
-            f"a figure's file must end in {', '.join(FIGURE_SUFFIXES)}, got {path.name}"
-        )
-    check_writable(path, *inputs)
-
-
 def save_figure(figure: "Figure", path: Path) -> None:
-    from capsnet.checkpoint import write_atomically
-
     buffer = io.BytesIO()
     figure.savefig(buffer, format=path.suffix[1:].lower())
     write_atomically(path, buffer.getvalue())

@@ -4,10 +4,8 @@ import dataclasses
 import json
 import os
 import re
-import struct
 import subprocess
 import sys
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -90,19 +88,19 @@ def fails(capsys: Captured) -> Callable[..., str]:
 def test_a_folder_of_ones_own_from_training_to_prediction(tmp_path: Path, pictures: Path) -> None:
     out = tmp_path / "run"
     done = run(
-        "train", "--dataset", f"folder:{pictures}", "--out", out, "--epochs", 15,
-        "--batch-size", 10, "--image-shape", "1x20x20", "--no-compile", "--test", "--average", 0,
+        "train", "--dataset", f"folder:{pictures}", "--out", out, "--epochs", 9,
+        "--batch-size", 10, "--image-shape", "1x17x18", "--no-compile", "--test", "--average", 0,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert re.search(r"accuracy 100\.00% \(10/10\)", done.stdout)
     assert "is 3" in done.stdout and "5/5" in done.stdout
-    assert "images/s" in done.stderr and "epoch 15/15" in done.stderr
-    assert len((out / METRICS).read_text().splitlines()) == 15
+    assert "images/s" in done.stderr and "epoch 9/9" in done.stderr
+    assert len((out / METRICS).read_text().splitlines()) == 9
     assert load_weights(out / WEIGHTS)[1]["classes"] == ["is 3", "is 7"]
 
-    again = run("evaluate", out / WEIGHTS)
-    assert again.returncode == 0, again.stderr
-    assert done.stdout.endswith(again.stdout)
+    # Text needs no matplotlib.
+    again = in_a_process_without("matplotlib", "main()", "evaluate", out / WEIGHTS)
+    assert "is 7" in again and done.stdout.endswith(again)
 
     done = run("predict", out / WEIGHTS, pictures / "is 7" / "4.png")
     assert done.returncode == 0, done.stderr
@@ -165,21 +163,13 @@ def test_predict_a_picture_of_any_kind(
     picture.save(path)
     assert main(["predict", str(weights), str(path), "--save", str(figure)]) == 0
     lines = capsys.readouterr().out.splitlines()
+    assert main(["predict", str(weights), str(path), str(path)]) == 0
+    assert capsys.readouterr().out.splitlines() == 2 * lines[:-1]  # the figure's
     assert lines[0] == f"{path}: {int(test.labels[sure])}"
     lengths = [float(line.split()[1]) for line in lines[1:11]]
     assert lengths.index(max(lengths)) == int(test.labels[sure])
     with Image.open(figure) as drawn:
         assert min(drawn.size) > 100
-
-
-def test_predict_several_pictures(weights: Path, tmp_path: Path, capsys: Captured) -> None:
-    paths = []
-    for i, digit in enumerate(mnist(train=False).images[:3, 0]):
-        paths.append(str(tmp_path / f"{i}.png"))
-        Image.fromarray(digit.numpy()).save(paths[-1])
-    assert main(["predict", str(weights), *paths]) == 0
-    out = capsys.readouterr().out
-    assert [line.rsplit(":", 1)[0] for line in out.splitlines() if ".png" in line] == paths
 
 
 @pytest.mark.slow
@@ -245,25 +235,22 @@ def test_every_setting_of_the_training_is_an_option(
     assert seen.pop() == config
 
 
-def in_a_process_without(module: str, *words: object) -> subprocess.CompletedProcess[str]:
-    code = f"import sys; sys.modules[{module!r}] = None; from capsnet.cli import main; main()"
-    words = (sys.executable, "-c", code, *map(str, words))
-    return subprocess.run(words, capture_output=True, text=True, check=False)
+def in_a_process_without(module: str, code: str, *words: object) -> str:
+    code = f"import sys; sys.modules[{module!r}] = None\nfrom capsnet.cli import main\n{code}"
+    command = [sys.executable, "-c", code, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def test_help_where_the_system_has_no_fcntl() -> None:
-    done = in_a_process_without("fcntl", "train", "--help")
-    assert done.returncode == 0, done.stderr
-    assert "--reconstruction-weight" in done.stdout
-
-
-def test_text_needs_no_matplotlib(pictures: Path, tmp_path: Path) -> None:
-    path = tmp_path / "w.safetensors"
-    model = tiny_model(num_classes=2)
-    save_weights(path, model, {"classes": ["is 3", "is 7"], "dataset": f"folder:{pictures}"})
-    done = in_a_process_without("matplotlib", "evaluate", path)
-    assert done.returncode == 0, done.stderr
-    assert "is 7" in done.stdout
+def test_help_needs_neither_matplotlib_nor_torchvision_nor_fcntl() -> None:
+    code = """
+for words in (["--help"], ["train", "--help"]):
+    try: main(words)
+    except SystemExit: print("matplotlib" in sys.modules, "torchvision" in sys.modules)
+"""
+    said = in_a_process_without("fcntl", code)
+    assert said.count("False False\n") == 2
+    for word in ("train", "evaluate", "predict", "export", "bench", "--reconstruction-weight"):
+        assert word in said
 
 
 @pytest.mark.slow
@@ -276,7 +263,7 @@ def test_the_readmes_torchrun_command(pictures: Path, tmp_path: Path, inductor: 
     words += ["--dataset", f"folder:{pictures}", "--out", str(tmp_path), "--device", "cpu"]
     words += ["--epochs", "1", "--batch-size", "10", "--average", "0", "--compile"]
     init = tmp_path / "init.safetensors"
-    small = tiny_model(num_classes=2, conv_channels=8, hidden=(8, 16))
+    small = tiny_model(num_classes=2, conv_channels=8, hidden=(8, 16), routing_iterations=1)
     save_weights(init, small, {"classes": ["is 3", "is 7"]})
     env = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
@@ -290,18 +277,6 @@ def test_the_readmes_torchrun_command(pictures: Path, tmp_path: Path, inductor: 
     assert metadata["config"]["compile"] is True
 
 
-def test_help_needs_neither_matplotlib_nor_torchvision() -> None:
-    code = (
-        "import sys, capsnet.cli as c\n"
-        "try: c.main(['--help'])\n"
-        "except SystemExit: print('matplotlib' in sys.modules, 'torchvision' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("False False\n")
-    for name in ("train", "evaluate", "predict", "export", "bench"):
-        assert name in done.stdout
-
-
 def test_a_reader_that_goes_away_is_no_error(weights: Path, pictures: Path) -> None:
     command = Path(sys.executable).with_name("capsnet")
     words = [command, "predict", weights, pictures / "is 3" / "1.png"]
@@ -311,19 +286,6 @@ def test_a_reader_that_goes_away_is_no_error(weights: Path, pictures: Path) -> N
     os.close(write)
     assert done.returncode == 141
     assert done.stderr == b""
-
-
-def test_module_and_script_are_the_same_command() -> None:
-    words = ["train", "--batch-size", "0"]
-    left, right = run(*words), subprocess.run(
-        [sys.executable, "-m", "capsnet", *words], capture_output=True, text=True, check=False
-    )  # fmt: skip
-    assert left.returncode == right.returncode == 2
-    assert (
-        left.stderr
-        == right.stderr
-        == "capsnet train: batch_size must be a whole number of at least 1, got 0\n"
-    )
 
 
 def test_no_command_and_unknown_words(fails, weights: Path) -> None:
@@ -349,6 +311,8 @@ def test_no_command_and_unknown_words(fails, weights: Path) -> None:
         (["--device", "abacus"], "device must be auto, cpu, cuda, mps, got abacus"),
         (["--routing-iterations", 0], "routing_iterations must be at least 1, got 0"),
         (["--dataset", "cifar-1"], "unknown data set 'cifar-1'"),
+        (["--dataset", "folder:nowhere"], "no such folder"),
+        (["--image-shape", "1x16x28"], "at least 17 × 17 pixels"),
         (["--image-shape", "28"], "--image-shape must be like 1x28x28, got 28"),
         (["--image-shape", "4x28x28"], "--image-shape must have 1 or 3 channels, got 4"),
         (["--image-shape", "1x32x32"], "(1, 28, 28)"),
@@ -356,7 +320,6 @@ def test_no_command_and_unknown_words(fails, weights: Path) -> None:
         (["--init", "x", "--learn-prior"], "--init fixes the network"),
         (["--image-shape", "1x0x0"], "image_shape"),
         (["--image-shape", "1x9999999999x28"], "capsnet train"),
-        (["--seed", 2**63], "seed must be below"),
     ],
 )  # fmt: skip
 def test_train_refuses(
@@ -365,33 +328,6 @@ def test_train_refuses(
     monkeypatch.chdir(tmp_path)
     assert said in fails("train", "--no-compile", *words, "--out", tmp_path / "run")
     assert not (tmp_path / "run" / "weights.safetensors").exists()
-
-
-def test_folders_that_are_no_data_set(fails, tmp_path: Path) -> None:
-    def refuse(folder: Path) -> str:
-        return fails("train", "--dataset", f"folder:{folder}", "--out", tmp_path / "run")
-
-    assert "no such" in refuse(tmp_path / "nowhere").lower()
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    assert str(empty) in refuse(empty)
-    one = tmp_path / "one"
-    for i in range(8):
-        (one / "only").mkdir(parents=True, exist_ok=True)
-        Image.new("L", (30, 30), i).save(one / "only" / f"{i}.png")
-    assert "class" in refuse(one)
-    (one / "second").mkdir()
-    (one / "second" / "broken.png").write_bytes(b"no picture")
-    for i in range(8):
-        Image.new("L", (30, 30), i).save(one / "second" / f"{i}.png")
-    assert "broken.png" in refuse(one)
-
-
-def test_images_too_small_for_a_capsule(fails, pictures: Path, tmp_path: Path) -> None:
-    said = fails(
-        "train", "--dataset", f"folder:{pictures}", "--image-shape", "1x16x28", "--out", tmp_path
-    )
-    assert "at least 17 × 17" in said and "16 × 28" in said
 
 
 def test_output_that_cannot_be_written(fails, weights: Path, tmp_path: Path) -> None:
@@ -487,65 +423,30 @@ def test_compile_that_was_asked_for_and_does_not_work(pictures: Path, tmp_path: 
 
 
 def test_weights_that_are_none(fails, weights: Path, tmp_path: Path, pictures: Path) -> None:
-    for command in (["evaluate"], ["predict"], ["export"]):
-        rest = {"evaluate": [], "predict": [tmp_path / "x.png"], "export": [tmp_path / "x.onnx"]}
-        words = rest[command[0]]
-        assert "no such file" in fails(*command, tmp_path / "nowhere", *words)
-        assert "folder" in fails(*command, tmp_path, *words)
-        bad = tmp_path / "bad.safetensors"
-        bad.write_bytes(weights.read_bytes()[:5000])
-        assert "not a whole safetensors file" in fails(*command, bad, *words)
-    assert not (tmp_path / "x.onnx").exists()
+    bad = tmp_path / "bad.safetensors"
+    bad.write_bytes(weights.read_bytes()[:5000])
+    onnx = tmp_path / "x.onnx"
+    for command, *rest in (("evaluate",), ("predict", tmp_path / "x.png"), ("export", onnx)):
+        assert "no such file" in fails(command, tmp_path / "nowhere", *rest)
+        assert "folder" in fails(command, tmp_path, *rest)
+        assert "not a whole safetensors file" in fails(command, bad, *rest)
+    assert not onnx.exists()
     # Weights of another canvas, such as the pairs': the message says which takes what.
-    said = fails("evaluate", colour_weights(tmp_path), "--dataset", "mnist")
+    save_weights(bad, tiny_model(image_shape=(3, 28, 28)))
+    said = fails("evaluate", bad, "--dataset", "mnist")
     assert "the network takes images of [3, 28, 28]" in said and "mnist has [1, 28, 28]" in said
     assert "batch_size" in fails("evaluate", weights, "--batch-size", 0)
     said = fails("evaluate", weights, "--dataset", f"folder:{pictures}")
     assert "is 3, is 7" in said and "0, 1, 2, 3" in said
 
 
-def colour_weights(folder: Path) -> Path:
-    path = folder / "colour.safetensors"
-    save_weights(
-        path, tiny_model(image_shape=(3, 28, 28)), {"classes": list("0123456789"), "dataset": "x"}
-    )
-    return path
-
-
 def test_pictures_that_are_none(fails, weights: Path, tmp_path: Path) -> None:
-    assert "nowhere.png" in fails("predict", weights, tmp_path / "nowhere.png")
-    assert str(tmp_path) in fails("predict", weights, tmp_path)
-    text = tmp_path / "text.png"
-    text.write_text("this is no picture")
-    assert "text.png" in fails("predict", weights, text)
-    blank = tmp_path / "blank.png"
-    Image.new("L", (50, 50), 255).save(blank)
-    assert "blank.png" in fails("predict", weights, blank)
-    whole = tmp_path / "whole.png"
+    whole, huge = tmp_path / "whole.png", tmp_path / "huge.pbm"
     Image.fromarray(mnist(train=False).images[0, 0].numpy()).save(whole)
-    cut = tmp_path / "cut.png"
-    cut.write_bytes(whole.read_bytes()[:120])
-    assert "cut.png" in fails("predict", weights, cut)
     # One bad picture among good ones: nothing is printed of the good ones either.
-    assert "text.png" in fails("predict", weights, whole, text)
+    assert "nowhere.png" in fails("predict", weights, whole, tmp_path / "nowhere.png")
+    huge.write_bytes(b"P4 40000 40000\n")
+    assert "huge.pbm is too large" in fails("predict", weights, huge)
     assert "--save takes one picture, got 2" in fails(
         "predict", weights, whole, whole, "--save", tmp_path / "f.png"
     )
-
-
-def test_a_picture_of_40000_by_40000_pixels(fails, weights: Path, tmp_path: Path) -> None:
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-        )
-
-    row = zlib.compress(b"\0" * 5001)
-    huge = tmp_path / "huge.png"
-    huge.write_bytes(
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", struct.pack(">IIBBBBB", 40_000, 40_000, 1, 0, 0, 0, 0))
-        + chunk(b"IDAT", row)
-        + chunk(b"IEND", b"")
-    )
-    said = fails("predict", weights, huge)
-    assert "huge.png" in said and "40000" in said.replace(",", "").replace(" ", "")

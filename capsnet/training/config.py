@@ -22,8 +22,7 @@ class TrainingConfig:
     """How to train; ``capsnet train --help`` shows the same list. The defaults suit MNIST.
 
     Raises:
-        ValueError: a number is out of its range or not whole where it must be, or there is no such
-            schedule, precision or arrangement.
+        ValueError: a setting is out of its range, not whole where it must be, or not known.
     """
 
     epochs: int = option(10, "passes over the training images")
@@ -55,16 +54,13 @@ class TrainingConfig:
                 raise ValueError(f"{name} must be a whole number of at least {low}, got {value}")
         if self.seed >= MAX_SEED:
             raise ValueError(f"seed must be below {MAX_SEED}, got {self.seed}")
-        if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
+        if not 0 < self.learning_rate < math.inf:
             raise ValueError(f"learning_rate must be positive, got {self.learning_rate}")
         if not 0 <= self.average < 1:
             raise ValueError(f"average must be at least 0 and below 1, got {self.average}")
-        if not (self.reconstruction_weight >= 0 and math.isfinite(self.reconstruction_weight)):
-            raise ValueError(
-                f"reconstruction_weight must be at least 0, got {self.reconstruction_weight}"
-            )
-        for name, known in (
-            ("schedule", SCHEDULES), ("precision", PRECISIONS), ("arrangement", ARRANGEMENTS)
-        ):  # fmt: skip
-            if (value := getattr(self, name)) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value}")
+        if not 0 <= (weight := self.reconstruction_weight) < math.inf:
+            raise ValueError(f"reconstruction_weight must be at least 0, got {weight}")
+        known = {"schedule": SCHEDULES, "precision": PRECISIONS, "arrangement": ARRANGEMENTS}
+        for name, values in known.items():
+            if (value := getattr(self, name)) not in values:
+                raise ValueError(f"{name} must be one of {', '.join(values)}, got {value}")

@@ -27,9 +27,8 @@ class Evaluation:
     @property
     def loss(self) -> float | None:
         """The training loss, with the paper's weight of the reconstruction; None as the margin."""
-        if self.margin is None:
-            return None
-        return self.margin + RECONSTRUCTION_WEIGHT * self.reconstruction
+        weighted = RECONSTRUCTION_WEIGHT * self.reconstruction
+        return None if self.margin is None else self.margin + weighted
 
     @property
     def predictions(self) -> Tensor:
@@ -41,7 +40,7 @@ class Evaluation:
         """Counts, [num_classes, num_classes]: a row for a label, a column for a prediction."""
         size = self.lengths.shape[1]
         cells = self.labels * size + self.predictions
-        return torch.bincount(cells, minlength=size**2).view(size, size)
+        return cells.bincount(minlength=size**2).view(size, size)
 
     @property
     def per_class(self) -> list[tuple[int, int]]:
@@ -103,8 +102,7 @@ def evaluate(
         compile: use torch.compile for the inner loops of the fast arrangement.
 
     Raises:
-        ValueError: the images or the classes do not fit the network, or ``batch_size`` is below 1;
-            another precision or arrangement.
+        ValueError: the images or the classes do not fit the network, or an option is out of range.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
@@ -134,32 +132,26 @@ def evaluate(
 def run_over(
     network: nn.Module, image_set: ImageSet, batch_size: int, precision: str
 ) -> tuple[Tensor, Tensor]:
-    """All lengths [n, num_classes], and each batch's mean squared error [batches], on the device.
+    """All lengths [n, num_classes], and each batch's mean squared error, on the device.
 
     Nothing is read on the way: on a GPU that would wait for every batch.
     """
     device = next(network.parameters()).device
-    lengths: list[Tensor] = []
-    squared_errors: list[Tensor] = []
+    lengths, squared_errors = [], []
     for first in range(0, len(image_set), batch_size):
         part = slice(first, first + batch_size)
         images = to_float(image_set.images[part].to(device))
         with autocast(device, precision):
             out = network(images, image_set.labels[part].to(device))
+        # Without a decoder there is no error.
+        drawn = images if out.reconstruction is None else out.reconstruction.float()
         lengths.append(out.lengths.float())
-        if out.reconstruction is not None:
-            squared_errors.append(reconstruction_loss(out.reconstruction.float(), images))
-        else:
-            squared_errors.append(torch.zeros((), device=device))
+        squared_errors.append(reconstruction_loss(drawn, images))
     return torch.cat(lengths), torch.stack(squared_errors)
 
 
 def check_fits(model: nn.Module, image_set: ImageSet) -> None:
-    """See that a data set's images and classes are those of a network.
-
-    Raises:
-        ValueError: they are not, or there are no images.
-    """
+    """A ValueError where a data set's images and classes are not those of a network."""
     if len(image_set) == 0:
         raise ValueError(f"data set {image_set.name} holds no images")
     config: Any = model.config
@@ -169,9 +161,8 @@ def check_fits(model: nn.Module, image_set: ImageSet) -> None:
             f"the network takes images of {expected} [channels, height, width], data set "
             f"{image_set.name} has {found}"
         )
-    classes = len(image_set.classes)
-    if config["num_classes"] != classes:
+    known, classes = config["num_classes"], len(image_set.classes)
+    if known != classes:
         raise ValueError(
-            f"the network knows {config['num_classes']} classes, data set {image_set.name} has "
-            f"{classes}"
+            f"the network knows {known} classes, data set {image_set.name} has {classes}"
         )

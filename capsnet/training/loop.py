@@ -42,11 +42,7 @@ class TrainingError(RuntimeError):
 def make_schedule(
     optimizer: torch.optim.Optimizer, config: TrainingConfig, steps: int
 ) -> LRScheduler:
-    """The learning rate's schedule over so many steps; its ``step()`` follows each of them.
-
-    Raises:
-        ValueError: "one-cycle" over fewer than 2 steps.
-    """
+    """The learning rate's schedule over so many steps; its ``step()`` follows each of them."""
     if config.schedule == "exponential":
         return ExponentialLR(optimizer, gamma=0.96 ** (1 / 2000))
     if steps < 2:
@@ -57,21 +53,12 @@ def make_schedule(
     return OneCycleLR(optimizer, config.learning_rate, total_steps=steps, cycle_momentum=False)
 
 
-@dataclasses.dataclass(frozen=True)
 class Batches:
     """The batches of a run, of each this process's share."""
 
-    training: ImageSet  # on the device
-    config: TrainingConfig
-    draw: Draw
-    size: int  # images a batch, over all processes
-    mine: slice  # this process's, of a batch
-
-    @classmethod
-    def of(
-        cls, training: ImageSet, config: TrainingConfig, draw: Draw, fabric: "Fabric"
-    ) -> "Batches":
-        """Raises a ValueError where a batch cannot be divided among the processes."""
+    def __init__(
+        self, training: ImageSet, config: TrainingConfig, draw: Draw, fabric: "Fabric"
+    ) -> None:
         processes = fabric.world_size
         if config.batch_size % processes:
             raise ValueError(
@@ -81,15 +68,15 @@ class Batches:
         share = min(config.batch_size, len(training)) // processes
         if share == 0:
             raise ValueError(f"{len(training)} images are too few for {processes} processes")
-        mine = slice(fabric.global_rank * share, (fabric.global_rank + 1) * share)
-        return cls(training.to(fabric.device), config, draw, share * processes, mine)
+        self.training, self.config, self.draw = training.to(fabric.device), config, draw
+        self.size = share * processes  # images a batch, over all processes
+        self.mine = slice(fabric.global_rank * share, (fabric.global_rank + 1) * share)
 
     def __len__(self) -> int:
-        """Batches in an epoch."""
         return len(self.training) // self.size
 
     def of_epoch(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
-        """What the step takes, batch by batch: what ``draw`` returned."""
+        """What ``draw`` returns and the step takes, batch by batch."""
         # All randomness of an epoch comes from its own seed, so a resumed run repeats it exactly.
         generator = torch.Generator().manual_seed(self.config.seed * 1_000_003 + epoch)
         order = torch.randperm(len(self.training), generator=generator)
@@ -131,7 +118,7 @@ def fit(
             (where it is installed) and, at the end, ``weights.safetensors``.
         fabric: where to train, from :func:`capsnet.device.make_fabric`; CUDA where there is one.
         criterion: lengths and labels → the loss beside the reconstruction's.
-        draw: makes a batch of the images at some indices, at random, as
+        draw: image set, indices, largest shift, generator → a batch, as
             :func:`capsnet.data.shifted`.
         loss: makes a module of the network and its loss, which takes what ``draw`` returns. For
             pairs: ``draw=capsnet.data.overlaid, loss=capsnet_book.pairs.PairsLoss``.
@@ -149,9 +136,9 @@ def fit(
         "validation_loss", which are of the margin loss, whatever the criterion.
 
     Raises:
-        ValueError: the images do not fit the model, the batch cannot be divided among the
-            processes, or ``out`` holds another run's checkpoint, or a damaged one; with ``out``,
-            also a criterion, draw or loss without a name of its own, such as a lambda.
+        ValueError: the images do not fit the model, a batch cannot be divided among the processes,
+            ``out`` holds another run's checkpoint or a damaged one, or, with ``out``, criterion,
+            draw or loss has no name of its own, as a lambda.
         TrainingError: the loss or a weight is not finite.
         OSError: ``out`` cannot be written.
     """
@@ -167,7 +154,7 @@ def fit(
     if out is not None:
         task = {"draw": name_of(draw), "criterion": name_of(criterion), "loss": name_of(loss)}
         identity = identify(model, training, config) | {"task": task | {"start": start}}
-    batches = Batches.of(training, config, draw, fabric)
+    batches = Batches(training, config, draw, fabric)
     model.to(fabric.device).train()
     optimizer = make_optimizer(model, config)
     uncompiled = dataclasses.replace(config, compile=False)
@@ -292,26 +279,19 @@ class Trainer:
 
     def evaluate(self, validation: ImageSet) -> dict[str, float]:
         """What an epoch's record says of the validation images."""
-        result = evaluate(
-            self.run.averaged,
-            validation,
-            precision=self.config.precision,
-            arrangement=self.config.arrangement,
-            compile=self.step.compiled,
-        )
-        found = {}
-        if result.margin is not None:
-            weighted = self.config.reconstruction_weight * result.reconstruction
-            found = {
-                "validation_loss": result.margin + weighted, "validation_margin": result.margin
-            }  # fmt: skip
-        return found | {
+        how: Any = {"precision": self.config.precision, "arrangement": self.config.arrangement}
+        result = evaluate(self.run.averaged, validation, compile=self.step.compiled, **how)
+        record = {
             "validation_reconstruction": result.reconstruction,
             "validation_accuracy": result.accuracy,
         }
+        if result.margin is not None:
+            weighted = self.config.reconstruction_weight * result.reconstruction
+            record["validation_margin"] = result.margin
+            record["validation_loss"] = result.margin + weighted
+        return record
 
     def compile(self) -> None:
-        """Compile, where the configuration and the machine let it."""
         if resolve_compile(self.config.compile, self.fabric.device):
             self.step.compile()
 
@@ -324,10 +304,9 @@ def identify(model: nn.Module, training: ImageSet, config: TrainingConfig) -> di
     """What tells a run from another: a checkpoint goes on only with the same."""
     # How the arithmetic is done may change on the way; what is computed may not.
     free = ("arrangement", "compile")
-    settings = {k: v for k, v in dataclasses.asdict(config).items() if k not in free}
     arrays = [part.cpu().contiguous().numpy().data for part in (training.images, training.labels)]
     return {
-        "config": settings,
+        "config": {k: v for k, v in dataclasses.asdict(config).items() if k not in free},
         "model": model.config,
         "data": {
             "classes": list(training.classes),
@@ -338,11 +317,7 @@ def identify(model: nn.Module, training: ImageSet, config: TrainingConfig) -> di
 
 
 def name_of(value: object) -> str:
-    """What a checkpoint calls a function: its module and name, and of a partial, its arguments.
-
-    Raises:
-        ValueError: it has no name that another process could know it by.
-    """
+    """What a checkpoint calls a function: its module and name, and of a partial, its arguments."""
     if isinstance(value, functools.partial):
         named = [f"{key}={name_of(given)}" for key, given in sorted(value.keywords.items())]
         arguments = ", ".join([*map(name_of, value.args), *named])
@@ -359,7 +334,6 @@ def name_of(value: object) -> str:
 
 
 def check_finite(name: str, value: float, step: int) -> None:
-    """Raise a :class:`TrainingError` where a number of the training is not finite."""
     if not math.isfinite(value):
         raise TrainingError(
             f"{name} is {value} at step {step}; try a lower learning rate (the last checkpoint is "
@@ -368,22 +342,17 @@ def check_finite(name: str, value: float, step: int) -> None:
 
 
 def progress_bar(images: int, epoch: int, epochs: int, show: bool) -> "tqdm":
-    """A bar over an epoch's images, with rate and time left."""
     from tqdm import tqdm
 
     return tqdm(
-        total=images,
-        desc=f"epoch {epoch + 1}/{epochs}",
-        unit=" images",
-        disable=not show,
-        leave=False,
+        total=images, desc=f"epoch {epoch + 1}/{epochs}", unit=" images",
+        disable=not show, leave=False,
         # A file or a pipe gets a line now and then instead of a moving bar.
         mininterval=0.2 if sys.stderr.isatty() else 15,
-    )
+    )  # fmt: skip
 
 
 def describe(record: dict[str, Any], epochs: int) -> str:
-    """An epoch's record as a line of text."""
     line = (
         f"epoch {record['epoch']}/{epochs}  loss {record['loss']:.4f}  "
         f"{record['images_per_second']:.0f} images/s  {record['seconds']:.0f} s"

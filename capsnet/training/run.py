@@ -15,12 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
 
-from capsnet.checkpoint import (
-    check_state,
-    partial_files,
-    write_atomically,
-    write_tensors,
-)
+from capsnet.checkpoint import PARTIAL, check_state, write_atomically, write_tensors
 
 CHECKPOINT, WEIGHTS = "checkpoint.safetensors", "weights.safetensors"
 METRICS, EVENTS = "metrics.jsonl", "events"
@@ -29,7 +24,7 @@ LOCK = ".lock"  # held while a process trains in the folder; the file itself sta
 
 @dataclass
 class Run:
-    """Everything that a checkpoint holds: with it, a run goes on as if nothing had happened."""
+    """All that a checkpoint holds: with it, a run goes on as if nothing had happened."""
 
     model: nn.Module
     optimizer: torch.optim.Optimizer
@@ -42,6 +37,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.averaged = copy.deepcopy(self.model) if self.decay else self.model
+        self.device = next(self.model.parameters()).device
 
     @torch.no_grad()
     def end_step(self) -> None:
@@ -60,128 +56,114 @@ class Run:
 
     def save(self, path: Path) -> None:
         """Write the checkpoint atomically."""
-        tensors = {f"model.{name}": t for name, t in self.model.state_dict().items()}
-        if self.averaged is not self.model:
-            tensors |= {f"averaged.{name}": t for name, t in self.averaged.state_dict().items()}
-        state = self.optimizer.state_dict()
-        for index, entries in state["state"].items():
-            for name, tensor in entries.items():
-                tensors[f"optimizer.{index}.{name}"] = tensor
+        optimizer = self.optimizer.state_dict()
+        tensors = self._networks()
+        for index, state in optimizer["state"].items():
+            tensors |= named(f"optimizer.{index}", state)
         # What draws from torch's own generators, such as dropout, goes on as well.
-        tensors |= {f"random.{name}": state for name, state in self._random().items()}
+        tensors["random.cpu"] = torch.get_rng_state()
+        if self.device.type == "cuda":
+            tensors["random.cuda"] = torch.cuda.get_rng_state(self.device)
         document = {
             "identity": self.identity,
             "step": self.step,
             "records": self.records,
-            "optimizer": state["param_groups"],
+            "optimizer": optimizer["param_groups"],
             "schedule": self.schedule.state_dict(),
         }
         write_tensors(path, tensors, document)
 
     def restore(self, tensors: dict[str, Tensor], document: dict[str, Any], path: Path) -> None:
-        """Take over the state of a checkpoint that was read from ``path``.
-
-        Raises:
-            ValueError: it is damaged, or of another run.
-        """
+        """Take over a checkpoint; a ValueError where it is damaged or of another run."""
         if "identity" not in document:
             raise ValueError(f"{path} is no checkpoint")
         try:
-            self._restore(tensors, document, path)
-        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            difference = self._difference(document["identity"])
+            if difference is None:
+                self._load(tensors, document)
+        except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
             raise ValueError(f"{path} is damaged: {type(error).__name__} {error}") from error
+        if difference is not None:
+            raise ValueError(
+                f"{path} is of another run: {difference}; choose another folder or remove it"
+            )
 
-    def _random(self) -> dict[str, Tensor]:
-        """States of the generators that torch draws from: the processor's, and the GPU's."""
-        states = {"cpu": torch.get_rng_state()}
-        device = next(self.model.parameters()).device
-        if device.type == "cuda":
-            states["cuda"] = torch.cuda.get_rng_state(device)
-        return states
+    def _networks(self) -> dict[str, Tensor]:
+        tensors = named("model", self.model.state_dict())
+        if self.averaged is not self.model:
+            tensors |= named("averaged", self.averaged.state_dict())
+        return tensors
 
-    def _restore(self, tensors: dict[str, Tensor], document: dict[str, Any], path: Path) -> None:
+    def _difference(self, identity: dict[str, dict[str, Any]]) -> str | None:
         for part, expected in self.identity.items():
-            found = document["identity"].get(part, {})
+            found = identity.get(part, {})
             for key in [*expected, *sorted(found.keys() - expected.keys())]:
                 if expected.get(key) != found.get(key):
-                    raise ValueError(
-                        f"{path} is of another run: its {part} has {key} = {found.get(key)}, this "
-                        f"one has {expected.get(key)}; choose another folder or remove it"
+                    return (
+                        f"its {part} has {key} = {found.get(key)}, this one has {expected.get(key)}"
                     )
-        groups: dict[str, dict[str, Tensor]] = {
-            "model": {}, "averaged": {}, "optimizer": {}, "random": {}
-        }  # fmt: skip
-        for name, tensor in tensors.items():
-            group, _, rest = name.partition(".")
-            groups[group][rest] = tensor
-        state: dict[int, dict[str, Tensor]] = {}
-        for index, parameter in enumerate(self.model.parameters()):
-            moments = {
-                key: groups["optimizer"][f"{index}.{key}"] for key in ("exp_avg", "exp_avg_sq")
-            }
-            if any(moment.shape != parameter.shape for moment in moments.values()):
-                raise ValueError(f"{path} is damaged: optimiser state {index} has another shape")
-            # Adam's fused kernel wants its moments laid out like the weights.
-            state[index] = {k: torch.empty_like(parameter).copy_(m) for k, m in moments.items()}
-            state[index]["step"] = groups["optimizer"][f"{index}.step"].clone()
+        return None
+
+    def _load(self, tensors: dict[str, Tensor], document: dict[str, Any]) -> None:
+        """Look at everything first, so that a damaged checkpoint changes no weight."""
         records, step = document["records"], document["step"]
-        random = groups["random"]
-        for name, now in self._random().items():
-            then = random.get(name, now)  # it was another device's
-            if (then.dtype, then.shape) != (now.dtype, now.shape):
-                raise ValueError(f"{path} is damaged: random.{name} is no generator's state")
-        check_state(self.model, groups["model"], path)
-        if self.averaged is not self.model:
-            check_state(self.averaged, groups["averaged"], path)
-            self.averaged.load_state_dict(groups["averaged"])
-        self.model.load_state_dict(groups["model"])
-        self.optimizer.load_state_dict({"state": state, "param_groups": document["optimizer"]})
+        random = {name: tensors[name] for name in tensors if name.startswith("random.")}
+        adam: dict[int, dict[str, Tensor]] = {}
+        networks = self._networks()
+        expected = dict(networks)
+        for index, parameter in enumerate(self.model.parameters()):
+            # Adam's fused kernel wants its moments laid out like the weights.
+            mean, square = torch.empty_like(parameter), torch.empty_like(parameter)
+            adam[index] = {"exp_avg": mean, "exp_avg_sq": square, "step": torch.zeros(())}
+            expected |= named(f"optimizer.{index}", adam[index])
+        check_state(expected, {name: tensors[name] for name in tensors.keys() - random.keys()})
+        for index, state in adam.items():
+            for name, tensor in named(f"optimizer.{index}", state).items():
+                tensor.copy_(tensors[name])
+        # These two may still refuse what they get. Another device's generator is left alone.
+        if "random.cpu" in random:
+            torch.set_rng_state(random["random.cpu"])
+        if self.device.type == "cuda" and "random.cuda" in random:
+            torch.cuda.set_rng_state(random["random.cuda"], self.device)
+        self.optimizer.load_state_dict({"state": adam, "param_groups": document["optimizer"]})
         self.schedule.load_state_dict(document["schedule"])
-        device = next(self.model.parameters()).device
-        if "cpu" in random:
-            torch.set_rng_state(random["cpu"])
-        if device.type == "cuda" and "cuda" in random:
-            torch.cuda.set_rng_state(random["cuda"], device)
+        for name, tensor in networks.items():
+            tensor.copy_(tensors[name])
         self.records, self.step = records, step
+
+
+def named(group: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{group}.{name}": tensor for name, tensor in tensors.items()}
 
 
 @contextlib.contextmanager
 def only_process_in(folder: Path) -> Iterator[None]:
     """Make a folder, and let no other process train in it until the block's end.
 
-    The system gives the lock back when a process ends, after SIGKILL too.
-
-    Raises:
-        OSError: the folder cannot be made, or the file ``.lock`` in it cannot be locked.
-        ValueError: another process is training there.
+    The system gives the lock back when a process ends, after SIGKILL too. A ValueError where
+    another process trains there, an OSError where the folder or its lock cannot be made.
     """
     from filelock import FileLock, Timeout
 
     folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / LOCK)
     try:
-        lock.acquire(timeout=0)
+        held = FileLock(folder / LOCK).acquire(timeout=0)
     except Timeout:
         raise ValueError(f"another process is training in {folder}") from None
     except OSError as error:
         reason = error.strerror or str(error)
         raise OSError(f"cannot lock {folder / LOCK}: {reason}") from error
-    try:
-        for partial in partial_files(folder):  # nobody else writes here now
+    with held:
+        for partial in folder.glob(PARTIAL):  # left by a killed process: nobody else writes here
             partial.unlink(missing_ok=True)
         yield
-    finally:
-        lock.release()
 
 
 class RunFolder:
-    """Where a run is written as it goes; :func:`only_process_in` keeps others away.
+    """Where a run is written as it goes; what the folder has beyond the run is cut off.
 
-    Args:
-        path: the folder.
-        run: the run, new or restored: what the folder has beyond it is cut off.
-        checkpoint_seconds: the least time between checkpoints.
-        hint: say on stderr where TensorBoard is missing; the metrics are the record.
+    ``checkpoint_seconds`` is the least time between checkpoints. ``hint``: say on stderr where
+    TensorBoard is missing.
     """
 
     def __init__(self, path: Path, run: Run, checkpoint_seconds: float, hint: bool) -> None:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 class Step:
     """The training step that ``fit`` runs.
 
-    ``step = make_step(model)``; ``step(images, labels)`` goes forward and backward, updates the
-    weights, and returns the loss before the update, a scalar without gradient. Images are
-    [batch, channels, height, width], floating point in 0 … 1; labels are class indices [batch].
-    (Another ``loss`` may take other tensors.) ``step.compile()`` compiles from the next call on.
+    ``step = make_step(model)``; ``step(images, labels)`` updates the weights and returns the loss
+    before the update, a scalar without gradient. Images are [batch, channels, height, width],
+    floating point in 0 … 1; labels are class indices [batch]. (Another ``loss`` may take other
+    tensors.) ``step.compile()`` compiles from the next call on.
 
     Args:
         model: the network, on its device; the plain arrangement puts its convolutions into
@@ -65,7 +65,6 @@ class Step:
             self.compile()
 
     def compile(self) -> None:
-        """Use torch.compile from the next call on."""
         self._to_compile.compile()
         self.compiled = True
 

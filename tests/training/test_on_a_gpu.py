@@ -101,7 +101,8 @@ def test_an_epoch_reads_the_loss_now_and_then_and_nothing_else(
     config, model, digits = FP32, model_on_cuda(), digits_on(CUDA)
     optimizer = make_optimizer(model, config)
     step = make_step(model, optimizer, config, fabric, loss=loss)
-    batches = Batches(digits, config, draw, config.batch_size, slice(None))
+    batches = Batches(digits, config, draw, fabric)
+    batches.training = digits  # a copy's classes are counted again
     schedule = make_schedule(optimizer, config, config.epochs * len(batches))
     run = Run(model, optimizer, schedule, config.average, {})
     trainer = Trainer(run, batches, None, config, fabric, step, None, show=False)
