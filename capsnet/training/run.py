@@ -81,6 +81,8 @@ class Run:
             difference = self._difference(document["identity"])
             if difference is None:
                 self._load(tensors, document)
+        except torch.OutOfMemoryError:
+            raise
         except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
             raise ValueError(f"{path} is damaged: {type(error).__name__} {error}") from error
         if difference is not None:
