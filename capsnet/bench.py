@@ -20,14 +20,8 @@ from capsnet.training import TrainingConfig, make_step
 def benchmark(device: torch.device, batch_size: int = 128, steps: int = 7) -> dict[str, Any]:
     """Time the paper's network, in every precision and mode that this machine has.
 
-    Each kind is timed for ``steps`` steps, after two that are not counted.
-
-    Returns:
-        {"machine", "batch_size", "steps", "rows"}; a row has "what", "arrangement",
-        "precision", "compile", and the "median", "min" and "max" of milliseconds a step.
-
-    Raises:
-        ValueError: ``batch_size`` or ``steps`` is below 1.
+    Each kind is timed for ``steps`` steps, after two that are not counted, in milliseconds. A
+    ValueError where ``batch_size`` or ``steps`` is below 1.
     """
     for name, value in (("batch_size", batch_size), ("steps", steps)):
         if value < 1:

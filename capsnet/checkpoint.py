@@ -78,13 +78,10 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         ) from error
     if text is None:
         raise ValueError(f"{path} was not written by capsnet: it does not say which network it is")
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: its description is no JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise ValueError(f"{path} is damaged: its description is no JSON object")
-    return tensors, document
+    with contextlib.suppress(ValueError):
+        if isinstance(document := json.loads(text), dict):
+            return tensors, document
+    raise ValueError(f"{path} is damaged: its description is no JSON object")
 
 
 def save_weights(

@@ -122,8 +122,12 @@ def make_parser() -> argparse.ArgumentParser:
         if name != "compile":
             add_option(command, name)
     command.add_argument("--routing-iterations", type=int, help="iterations of the routing (3)")
-    command.add_argument("--learn-prior", action="store_true", help="learn the routing's prior")
-    command.add_argument("--no-reconstruction", action="store_true", help="leave the decoder out")
+    text = "learn the routing's prior"
+    command.add_argument("--learn-prior", action="store_true", default=None, help=text)
+    text = "leave the decoder out"
+    command.add_argument(
+        "--no-reconstruction", action="store_false", dest="reconstruct", default=None, help=text
+    )
     command.add_argument(
         "--image-shape", metavar="CxHxW",
         help="channels, height, width to which a folder's pictures are brought (1x28x28)"
@@ -134,9 +138,8 @@ def make_parser() -> argparse.ArgumentParser:
 
     command = add(evaluate, "Count a network's right and wrong answers.")
     command.add_argument("--dataset", help=f"{dataset_help} (the one trained on if not given)")
-    command.add_argument(
-        "--split", choices=("test", "validation"), default="test", help="which images"
-    )
+    splits = ("test", "validation")
+    command.add_argument("--split", choices=splits, default="test", help="which images")
     command.add_argument("--batch-size", type=int, default=500, help="images at a time")
     command.add_argument(
         "--figure", type=Path, help="draw the confusion matrix to this file (.png, .svg, .pdf)"
@@ -175,12 +178,8 @@ def train(args: argparse.Namespace) -> int:
     fabric = make_fabric(args.device)
     data_name = Path(args.dataset.removeprefix("folder:")).expanduser().resolve().name
     out = args.out or Path("runs") / data_name
-    network = {
-        "routing_iterations": args.routing_iterations,
-        "learn_prior": args.learn_prior or None,
-        "reconstruct": False if args.no_reconstruction else None,
-    }
-    network = {name: value for name, value in network.items() if value is not None}
+    choices = ("routing_iterations", "learn_prior", "reconstruct")
+    network = {name: getattr(args, name) for name in choices if getattr(args, name) is not None}
     shape = parse_shape(args.image_shape or "1x28x28")
     if args.init:
         if network or args.image_shape:

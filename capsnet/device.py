@@ -69,8 +69,7 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
 def make_fabric(device: str = "auto") -> "Fabric":
     """Lightning Fabric for this process: one device, or torchrun's processes and machines.
 
-    Raises:
-        ValueError: for a device that :func:`pick_device` refuses.
+    Devices are named, and refused, as by :func:`pick_device`.
     """
     from lightning_fabric import Fabric
 

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from capsnet import CapsNet
-from capsnet.data import ImageSet, affine, moved_whole, overlaid, random_shift, shifted, to_float
+from capsnet.data import ImageSet, overlaid, random_shift, shifted, to_float
 from capsnet.fast import arrange
 from capsnet.training import TrainingLoss, evaluate
 from capsnet.training.loop import Draw
+from capsnet_book import affnist
 from capsnet_book.pairs import PairsLoss
-from experiments import affnist
 
 BATCH = 250  # images at a time
 TRACED, LONGEST = 128, 10  # images, and iterations, of which the ledger keeps the routing
@@ -114,8 +114,8 @@ def anywhere(images: ImageSet, bent: bool) -> ImageSet:
     """Each image anywhere, as affNIST's, and turned, sheared and stretched as those if ``bent``."""
     changed, generator = images.images, seeded()
     if bent:
-        changed = affine(changed, generator, size=changed.shape[-1])
-    return dataclasses.replace(images, images=moved_whole(changed, generator))
+        changed = affnist.affine(changed, generator, size=changed.shape[-1])
+    return dataclasses.replace(images, images=affnist.moved_whole(changed, generator))
 
 
 def bent_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:

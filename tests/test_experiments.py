@@ -16,9 +16,9 @@ from capsnet import CapsNet
 from capsnet.checkpoint import load_weights
 from capsnet.data import ImageSet, hold_out, load, to_float
 from capsnet.functional import margin_loss
-from capsnet_book import figures
+from capsnet_book import affnist, figures
 from capsnet_book import ledger as ledger_names
-from experiments import affnist, running, tables, tasks
+from experiments import running, tables, tasks
 from experiments.__main__ import main
 from experiments.declared import EXPERIMENTS, Budget, Experiment, Row
 from experiments.networks import KINDS, Variant, smaller_weights

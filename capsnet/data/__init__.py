@@ -3,9 +3,7 @@
 from capsnet.data.archives import NAMES, data_folders, load_archives
 from capsnet.data.augment import (
     MultiMNIST,
-    affine,
     centred,
-    moved_whole,
     multimnist,
     overlaid,
     random_offsets,
@@ -16,9 +14,8 @@ from capsnet.data.augment import (
 from capsnet.data.imageset import ImageSet, hold_out, to_float
 
 __all__ = [
-    "ImageSet", "MultiMNIST", "affine", "centred", "data_folders", "hold_out", "load",
-    "moved_whole", "multimnist", "overlaid", "random_offsets", "random_shift", "shift", "shifted",
-    "to_float",
+    "ImageSet", "MultiMNIST", "centred", "data_folders", "hold_out", "load", "multimnist",
+    "overlaid", "random_offsets", "random_shift", "shift", "shifted", "to_float",
 ]  # fmt: skip
 
 

@@ -1,10 +1,9 @@
-"""New images from images: shifts, affine changes, pairs that overlap.
+"""New images from images: shifts, and pairs that overlap.
 
 Numbers are drawn from the ``torch.Generator`` that is passed in (PyTorch's own when it is None), on
 its device, and then moved: a CPU generator gives the same result for images on any device.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -148,60 +147,6 @@ def multimnist(
     first, second = digits.unbind(1)
     both = first + torch.minimum(second, 255 - first)  # a uint8 sum that stops at 255
     return MultiMNIST(both, image_set.labels[pair], digits)
-
-
-def affine(
-    images: Tensor,
-    generator: torch.Generator | None = None,
-    *,
-    degrees: float = 20.0,
-    shear: float = 0.2,
-    scale: tuple[float, float] = (0.8, 1.2),
-    size: int = 40,
-) -> Tensor:
-    """Change uint8 images [n, c, h, w] at random as affNIST does (section 5.2): [n, c, size, size].
-
-    Each image is centred on zeros, scaled by two factors (width, height) uniform in `scale`,
-    sheared (x += k · y) by k uniform in ±shear, and rotated by an angle uniform in ±degrees, with
-    bilinear interpolation. Compose with :func:`random_shift` to move it as well.
-
-    Raises:
-        ValueError: an image does not fit or is not uint8, or a range is not one.
-    """
-    if images.dtype != torch.uint8:
-        raise ValueError(f"images must be uint8, got {kind(images)}")
-    low, high = scale
-    if degrees < 0 or shear < 0 or not 0 < low <= high:
-        got = f"{degrees}, {shear}, {scale}"
-        raise ValueError(f"degrees and shear must be at least 0, 0 < low <= high scale, got {got}")
-    canvas = in_the_middle(images, size)
-    uniform = draw(torch.rand, (len(images), 4), generator, images.device)
-    angle = (2 * uniform[:, 0] - 1) * math.radians(degrees)
-    k = (2 * uniform[:, 1] - 1) * shear
-    scale_x, scale_y = (low + (high - low) * uniform[:, 2:]).unbind(1)
-    # The sampler asks, for each pixel of the result, where it comes from: the inverse of
-    # rotation · shear · scaling.
-    cos, sin, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
-    row_x = [(cos + k * sin) / scale_x, (sin - k * cos) / scale_x, zero]
-    row_y = [-sin / scale_y, cos / scale_y, zero]
-    inverse = torch.stack(row_x + row_y, dim=1).view(-1, 2, 3)
-    grid = F.affine_grid(inverse, list(canvas.shape), align_corners=False)
-    sampled = F.grid_sample(canvas.float(), grid, align_corners=False)
-    return sampled.round().to(torch.uint8)
-
-
-def moved_whole(images: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    """Move each of images [n, c, h, w] to any place, uniformly, at which no ink is cut off.
-
-    So affNIST moves its digits (section 5.2), by whole pixels. A blank image stays as it is.
-    """
-    ink = images.ne(0).any(dim=1)  # [n, h, w]
-    offsets = []
-    for has_ink in (ink.any(dim=2), ink.any(dim=1)):  # of the rows, of the columns
-        before = has_ink.int().argmax(dim=1)  # free pixels above, or to the left
-        after = has_ink.flip(1).int().argmax(dim=1)
-        offsets.append(below(before + after + 1, generator) - before)
-    return shift(images, torch.stack(offsets, dim=1))
 
 
 def in_the_middle(images: Tensor, size: int) -> Tensor:

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from capsnet.functional import require_floating, squash
+from capsnet.functional import squash
 
 LANES = 16  # float32 numbers that one instruction works on (AVX-512)
 CACHE = 6 * 2**20  # bytes of û to work on at a time
@@ -34,7 +34,8 @@ def routed_capsules(
 ) -> Tensor:
     """Predictions and routing by agreement: eq. 2 and Procedure 1.
 
-    Gradients are those of the full computation, to first order.
+    Gradients are those of the full computation, to first order. Shapes are those of a
+    :class:`capsnet.CapsuleLayer`, which checks them.
 
     Args:
         u: the children, [n, in_capsules, in_dim]; û is computed in their dtype.
@@ -45,23 +46,7 @@ def routed_capsules(
 
     Returns:
         v_j, [n, out_capsules, out_dim], float32 or wider.
-
-    Raises:
-        ValueError: ``iterations`` is below 1, a shape does not fit, or ``u`` is not floating point.
     """
-    require_floating("u", u)
-    in_capsules, out_capsules, in_dim, _ = weight.shape
-    if iterations < 1:
-        raise ValueError(f"iterations must be at least 1, got {iterations}")
-    if u.dim() != 3 or u.shape[1:] != (in_capsules, in_dim):
-        raise ValueError(
-            f"capsules must be [batch, {in_capsules}, {in_dim}], got shape {list(u.shape)}"
-        )
-    if prior is not None and prior.shape != (in_capsules, out_capsules):
-        raise ValueError(
-            f"prior must be [in_capsules, out_capsules] = {[in_capsules, out_capsules]}, got shape "
-            f"{list(prior.shape)}"
-        )
     gradients = torch.is_grad_enabled()  # within the Function they are never enabled
     # What is computed in which dtype is said here, for the backward pass too.
     with torch.autocast(u.device.type, enabled=False):

@@ -97,8 +97,8 @@ def evaluate(
             (training or evaluation) is put back afterwards.
         image_set: the images and labels.
         batch_size: images at a time.
-        precision: "fp32", "bf16" or "auto".
-        arrangement: "plain", "fast" or "auto" (:func:`capsnet.fast.arrange`).
+        precision: as in :class:`capsnet.training.TrainingConfig`.
+        arrangement: likewise.
         compile: use torch.compile for the inner loops of the fast arrangement.
 
     Raises:
@@ -132,10 +132,7 @@ def evaluate(
 def run_over(
     network: nn.Module, image_set: ImageSet, batch_size: int, precision: str
 ) -> tuple[Tensor, Tensor]:
-    """All lengths [n, num_classes], and each batch's mean squared error, on the device.
-
-    Nothing is read on the way: on a GPU that would wait for every batch.
-    """
+    """All lengths [n, num_classes], and each batch's mean squared error: on the device, unread."""
     device = next(network.parameters()).device
     lengths, squared_errors = [], []
     for first in range(0, len(image_set), batch_size):

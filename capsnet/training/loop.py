@@ -46,10 +46,7 @@ def make_schedule(
     if config.schedule == "exponential":
         return ExponentialLR(optimizer, gamma=0.96 ** (1 / 2000))
     if steps < 2:
-        raise ValueError(
-            f"one-cycle needs at least 2 steps, got {steps}: train for more epochs, or in smaller "
-            "batches"
-        )
+        raise ValueError(f"one-cycle needs at least 2 steps, got {steps}: take more epochs")
     return OneCycleLR(optimizer, config.learning_rate, total_steps=steps, cycle_momentum=False)
 
 
@@ -344,12 +341,12 @@ def check_finite(name: str, value: float, step: int) -> None:
 def progress_bar(images: int, epoch: int, epochs: int, show: bool) -> "tqdm":
     from tqdm import tqdm
 
+    # A file or a pipe gets a line now and then instead of a moving bar.
+    every = 0.2 if sys.stderr.isatty() else 15
+    title = f"epoch {epoch + 1}/{epochs}"
     return tqdm(
-        total=images, desc=f"epoch {epoch + 1}/{epochs}", unit=" images",
-        disable=not show, leave=False,
-        # A file or a pipe gets a line now and then instead of a moving bar.
-        mininterval=0.2 if sys.stderr.isatty() else 15,
-    )  # fmt: skip
+        desc=title, total=images, unit=" images", leave=False, disable=not show, mininterval=every
+    )
 
 
 def describe(record: dict[str, Any], epochs: int) -> str:

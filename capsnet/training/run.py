@@ -162,13 +162,10 @@ def only_process_in(folder: Path) -> Iterator[None]:
 
 
 class RunFolder:
-    """Where a run is written as it goes; what the folder has beyond the run is cut off.
-
-    ``checkpoint_seconds`` is the least time between checkpoints. ``hint``: say on stderr where
-    TensorBoard is missing.
-    """
+    """Where a run is written as it goes; what the folder has beyond the run is cut off."""
 
     def __init__(self, path: Path, run: Run, checkpoint_seconds: float, hint: bool) -> None:
+        # Seconds: the least time between checkpoints. Hint: say where TensorBoard is missing.
         self.path, self.run, self.checkpoint_seconds = path, run, checkpoint_seconds
         self.saved = time.monotonic()
         self.events = open_events(path / EVENTS, run.step + 1, hint)

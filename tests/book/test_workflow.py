@@ -31,24 +31,21 @@ def test_the_jobs_together_run_what_ci_runs():
     book = jobs("book.yml")
     said = " ".join(commands(book[name]) for name in ("module", "notebooks", "site"))
     ci = (WORKFLOWS.parents[1] / ".ci" / "run").read_text()
-    for target in ("make lint", "make book", "make fresh"):
-        assert target in said
+    for target in ("make lint", "make book", "make unit", "make fresh"):
         assert f"timed {target}" in ci
-    assert "timed make unit" in ci
+        assert target in said or target == "make unit"  # which is split in two there
     assert "tests --ignore tests/site" in commands(book["module"])
-    assert "pytest -n auto --dist loadgroup tests/site" in commands(book["site"])
+    assert " tests/site" in commands(book["site"])
 
 
 def test_versions():
     book, weekly = jobs("book.yml"), jobs("weekly.yml")
-    pythons = book["module"]["strategy"]["matrix"]["python"]
-    assert {"3.11", "3.12", "3.13", "3.x"} == set(pythons)
+    assert book["module"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13", "3.x"]
     oldest = book["torch"]["strategy"]["matrix"]["versions"][0]
     pyproject = (WORKFLOWS.parents[1] / "pyproject.toml").read_text()
-    assert "torch==2.6.*" in oldest
-    assert '"torch>=2.6"' in pyproject
-    assert "torchvision==0.21.*" in oldest
-    assert '"torchvision>=0.21"' in pyproject
+    for name, version in (("torch", "2.6"), ("torchvision", "0.21")):
+        assert f"{name}=={version}.*" in oldest
+        assert f'"{name}>={version}"' in pyproject
     systems = weekly["module"]["strategy"]["matrix"]["system"]
     assert [system.split("-")[0] for system in systems] == ["macos", "windows"]
     assert "make mutants" in commands(weekly["mutants"])

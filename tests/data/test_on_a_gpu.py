@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 
 from capsnet import data
 from capsnet.data import ImageSet
+from capsnet_book.affnist import affine, moved_whole
 from helpers.tiny import some_digits
 
 INDEX = torch.arange(50)
@@ -53,8 +54,8 @@ def test_batches_do_not_wait(there: ImageSet, generator: torch.Generator | None)
         *data.overlaid(there, index, 2, generator),
         data.to_float(there.subset(slice(0, 20)).images),
         there.subset(index).labels,
-        data.affine(there.images, generator),
-        data.moved_whole(there.images, generator),
+        affine(there.images, generator),
+        moved_whole(there.images, generator),
     ]
     assert all(tensor.device.type == "cuda" for tensor in made)
 
@@ -63,8 +64,8 @@ def test_batches_do_not_wait(there: ImageSet, generator: torch.Generator | None)
 MAKERS: dict[str, tuple[Callable[[ImageSet], Tensor], int]] = {
     "random_shift": (lambda s: data.random_shift(s.images, 2, seeded()), 0),
     "multimnist": (lambda s: data.multimnist(s, INDEX, seeded()).images, 0),
-    "moved_whole": (lambda s: data.moved_whole(s.images, seeded()), 0),
-    "affine": (lambda s: data.affine(s.images, seeded()), 1),
+    "moved_whole": (lambda s: moved_whole(s.images, seeded()), 0),
+    "affine": (lambda s: affine(s.images, seeded()), 1),
 }
 
 

@@ -1,0 +1,95 @@
+"""affNIST (section 5.2): its official test set, where a user has it, and images in its manner.
+
+Source: T. Tieleman, https://www.cs.toronto.edu/~tijmen/affNIST/
+"""
+
+import math
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from capsnet.data import ImageSet, data_folders
+from capsnet.data.augment import below, draw, in_the_middle, shift
+from capsnet.data.imageset import kind
+
+FILE = Path("affNIST", "test.mat")  # of the "transformed" version
+SIDE = 40  # pixels
+
+
+def affine(
+    images: Tensor,
+    generator: torch.Generator | None = None,
+    *,
+    degrees: float = 20.0,
+    shear: float = 0.2,
+    scale: tuple[float, float] = (0.8, 1.2),
+    size: int = SIDE,
+) -> Tensor:
+    """Change uint8 images [n, c, h, w] at random as affNIST does (section 5.2): [n, c, size, size].
+
+    Each image is centred on zeros, scaled by two factors (width, height) uniform in `scale`,
+    sheared (x += k · y) by k uniform in ±shear, and rotated by an angle uniform in ±degrees, with
+    bilinear interpolation. Compose with :func:`capsnet.data.random_shift` to move it as well.
+
+    Raises:
+        ValueError: an image does not fit or is not uint8.
+    """
+    if images.dtype != torch.uint8:
+        raise ValueError(f"images must be uint8, got {kind(images)}")
+    low, high = scale
+    canvas = in_the_middle(images, size)
+    uniform = draw(torch.rand, (len(images), 4), generator, images.device)
+    angle = (2 * uniform[:, 0] - 1) * math.radians(degrees)
+    k = (2 * uniform[:, 1] - 1) * shear
+    scale_x, scale_y = (low + (high - low) * uniform[:, 2:]).unbind(1)
+    # The sampler asks, for each pixel of the result, where it comes from: the inverse of
+    # rotation · shear · scaling.
+    cos, sin, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
+    row_x = [(cos + k * sin) / scale_x, (sin - k * cos) / scale_x, zero]
+    row_y = [-sin / scale_y, cos / scale_y, zero]
+    inverse = torch.stack(row_x + row_y, dim=1).view(-1, 2, 3)
+    grid = F.affine_grid(inverse, list(canvas.shape), align_corners=False)
+    sampled = F.grid_sample(canvas.float(), grid, align_corners=False)
+    return sampled.round().to(torch.uint8)
+
+
+def moved_whole(images: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    """Move each of images [n, c, h, w] to any place, uniformly, at which no ink is cut off.
+
+    So affNIST moves its digits (section 5.2), by whole pixels. A blank image stays as it is.
+    """
+    ink = images.ne(0).any(dim=1)  # [n, h, w]
+    offsets = []
+    for has_ink in (ink.any(dim=2), ink.any(dim=1)):  # of the rows, of the columns
+        before = has_ink.int().argmax(dim=1)  # free pixels above, or to the left
+        after = has_ink.flip(1).int().argmax(dim=1)
+        offsets.append(below(before + after + 1, generator) - before)
+    return shift(images, torch.stack(offsets, dim=1))
+
+
+def load() -> ImageSet | None:
+    """What ``affNIST/test.mat`` in one of the data folders holds; None without it.
+
+    Raises:
+        ValueError: the file is something else.
+    """
+    paths = [folder / FILE for folder in data_folders()]
+    return next((read(path) for path in paths if path.exists()), None)
+
+
+def read(path: Path) -> ImageSet:
+    """A file in affNIST's format: MATLAB's, an image a column, row by row."""
+    from scipy.io import loadmat
+
+    try:
+        found = loadmat(path, squeeze_me=True, variable_names=["affNISTdata"])["affNISTdata"]
+        pixels = torch.from_numpy(found["image"].item().T.copy())  # [n, 1600], uint8
+        labels = torch.from_numpy(found["label_int"].item().astype("int64"))
+        classes = tuple(str(digit) for digit in range(10))
+        return ImageSet(pixels.view(-1, 1, SIDE, SIDE), labels, classes, "affnist")
+    except Exception as error:  # SciPy's reader raises what it happens upon
+        raise ValueError(
+            f"{path} must be affNIST's test.mat, with affNISTdata of 40 × 40 pixels, got: {error}"
+        ) from error
