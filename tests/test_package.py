@@ -47,6 +47,7 @@ def test_imports_run_one_way() -> None:
             if not isinstance(node, ast.ImportFrom):
                 continue
             assert node.level == 0 and node.module, f"{path} has a relative import"
+            assert not node.module.startswith("torch._"), f"{path} imports what torch may rename"
             package, _, module = node.module.partition(".")
             assert package != "capsnet_book", f"{path} imports what only the book uses"
             if package != "capsnet":

@@ -7,9 +7,6 @@ from capsnet.text import columns, confusion_text, per_class_table
 
 def test_columns_line_up() -> None:
     assert columns([["a", "1"], ["bcd", "23"]]) == "a     1\nbcd  23"
-
-
-def test_per_class_table() -> None:
     assert per_class_table([(977, 980), (0, 0), (1, 3)], ["0", "1", "two"]) == (
         "class  correct  accuracy\n"
         "0      977/980   99.69 %\n"

@@ -1,7 +1,4 @@
-"""Print a hash of all that the site is built from, so that tests know whether a site is current.
-
-python tools/fingerprint.py
-"""
+"""Print a hash of all that the site is built from, so that tests know whether a site is current."""
 
 import hashlib
 import subprocess

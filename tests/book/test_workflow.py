@@ -43,6 +43,7 @@ def test_versions():
     assert book["module"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13", "3.x"]
     oldest = book["torch"]["strategy"]["matrix"]["versions"][0]
     pyproject = (WORKFLOWS.parents[1] / "pyproject.toml").read_text()
+    assert 'requires-python = ">=3.11"\n' in pyproject  # no upper bound
     for name, version in (("torch", "2.6"), ("torchvision", "0.21")):
         assert f"{name}=={version}.*" in oldest
         assert f'"{name}>={version}"' in pyproject

@@ -156,11 +156,15 @@ def test_the_second_digit_is_uniform_over_the_others(digits: ImageSet) -> None:
     assert all(abs(count - 2000) < 200 for count in counts.values())
 
 
-def test_affine_without_change_is_the_centred_image(digits: ImageSet) -> None:
+def test_affine_without_change_is_the_centred_image(digits: ImageSet, refuses) -> None:
     still = affine(digits.images[:20], degrees=0, shear=0, scale=(1, 1))
     assert still.shape == (20, 1, 40, 40) and still.dtype == torch.uint8
     assert torch.equal(still[:, :, 6:34, 6:34], digits.images[:20])
     assert still[:, :, :6].eq(0).all() and still[:, :, :, 34:].eq(0).all()
+    with refuses("uint8", "float32"):
+        affine(data.to_float(digits.images))
+    with refuses("28 × 28", "20 × 20"):
+        affine(digits.images, size=20)
 
 
 def test_affine_is_rotation_times_shear_times_scaling(digits: ImageSet) -> None:
@@ -178,10 +182,3 @@ def test_affine_is_rotation_times_shear_times_scaling(digits: ImageSet) -> None:
         assert np.abs(bent[i, 0].numpy() - expected).max() < 1
     assert torch.equal(bent, affine(digits.images[:5], seeded(3)))
     assert not torch.equal(bent, affine(digits.images[:5], seeded(4)))
-
-
-def test_affine_refuses(digits: ImageSet, refuses) -> None:
-    with refuses("uint8", "float32"):
-        affine(data.to_float(digits.images))
-    with refuses("28 × 28", "20 × 20"):
-        affine(digits.images, size=20)

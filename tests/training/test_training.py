@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -238,6 +239,14 @@ def test_same_seed_same_weights_other_seed_other_weights(digits: ImageSet) -> No
 
     assert torch.equal(run(1), run(1))
     assert not torch.equal(run(1), run(2))
+
+
+def test_the_checksum_of_a_data_set_copies_none_of_it(digits: ImageSet) -> None:
+    model = tiny_model()
+    tracemalloc.start()
+    loop_module.identify(model, digits, FP32)
+    assert tracemalloc.get_traced_memory()[1] < digits.images.numel() / 2
+    tracemalloc.stop()
 
 
 def test_fewer_images_than_a_batch_make_one_batch(digits: ImageSet) -> None:
