@@ -6,11 +6,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PORT ?= 8000
 ARGS ?=
-# A worker for each core and one more, as some wait for a browser or a process; four at most, or the
-# memory of a small machine is full. Each has one thread: two kernels of two threads each, on two
-# cores, wait for each other and take five times as long.
+# A worker for each core, up to four: more would fill the memory of a small machine. Each has one
+# thread: two kernels of two threads each, on two cores, wait for each other and take five times as
+# long.
 PYTEST = OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest
-WORKERS = -n $$(n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 : 4)))
+WORKERS = -n auto --maxprocesses 4
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

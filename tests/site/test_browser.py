@@ -23,8 +23,7 @@ PAGES = [
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1280, "height": 900}
 
-# The first draws no window and runs no extensions: half the work.
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 @pytest.fixture(scope="module")
