@@ -273,7 +273,7 @@ def setup_cell(root: Path = ROOT) -> NotebookNode:
 
 
 def glued_values(notebook: NotebookNode) -> dict[str, str]:
-    """The values that the notebook's cells glued (``capsnet_book.figures.glue``), by name."""
+    """The values that the notebook's cells glued (``capsnet_book.glue``), by name."""
     values = {}
     for cell in code_cells(notebook):
         for output in cell.get("outputs", []):
