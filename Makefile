@@ -32,7 +32,7 @@ test: lint unit  ## lint, types, unit tests, then the notebooks that a change ma
 		else $(PYTEST) $(WORKERS) --nbval $$stale; fi
 
 unit: $(READY)  ## the unit tests, those of the built site among them
-	$(PYTEST) $(WORKERS) --dist loadgroup tests
+	$(PYTEST) $(WORKERS) tests
 
 fresh: $(READY)  ## run every notebook as Colab would: fresh environment, capsnet from git
 	$(PYTEST) -m fresh -s tests/book/test_fresh.py
