@@ -21,7 +21,7 @@ from capsnet.data import ImageSet, shifted
 from capsnet.device import describe_machine, make_fabric, resolve_compile
 from capsnet.functional import margin_loss
 from capsnet.training.config import TrainingConfig
-from capsnet.training.evaluation import check_fits, evaluate
+from capsnet.training.evaluation import Evaluation, check_fits, evaluate
 from capsnet.training.loss import Criterion, TrainingLoss
 from capsnet.training.run import CHECKPOINT, WEIGHTS, Run, RunFolder, only_process_in
 from capsnet.training.step import Step, make_optimizer
@@ -203,6 +203,7 @@ class Trainer:
     until: Callable[[dict[str, Any]], bool] | None
     show: bool  # a bar, and a line an epoch, on stderr
     folder: RunFolder | None = None  # of the first process alone
+    trouble: str | None = None  # what the last evaluation says is wrong
 
     def train(self, last: int) -> bool:
         """Run the epochs that are left up to ``last``; whether the run is then done."""
@@ -221,7 +222,20 @@ class Trainer:
                 self.folder.end_epoch(last=done or len(records) == last)
             self.fabric.barrier()
             self.say(describe(record, epochs))
+            self.warn(done)
         return done
+
+    def warn(self, done: bool) -> None:
+        """Say what is wrong: from the rate's peak on, before which every network is at chance."""
+        records, epochs = self.run.records, self.config.epochs
+        if done and self.show and self.validation is None:
+            self.evaluate(self.batches.training.subset(slice(500)))
+        losses = [record["loss"] for record in records[-3:]]
+        still = len(losses) == 3 and max(losses) - min(losses) < 0.005 * losses[0]
+        if self.trouble and (done or len(records) >= 0.3 * epochs):
+            self.say(self.trouble)
+        elif still and 0.3 <= len(records) / epochs <= 0.8:
+            self.say(f"the loss stands still at {losses[-1]:.4f}: try another learning rate")
 
     def done(self) -> bool:
         """Whether the run has all its epochs, or ``until`` ends it."""
@@ -283,6 +297,7 @@ class Trainer:
             "validation_accuracy": result.accuracy,
         }
         if result.margin is not None:
+            self.trouble = diagnose(result, self.config.learning_rate)
             weighted = self.config.reconstruction_weight * result.reconstruction
             record["validation_margin"] = result.margin
             record["validation_loss"] = result.margin + weighted
@@ -336,6 +351,29 @@ def check_finite(name: str, value: float, step: int) -> None:
             f"{name} is {value} at step {step}; try a lower learning rate (the last checkpoint is "
             "untouched)"
         )
+
+
+def diagnose(result: Evaluation, rate: float) -> str | None:
+    """What the capsules do, and what to try, where a network answers no better than the most
+    frequent class would, which is right this often by chance; None where it does.
+    """
+    usual = int(result.labels.bincount().max())
+    spread = math.sqrt(usual * (1 - usual / result.total))  # of a binomial distribution
+    if result.correct > usual + 2 * spread:
+        return None
+    shortest, longest = (float(bound.mean()) for bound in result.lengths.aminmax(dim=1))
+    lengths = f"{shortest:.2f} to {longest:.2f} long on average"
+    lower = f"a lower rate, such as {rate / 3:.1g}"
+    if shortest > 0.5:
+        found, advice = "saturated", lower
+    elif longest < 0.15:
+        found, advice = "silent", f"more epochs, or a rate of {3 * rate:.1g}"
+    else:
+        found, advice = "alike", f"more epochs, or {lower}"
+    return (
+        f"no better than chance ({result.correct} of {result.total} right): the capsules are "
+        f"{found}, {lengths}; try {advice}"
+    )
 
 
 def progress_bar(images: int, epoch: int, epochs: int, show: bool) -> "tqdm":

@@ -1,0 +1,65 @@
+"""A network that does not learn says so, and what to try."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from capsnet.training.evaluation import Evaluation
+from capsnet.training.loop import diagnose
+from helpers.tiny import FP32, fit, some_digits, tiny_model
+
+TEN = tuple("0123456789")
+
+
+def evaluation(lengths: float, noise: float = 0.01, right: int = 0) -> Evaluation:
+    """1,000 images: so many classified rightly, the rest by luck."""
+    labels = torch.arange(1000) % 10
+    rows = lengths + noise * torch.rand(1000, 10)
+    rows[torch.arange(right), labels[:right]] += 2 * noise
+    return Evaluation(rows, labels, TEN, margin=0.0, reconstruction=0.0)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "found"),
+    [
+        (0.97, "saturated, 0.97 to 0.98 long on average; try a lower rate, such as 0.001"),
+        (
+            0.02,
+            "silent, 0.02 to 0.03 long on average; try more epochs, or a rate of 0.009",
+        ),
+        (0.24, "alike, 0.24 to 0.25 long on average; try more epochs, or a lower rate"),
+    ],
+)
+def test_capsules_that_say_nothing(lengths: float, found: str) -> None:
+    text = diagnose(evaluation(lengths), 0.003)
+    assert text is not None and found in text
+    assert text.startswith("no better than chance (") and "of 1000 right)" in text
+    assert diagnose(evaluation(lengths, right=100), 0.003) is None
+
+
+def test_chance_is_the_most_frequent_class() -> None:
+    even = evaluation(0.24)
+    lengths = even.lengths.index_fill(1, torch.tensor([3]), 0.5)  # always the same answer
+    mostly = torch.where(torch.arange(1000) < 600, 3, even.labels)
+    assert diagnose(dataclasses.replace(even, lengths=lengths, labels=mostly), 0.003) is not None
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_rate_that_is_too_high_is_said(held: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    config = dataclasses.replace(FP32, learning_rate=1.0, epochs=3)
+    validation = some_digits(200, train=False) if held else None
+    fit(tiny_model(), some_digits(320), validation, config, progress=True)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("no better than chance") and "try" in last
+    fit(tiny_model(), some_digits(640), validation, FP32, progress=True)
+    assert "chance" not in capsys.readouterr().err
+
+
+def test_a_loss_that_stands_still_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    config = dataclasses.replace(FP32, learning_rate=1e-9, average=0.0, shift=0)
+    model = tiny_model()
+    fit(model, some_digits(640), None, FP32)  # better than chance
+    fit(model, some_digits(640), some_digits(200, train=False), config, progress=True)
+    said = capsys.readouterr().err
+    assert "the loss stands still at" in said and "chance" not in said
