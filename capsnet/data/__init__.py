@@ -1,6 +1,6 @@
 """Data sets and augmentation as tensors: uint8 images [n, c, h, w] that may live on any device."""
 
-from capsnet.data.archives import NAMES, data_folders, load_archives
+from capsnet.data.archives import NAMES, Archives, data_folders
 from capsnet.data.augment import (
     MultiMNIST,
     centred,
@@ -11,11 +11,12 @@ from capsnet.data.augment import (
     shift,
     shifted,
 )
-from capsnet.data.imageset import ImageSet, hold_out, to_float
+from capsnet.data.imageset import ImageSet, Source, hold_out, to_float
 
 __all__ = [
-    "ImageSet", "MultiMNIST", "centred", "data_folders", "hold_out", "load", "multimnist",
-    "overlaid", "random_offsets", "random_shift", "shift", "shifted", "to_float",
+    "NAMES", "ImageSet", "MultiMNIST", "Source", "centred", "data_folders", "find", "hold_out",
+    "load", "multimnist", "overlaid", "random_offsets", "random_shift", "shift", "shifted",
+    "to_float",
 ]  # fmt: skip
 
 
@@ -23,34 +24,67 @@ def load(
     name: str,
     train: bool = True,
     *,
+    split: str | None = None,
     image_shape: tuple[int, int, int] | None = None,
     download: bool = True,
+    skip_unreadable: bool = False,
+    progress: bool = False,
 ) -> ImageSet:
-    """Load the training images (train=True) or the test images of a data set.
+    """Load the images of a data set.
 
-    **mnist, fashion-mnist.** The official .gz archives are looked for in
-    ``$CAPSNET_DATA/<MNIST|FashionMNIST>/raw``, ``data/<...>/raw`` of the working directory, then
-    of the repository, and for Fashion-MNIST in Debian's package dataset-fashion-mnist; they are
-    verified by MD5. Only where they are nowhere does torchvision download them (download=True),
+    **By name**: mnist, fashion-mnist, kmnist, emnist-letters, emnist-balanced, cifar-10, svhn. The
+    official archives are looked for where torchvision puts them (``MNIST/raw`` …, CIFAR-10's and
+    SVHN's in the folder itself) below ``$CAPSNET_DATA``, ``data`` of the working directory, then of
+    the repository, and for Fashion-MNIST in Debian's package dataset-fashion-mnist; they are
+    verified by MD5. Only where they are nowhere are they downloaded from torchvision's addresses,
     into ``$CAPSNET_DATA`` or ``./data``.
 
-    **folder:PATH.** torchvision's ImageFolder layout, ``PATH/class/picture``, read as images of
-    ``image_shape``, (1, 28, 28) when None, by :func:`capsnet.data.pictures.read_picture`, style
-    "plain". Where PATH has both train/ and test/, each of them has that layout; otherwise every
-    sixth picture of a class, in sorted order, is a test image (the last one of a class of 2 to 5).
-    Training images come in a fixed shuffled order: :func:`hold_out` gets a mixture of the classes.
+    **folder:PATH**: a folder of pictures for each class; folders in a class folder belong to it.
+    They are below ``PATH/train``, ``PATH/val`` (or valid, validation) and ``PATH/test``, of which
+    train and one of the others must be there; or in PATH, and then a sixth of each class, drawn by
+    a fixed seed, are test pictures. :func:`capsnet.data.pictures.read_picture` reads them, style
+    "plain". Training images come in a fixed shuffled order: :func:`hold_out` gets a mixture.
+
+    Args:
+        name: of the data set.
+        train: the training images, or the test images, where no split is given.
+        split: "train", "validation", "test" or "all". Where a data set has no validation images of
+            its own, "validation" is the last sixth of "train", as of :func:`hold_out`.
+        image_shape: (channels, height, width) of a folder's images. None: colour if some picture
+            has any, else grey; the size of pictures that all have one of 17 to 48 pixels, else
+            32 × 32 in colour and 28 × 28 in grey.
+        download: whether to download what is not there.
+        skip_unreadable: leave out pictures that cannot be read.
+        progress: print what is read; show a bar on stderr.
 
     Raises:
-        ValueError: an unknown name, a damaged archive or picture, a folder that is no data set.
+        ValueError: an unknown name or split, a damaged archive, pictures that cannot be read, a
+            folder that is no data set, or another shape than a data set's.
         FileNotFoundError: the data are not to be had.
     """
-    if name.startswith("folder:"):
-        from capsnet.data.folders import load_folder  # which imports Pillow and SciPy
+    source = find(name, image_shape, download)
+    group = source.group(split or ("train" if train else "test"))
+    return source.read(group, skip_unreadable=skip_unreadable, progress=progress)[0]
 
-        return load_folder(name, train, image_shape or (1, 28, 28))
+
+def find(
+    name: str, image_shape: tuple[int, int, int] | None = None, download: bool = True
+) -> Source:
+    """Look a data set up before it is read; arguments and errors as of :func:`load`.
+
+    ``learned, validation = find(name).read(("train",), ("validation",))`` is for training.
+    """
+    if name.startswith("folder:"):
+        from capsnet.data.folders import Folder  # which imports Pillow and SciPy
+
+        return Folder(name, image_shape)
     if name not in NAMES:
         known = ", ".join([*NAMES, "folder:PATH"])
         raise ValueError(f"unknown data set {name!r}; expected one of: {known}")
-    if image_shape not in (None, (1, 28, 28)):
-        raise ValueError(f"the images of {name} are (1, 28, 28), got {tuple(image_shape)}")
-    return load_archives(name, train, download)
+    source = Archives(name, download)
+    if image_shape not in (None, source.image_shape):
+        raise ValueError(
+            f"the images of {name} are {source.image_shape} [channels, height, width], not "
+            f"{tuple(image_shape)}"
+        )
+    return source

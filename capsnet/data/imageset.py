@@ -1,11 +1,15 @@
 """Labelled images in memory: uint8 [n, c, h, w] that may live on any device."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
+
+MANY = 20  # classes: of more, only the smallest and the largest are named
+UNEQUAL = 3  # times as many images in the largest class as in the smallest are worth a warning
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +69,88 @@ def hold_out(image_set: ImageSet) -> tuple[ImageSet, ImageSet]:
     Raises:
         ValueError: there are fewer than 6 images.
     """
-    held = len(image_set) // 6
-    if held == 0:
+    if len(image_set) < 6:
         raise ValueError(f"holding out a sixth takes at least 6 images, got {len(image_set)}")
-    return image_set.subset(slice(None, -held)), image_set.subset(slice(-held, None))
+    return cut(image_set)
+
+
+def cut(image_set: ImageSet) -> tuple[ImageSet, ImageSet]:
+    """As :func:`hold_out`; of fewer than 6 images none are validation images."""
+    kept = len(image_set) - len(image_set) // 6
+    return image_set.subset(slice(kept)), image_set.subset(slice(kept, None))
+
+
+def joined(sets: Sequence[ImageSet]) -> ImageSet:
+    """The images of all of them, in this order."""
+    if len(sets) == 1:
+        return sets[0]
+    images, labels = (torch.cat([getattr(s, of) for s in sets]) for of in ("images", "labels"))
+    return replace(sets[0], images=images, labels=labels, trusted=True)
+
+
+@dataclass
+class Source:
+    """A data set before it is read: what it holds and how it is split."""
+
+    name: str
+    classes: tuple[str, ...]
+    image_shape: tuple[int, int, int]
+    split_by: str  # what tells the parts apart, for the user
+    parts: tuple[str, ...] = ("train", "validation", "test")
+    holds_out: bool = True  # its validation images are a sixth of those it has for training
+    found: str = ""  # of the images, where their shape was not given
+
+    def usual_split(self, trained_on: object) -> str:
+        """The split to evaluate on; trained_on: the name of what the network learned from."""
+        return "test"
+
+    def group(self, split: str) -> tuple[str, ...]:
+        """The parts that make up a split; a ValueError where the data set has no such split."""
+        if split == "all":
+            return self.parts
+        if split == "train" and self.holds_out:
+            return "train", "validation"
+        if split not in self.parts:
+            known = ", ".join((*self.parts, "all"))
+            raise ValueError(f"{self.name} has no {split!r} images; its splits are: {known}")
+        return (split,)
+
+    def read(
+        self, *groups: tuple[str, ...], skip_unreadable: bool = False, progress: bool = False
+    ) -> list[ImageSet]:
+        """An image set for each group of parts.
+
+        Args:
+            groups: such as ("train", "validation"), whose images then come as one set.
+            skip_unreadable: go on without pictures that cannot be read.
+            progress: print what is read, and show a bar on stderr.
+        """
+        raise NotImplementedError
+
+    def describe(self, groups: Sequence[tuple[str, ...]], labels: dict[str, Tensor]) -> str:
+        """Which images are what; labels: those of each part that is known."""
+        size = math.prod(self.image_shape)
+        counts = {part: of.bincount(minlength=len(self.classes)) for part, of in labels.items()}
+        total = sum(len(labels[part]) for group in groups for part in group)
+        shape, found = " × ".join(map(str, self.image_shape)), self.found and f" ({self.found})"
+        split_by = "all images" if (*groups,) == (self.parts,) else self.split_by
+        lines = [
+            f"{self.name}: {len(self.classes)} classes, {split_by}",
+            f"{total:,} images of {shape}{found}, {total * size / 1e6:,.1f} MB in memory as uint8",
+        ]
+        for group in groups:
+            of = sum((counts[part] for part in group), torch.zeros(len(self.classes)).long())
+            by_class = [f"{name}: {n:,}" for name, n in zip(self.classes, of.tolist(), strict=True)]
+            least, most = by_class[int(of.argmin())], by_class[int(of.argmax())]
+            if len(by_class) > MANY:
+                by_class = [f"smallest class {least}", f"largest {most}"]
+            title = "all" if group == self.parts else " and ".join(group)
+            lines.append(f"  {title}: {int(of.sum()):,} ({'; '.join(by_class)})")
+            if of.max() > UNEQUAL * of.min():
+                lines.append(f"  warning: unequal classes, from {least} to {most}")
+        rest = counts.keys() - set().union(*groups)
+        lines += [f"  {part}: {int(counts[part].sum()):,}, not read now" for part in sorted(rest)]
+        return "\n".join(lines)
 
 
 def to_float(images: Tensor) -> Tensor:

@@ -1,20 +1,27 @@
-"""MNIST and Fashion-MNIST from verified archives, downloaded where they are missing."""
+"""Data sets by name from verified archives, downloaded where they are missing."""
 
 import functools
 import gzip
 import hashlib
+import io
+import pickle
 import shutil
 import struct
 import sys
+import tarfile
 import threading
+import zipfile
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from scipy.io import savemat
+from torchvision import datasets
 
-from capsnet.data import archives, load
+from capsnet.data import archives, find, load
 
 RAW = Path(__file__).parents[2] / "data" / "MNIST" / "raw"
 ARCHIVES = sorted(RAW.glob("*.gz"))
@@ -100,7 +107,13 @@ def mirror(
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     address = f"http://127.0.0.1:{server.server_port}/"
-    monkeypatch.setattr("torchvision.datasets.MNIST.mirrors", [address])
+    # The first one is dead, which is no failure.
+    monkeypatch.setattr(datasets.MNIST, "mirrors", ["http://127.0.0.1:0/", address])
+    monkeypatch.setattr(datasets.KMNIST, "mirrors", [address])
+    monkeypatch.setattr(datasets.EMNIST, "url", address + "gzip.zip")
+    monkeypatch.setattr(datasets.CIFAR10, "url", address + datasets.CIFAR10.filename)
+    lists = {split: [address + of[1], *of[1:]] for split, of in datasets.SVHN.split_list.items()}
+    monkeypatch.setattr(datasets.SVHN, "split_list", lists)
     yield folder
     server.shutdown()
     server.server_close()
@@ -121,7 +134,7 @@ def test_a_download_that_fails_is_told_and_leaves_nothing(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch, mirror: Path, fault: str
 ) -> None:
     if fault == "no server":
-        monkeypatch.setattr("torchvision.datasets.MNIST.mirrors", ["http://127.0.0.1:0/"])
+        monkeypatch.setattr(datasets.MNIST, "mirrors", ["http://127.0.0.1:0/"])
     else:
         last = mirror / ARCHIVES[-1].name
         last.write_bytes(last.read_bytes()[:-1])
@@ -163,10 +176,126 @@ def test_archives_that_were_packed_anew(
         load("fashion-mnist", train=False, download=False)
 
 
+IMAGES = {  # of training and test: so many that each batch of CIFAR-10 has one
+    "kmnist": (7, 28, 28), "emnist-letters": (7, 28, 28), "emnist-balanced": (7, 28, 28),
+    "cifar-10": (5, 3, 32, 32), "svhn": (7, 3, 32, 32),
+}  # fmt: skip
+
+
+def idx(numbers: np.ndarray) -> bytes:
+    header = struct.pack(f">{1 + numbers.ndim}i", 0x800 + numbers.ndim, *numbers.shape)
+    return gzip.compress(header + numbers.astype(np.uint8).tobytes())
+
+
+def as_python_2_pickles(pixels: np.ndarray, labels: list[int]) -> bytes:
+    """A batch of CIFAR-10 as the official ones were written; protocol 2, opcode by opcode."""
+    array = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nq\x08K\x00\x85q\x09U\x01bq\x0a"
+    dtype = b"cnumpy\ndtype\nq\x0dU\x02u1q\x0eK\x00K\x01\x87Rq\x0f(K\x03U\x01|q\x10NNN"
+    batch = (
+        b"\x80\x02}q\x01(U\x0bbatch_labelq\x02U\x10training batch 1q\x03U\x06labelsq\x04]q\x05("
+        + b"".join(b"K" + bytes([label]) for label in labels)
+        + b"eU\x04dataq\x06" + array + b"\x87Rq\x0b(K\x01K" + bytes([len(labels)])
+        + b"M\x00\x0c\x86q\x0c" + dtype + b"J\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89T"
+        + struct.pack("<i", pixels.size) + pixels.tobytes()
+        + b"tbU\x09filenamesq\x11]q\x12(U\x05a.pngU\x05b.pngeu."
+    )  # fmt: skip
+    understood = pickle.loads(batch, encoding="latin-1")  # noqa: S301 (made here)
+    assert understood["labels"] == labels and (understood["data"] == pixels.reshape(-1, 3072)).all()
+    return batch
+
+
+def write_official(
+    folder: Path, name: str, sets: dict[str, tuple[np.ndarray, list[int]]]
+) -> dict[str, Path]:
+    """Archives in the format that the data set has on its own page; keys "train" and "test"."""
+    files = {}
+    if name == "kmnist":
+        for part, (images, labels) in sets.items():
+            for kind, numbers in (("images-idx3", images), ("labels-idx1", np.array(labels))):
+                file = f"{part.replace('test', 't10k')}-{kind}-ubyte.gz"
+                files[file] = idx(numbers)
+    elif name == "svhn":
+        for part, (images, labels) in sets.items():
+            packed = io.BytesIO()
+            column = np.array([[label or 10] for label in labels], np.uint8)
+            savemat(packed, {"X": images.transpose(2, 3, 1, 0), "y": column}, do_compression=True)
+            files[f"{part}_32x32.mat"] = packed.getvalue()
+    elif name == "cifar-10":
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+            for part, (images, labels) in sets.items():
+                batches = {"test_batch": slice(None)}
+                if part == "train":
+                    batches = {f"data_batch_{i + 1}": slice(i, i + 1) for i in range(5)}
+                for batch, of in batches.items():
+                    content = as_python_2_pickles(images[of], labels[of])
+                    info = tarfile.TarInfo(f"cifar-10-batches-py/{batch}")
+                    info.size = len(content)
+                    archive.addfile(info, io.BytesIO(content))
+        files["cifar-10-python.tar.gz"] = packed.getvalue()
+    else:
+        packed, first = io.BytesIO(), int(name == "emnist-letters")
+        with zipfile.ZipFile(packed, "w") as archive:
+            for part, (images, labels) in sets.items():
+                on_its_side = images.transpose(0, 2, 1)
+                start = f"gzip/{name}-{part}"
+                archive.writestr(f"{start}-images-idx3-ubyte.gz", idx(on_its_side))
+                archive.writestr(f"{start}-labels-idx1-ubyte.gz", idx(np.array(labels) + first))
+        files["gzip.zip"] = packed.getvalue()
+    for file, content in files.items():
+        (folder / file).write_bytes(content)
+    return {file: folder / file for file in files}
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_official_archives_are_downloaded_verified_and_read(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, mirror: Path, refuses, name: str
+) -> None:
+    dice = np.random.default_rng(0)
+    classes = find(name).classes
+    sets = {}
+    for part in ("train", "test"):
+        images = dice.integers(0, 256, IMAGES[name], np.uint8)
+        labels = [0, *dice.integers(len(classes), size=len(images) - 2).tolist(), len(classes) - 1]
+        sets[part] = images, labels
+    files = write_official(mirror, name, sets)
+    md5 = {file: hashlib.md5(path.read_bytes()).hexdigest() for file, path in files.items()}
+    monkeypatch.setattr(datasets.KMNIST, "resources", [*md5.items()])
+    monkeypatch.setattr(datasets.EMNIST, "md5", md5.get("gzip.zip"))
+    monkeypatch.setattr(datasets.CIFAR10, "tgz_md5", md5.get(datasets.CIFAR10.filename))
+    lists = datasets.SVHN.split_list
+    lists |= {split: [*lists[split][:2], md5.get(lists[split][1])] for split in sets}
+    for part, (images, labels) in sets.items():
+        found = load(name, train=part == "train")
+        assert found.images.numpy().reshape(images.shape).tolist() == images.tolist()
+        assert found.labels.tolist() == labels and found.classes == classes
+        assert found.images.shape[1:] == find(name).image_shape
+    raw = elsewhere / "data" / ("" if images.ndim == 4 else f"{archives.NAMES[name]}/raw")
+    assert sorted(raw.iterdir()) == sorted(raw / file for file in files)
+    # A bit that is damaged afterwards.
+    for file in files:
+        content = bytearray((raw / file).read_bytes())
+        content[len(content) // 2] ^= 1
+        (raw / file).write_bytes(content)
+    with refuses("is damaged"):
+        load(name, train=False)
+
+
+def test_classes_and_checksums_are_torchvisions() -> None:
+    for name, known in (("fashion-mnist", datasets.FashionMNIST), ("kmnist", datasets.KMNIST)):
+        assert archives.CLASSES[name] == tuple(known.classes)
+    for split in ("letters", "balanced"):
+        known = [kind for kind in datasets.EMNIST.classes_split_dict[split] if kind != "N/A"]
+        assert archives.CLASSES[f"emnist-{split}"] == tuple(known)
+    assert dict(datasets.MNIST.resources) == archives.MD5["mnist"]
+
+
 def test_names_and_shapes_that_are_none(refuses) -> None:
-    with refuses("'cifar'", "mnist", "fashion-mnist", "folder:PATH"):
+    with refuses("'cifar'", "mnist", "fashion-mnist", "cifar-10", "svhn", "folder:PATH"):
         load("cifar")
     with refuses("(1, 28, 28)", "(3, 28, 28)"):
         load("mnist", image_shape=(3, 28, 28))
+    with refuses("(3, 32, 32)", "(3, 24, 24)"):
+        load("cifar-10", image_shape=(3, 24, 24))
     with refuses("PATH is empty"):
         load("folder:")

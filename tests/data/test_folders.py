@@ -1,54 +1,155 @@
 """Folders of pictures as data sets."""
 
+import shutil
+import warnings
 from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
 
-from capsnet.data import ImageSet, load
+from capsnet.data import ImageSet, find, hold_out, load
+
+Captured = pytest.CaptureFixture[str]
 
 
-def picture(path: Path, value: int) -> None:
+def picture(path: Path, value: int | tuple[int, ...], size: tuple[int, int] = (28, 28)) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("L", (28, 28), value).save(path)
+    Image.new("L" if isinstance(value, int) else "RGB", size, value).save(path)
 
 
 def values(image_set: ImageSet) -> list[int]:
     return sorted(image_set.images[:, 0, 14, 14].tolist())
 
 
-def test_every_sixth_picture_of_a_class_is_a_test_picture(tmp_path: Path) -> None:
-    for i in range(12):
-        picture(tmp_path / "ä b" / f"{i:02}.png", 10 + i)
-        picture(tmp_path / "c" / f"{i:02}.png", 100 + i)
+def two_classes(folder: Path, count: int, value: int = 1) -> None:
+    for kind in ("a", "b"):
+        for i in range(count):
+            picture(folder / kind / f"{i}.png", value)
+
+
+def test_a_folder_without_splits_is_split_by_a_seed(tmp_path: Path) -> None:
+    for i in range(100):  # more than a thread takes at once
+        picture(tmp_path / "ä b" / f"{i:02}.png", i)
+        if i < 25:
+            picture(tmp_path / "c" / "inside" / f"{i:02}.png", 100 + i)  # a folder in a class
     (tmp_path / "c" / ".hidden.png").write_bytes(b"")
-    training, test = (load(f"folder:{tmp_path}", train=train) for train in (True, False))
+    training, test, everything = (
+        load(f"folder:{tmp_path}", split=split) for split in ("train", "test", "all")
+    )
     assert training.classes == test.classes == ("c", "ä b")
-    assert values(test) == [15, 21, 105, 111]
-    assert len(training) == 20
-    assert set(values(training)).isdisjoint(values(test))
-    for image_set in (training, test):
-        for image, label in zip(image_set.images, image_set.labels, strict=True):
-            assert image_set.classes[int(label)] == ("c" if image[0, 14, 14] >= 100 else "ä b")
-    # Mixed, so that the held-out last sixth is: neither class stands in one run.
-    assert training.labels.unique_consecutive().numel() > 4
-    again = load(f"folder:{tmp_path}")
-    assert torch.equal(again.images, training.images)
+    assert test.labels.bincount().tolist() == [25 // 6, 100 // 6]
+    assert sorted(values(training) + values(test)) == values(everything) == [*range(125)]
+    drawn = [value for value in values(test) if value < 100]
+    assert drawn != [*range(5, 100, 6)] and drawn[0] < 20 and drawn[-1] > 80
+    for image_set in (training, test, everything):
+        names = [image_set.classes[label] for label in image_set.labels]
+        assert names == ["c" if v >= 100 else "ä b" for v in image_set.images[:, 0, 14, 14]]
+    # Mixed, so that the held-out last sixth is.
+    learned, validation = find(f"folder:{tmp_path}").read(("train",), ("validation",))
+    for cut, expected in zip((learned, validation), hold_out(training), strict=True):
+        assert torch.equal(cut.images, expected.images)
+        assert torch.equal(cut.labels, expected.labels) and len(cut.labels.unique()) == 2
+    assert torch.equal(load(f"folder:{tmp_path}", split="validation").images, validation.images)
+    assert torch.equal(load(f"folder:{tmp_path}", train=False).images, test.images)
 
 
-def test_train_and_test_folders_are_the_splits(tmp_path: Path, refuses) -> None:
-    for split, count in (("train", 4), ("test", 2)):
-        for kind in ("a", "b"):
-            for i in range(count):
-                picture(tmp_path / split / kind / f"{i}.png", 1)
-    folder = f"folder:{tmp_path}"
-    colour = load(folder, image_shape=(3, 20, 24))
-    assert colour.images.shape == (8, 3, 20, 24)
-    assert len(load(folder, train=False)) == 4
+@pytest.mark.parametrize("name", ["val", "valid", "Validation"])
+def test_folders_of_splits(tmp_path: Path, refuses, name: str) -> None:
+    for part, count in (("train", 6), (name, 3), ("test", 2)):
+        two_classes(tmp_path / part, count, count)
+    source = find(f"folder:{tmp_path}")
+    sets = source.read(("train",), ("validation",), ("test",), ("train", "validation"))
+    assert [values(images) for images in sets] == [
+        [6] * 12, [3] * 6, [2] * 4, [3] * 6 + [6] * 12,
+    ]  # fmt: skip
+    assert values(load(f"folder:{tmp_path}")) == [6] * 12  # of val/ nothing is learned
+    assert len(load(f"folder:{tmp_path}", split="all")) == 22
+    shutil.rmtree(tmp_path / "test")
+    assert find(f"folder:{tmp_path}").group("all") == ("train", "validation")
+    with refuses("no 'test' images", "its splits are: train, validation, all"):
+        load(f"folder:{tmp_path}", train=False)
+    shutil.rmtree(tmp_path / name)  # train/ alone: a sixth of it is held out
+    assert [len(load(f"folder:{tmp_path}", split=s)) for s in ("train", "validation")] == [12, 2]
+    two_classes(tmp_path / "test", 1)
     picture(tmp_path / "test" / "odd" / "0.png", 1)
-    with refuses("same classes", "odd"):
-        load(folder)
+    with refuses("train/ and test/ must hold the same classes", "odd"):
+        load(f"folder:{tmp_path}")
+    (tmp_path / "train").rename(tmp_path / "val")
+    with refuses("test/ and val/ but no train/"):
+        load(f"folder:{tmp_path}")
+    (tmp_path / "test").rename(tmp_path / "valid")
+    with refuses("val/ and valid/: which of them is for validation?"):
+        load(f"folder:{tmp_path}")
+    two_classes(tmp_path, 2)  # a class may have such a name
+    (tmp_path / "val").rename(tmp_path / "train")
+    shutil.rmtree(tmp_path / "valid")
+    assert load(f"folder:{tmp_path}").classes == ("a", "b", "train")
+
+
+@pytest.mark.parametrize(
+    ("pictures", "expected"),
+    [
+        ([(9, (28, 28))], (1, 28, 28)),
+        ([(9, (40, 30))], (1, 30, 40)),
+        ([((9, 9, 9), (32, 32))], (1, 32, 32)),  # grey, though kept as RGB
+        ([((9, 9, 9), (32, 32)), ((200, 9, 9), (32, 32))], (3, 32, 32)),
+        ([(9, (64, 64))], (1, 28, 28)),
+        ([(9, (16, 16))], (1, 28, 28)),
+        ([((200, 9, 9), (32, 32)), ((200, 9, 9), (32, 33))], (3, 32, 32)),
+    ],
+)
+def test_shape_and_colour_are_found(tmp_path: Path, pictures, expected) -> None:
+    for kind in ("a", "b"):
+        for i, (value, size) in enumerate(pictures * 4):
+            picture(tmp_path / kind / f"{i}.jpg", value, size)
+    assert load(f"folder:{tmp_path}").images.shape[1:] == expected
+    asked = load(f"folder:{tmp_path}", image_shape=(3, 20, 24), train=False)
+    assert asked.images.shape == (2, 3, 20, 24)
+
+
+def test_what_is_read_is_said(tmp_path: Path, capsys: Captured) -> None:
+    two_classes(tmp_path / "train", 12)
+    two_classes(tmp_path / "test", 2)
+    shutil.rmtree(tmp_path / "train" / "b")
+    picture(tmp_path / "train" / "b" / "0.png", 1)
+    load(f"folder:{tmp_path}")
+    assert capsys.readouterr().out == ""
+    load(f"folder:{tmp_path}", progress=True)
+    said = capsys.readouterr().out
+    for part in (
+        "2 classes, split by train/, test/; a sixth of the training pictures is for validation",
+        "13 images of 1 × 28 × 28 (grey pictures of this size), 0.0 MB in memory as uint8",
+        "  train and validation: 13 (a: 12; b: 1)\n",
+        "  warning: unequal classes, from b: 1 to a: 12\n",
+        "  test: 4, not read now\n",
+    ):
+        assert part in said
+    for i in range(30):
+        picture(tmp_path / "many" / f"class {i:02}" / "0.png", 1)
+    picture(tmp_path / "many" / "class 07" / "1.png", 1)
+    load(f"folder:{tmp_path / 'many'}", split="all", progress=True)
+    said = capsys.readouterr().out
+    assert "30 classes, all images" in said and "warning" not in said
+    assert "all: 31 (smallest class class 00: 1; largest class 07: 2)" in said
+
+
+def test_unreadable_pictures(tmp_path: Path, refuses, capsys: Captured) -> None:
+    two_classes(tmp_path, 20)
+    for i in range(12):
+        (tmp_path / "a" / f"{i}.png").write_text("no picture")
+    before = [*warnings.filters]
+    with refuses("12 of 40 pictures cannot be read", "a/9.png", "and 2 more", "--skip-unreadable"):
+        load(f"folder:{tmp_path}", split="all")
+    assert warnings.filters == before
+    read = load(f"folder:{tmp_path}", split="all", skip_unreadable=True, progress=True)
+    assert read.labels.bincount().tolist() == [8, 20] and values(read) == [1] * 28
+    out = capsys.readouterr().out
+    assert "left out: 12 of 40 pictures cannot be read: " in out and out.count(".png") == 10
+    for path in (tmp_path / "a").iterdir():
+        path.write_text("no picture")
+    with refuses("not one picture of a can be read"):
+        load(f"folder:{tmp_path}", skip_unreadable=True)
 
 
 def test_folders_that_are_no_data_set(tmp_path: Path, refuses) -> None:
@@ -57,15 +158,17 @@ def test_folders_that_are_no_data_set(tmp_path: Path, refuses) -> None:
     picture(tmp_path / "only" / "0.png", 1)
     with pytest.raises(NotADirectoryError, match="not a folder"):
         load(f"folder:{tmp_path / 'only' / '0.png'}")
-    with refuses("two or more", "only"):
+    with refuses("two or more class folders", "got only only/"):
         load(f"folder:{tmp_path}")
+    with refuses("two or more class folders", "got files beside each other"):
+        load(f"folder:{tmp_path / 'only'}")
     (tmp_path / "second").mkdir()
     with refuses("no pictures in", "second"):
         load(f"folder:{tmp_path}")
     picture(tmp_path / "second" / "0.png", 1)
     with refuses("two or more pictures"):
         load(f"folder:{tmp_path}", train=False)
-    (tmp_path / "second" / "1.png").write_text("no picture")
-    (tmp_path / "second" / "0.png").rename(tmp_path / "second" / "2.png")
-    with refuses("1.png"):
-        load(f"folder:{tmp_path}")
+    with refuses("at least 6 training pictures"):
+        load(f"folder:{tmp_path}", split="validation")
+    with refuses("no 'half' images", "train, validation, test, all"):
+        load(f"folder:{tmp_path}", split="half")
