@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
+from torch import Tensor
 
 from capsnet import CapsNet, data, training
+from capsnet import predict as answers
 from capsnet.checkpoint import load_weights, write_atomically, write_json
 from capsnet.data import ImageSet, to_float
 from capsnet.device import can_compile, make_fabric, pick_device
@@ -153,14 +155,31 @@ def make_parser() -> argparse.ArgumentParser:
     add_option(command, "arrangement")
 
     command = add(predict, "Classify pictures of any size and kind.")
-    command.add_argument("pictures", nargs="+", type=Path, help="picture files")
+    text = "picture files, and folders with pictures at any depth"
+    command.add_argument("pictures", nargs="+", type=Path, metavar="PICTURE|FOLDER", help=text)
     command.add_argument(
         "--style", choices=("auto", "digit", "garment", "plain"), default="auto",
         help="how to bring a picture to the network's format; auto: as its data set was made"
     )  # fmt: skip
     command.add_argument(
-        "--save", type=Path, help="draw input and reconstruction to this file (one picture only)"
-    )
+        "--threshold", type=float, default=answers.THRESHOLD, help="where all capsules are "
+        "shorter, the answer is no class; 0: always a class; measured for digits, for other "
+        "networks look at the lengths first"
+    )  # fmt: skip
+    text = "print so many of the longest capsules of each picture, in one line"
+    command.add_argument("--top", type=int, metavar="K", help=text)
+    text = "go on without the pictures that cannot be read"
+    command.add_argument("--skip-unreadable", action="store_true", help=text)
+    command.add_argument("--json", type=Path, help="write answers and all lengths to this file")
+    command.add_argument("--csv", type=Path, help="write them to this file, a line for a picture")
+    command.add_argument(
+        "--sheet", type=Path, help="draw the inputs, as the network saw them, over their "
+        "reconstructions to this file (.png, .svg, .pdf; at most 100)"
+    )  # fmt: skip
+    command.add_argument(
+        "--save", type=Path, help="draw input, reconstruction and lengths to this file (one "
+        "picture only)"
+    )  # fmt: skip
 
     command = add(export, "Write a network as ONNX, checked against PyTorch.")
     command.add_argument("onnx", type=Path, help="the file to write")
@@ -263,37 +282,73 @@ def draw_reconstructions(model: CapsNet, images: ImageSet) -> "Figure":
 
 
 def predict(args: argparse.Namespace) -> int:
-    from capsnet.data.pictures import read_picture
+    from tqdm import tqdm
 
-    if args.save:
-        if len(args.pictures) > 1:
-            raise ValueError(f"--save takes one picture, got {len(args.pictures)}")
-        check_writable(args.save, args.weights, *args.pictures, figure=True)
+    outputs = [path for path in (args.save, args.sheet, args.json, args.csv) if path]
+    if len({path.resolve() for path in outputs}) < len(outputs):
+        raise ValueError("--save, --sheet, --json and --csv must be different files")
+    if args.top is not None and args.top < 1:
+        raise ValueError(f"--top must be at least 1, got {args.top}")
+    if not 0 <= args.threshold <= 1:
+        raise ValueError(f"--threshold must be in 0 … 1, got {args.threshold}")
+    pictures = answers.find_pictures(args.pictures)
+    if args.save and len(pictures) > 1:
+        raise ValueError(f"--save takes one picture, got {len(pictures)}: --sheet takes many")
+    for path in outputs:
+        check_writable(path, args.weights, *pictures, figure=path in (args.save, args.sheet))
     device = pick_device(args.device)
     model, metadata = load_weights(args.weights)
-    model.to(device)
     classes = class_names(metadata, model, args.weights)
     style = args.style
     if style == "auto":
         styles = {"mnist": "digit", "fashion-mnist": "garment"}
         style = styles.get(str(metadata.get("dataset")), "plain")
-    # Every picture is read before the first is answered: a bad one costs no half an answer.
-    shape = tuple(model.config["image_shape"])
-    images = torch.stack([read_picture(picture, shape, style) for picture in args.pictures])
-    with torch.no_grad():
-        out = model(to_float(images.to(device)))
-    lengths = out.lengths.cpu()
-    for picture, row in zip(args.pictures, lengths, strict=True):
-        best = int(row.argmax())
-        print(f"{picture}: {classes[best]}")
-        for name, length in zip(classes, row.tolist(), strict=True):
-            print(f"  {name:<{max(map(len, classes))}}  {length:.3f}")
-    if args.save:
+    found = answers.predict(model.to(device), classes, pictures, style, args.threshold)
+    records: list[dict[str, Any]] = []
+    drawn: list[tuple[Tensor, Tensor | None, str, str, bool]] = []
+    unreadable: list[str] = []
+    show = len(pictures) > 1 and sys.stderr is not None and sys.stderr.isatty()
+    for one in tqdm(found, total=len(pictures), unit=" pictures", leave=False, disable=not show):
+        if one.error and len(pictures) == 1:
+            raise one.error
+        if not one.answer:
+            unreadable.append(str(one.error))
+            continue
+        records.append(one.record(classes))
+        if one.image is not None and len(drawn) < answers.SHEET:
+            words, known = f"{one.answer} {max(one.lengths):.2f}", one.answer in classes
+            drawn.append((one.image, one.reconstruction, one.picture.name, words, known))
+        with tqdm.external_write_mode():  # the bar is not written into
+            if len(pictures) > 1 or args.top:
+                print(answers.line(records[-1], args.top))
+                continue
+            print(f"{one.name}: {one.answer}")
+            for name, length in zip(classes, one.lengths, strict=True):
+                print(f"  {name:<{max(map(len, classes))}}  {length:.3f}")
+    if unreadable:
+        named = unreadable[: answers.NAMED]
+        print(*map(one_line, named), sep="\n", file=sys.stderr)
+        told = f"{len(unreadable)} of {len(pictures)} pictures cannot be read"
+        told += f" ({len(named)} are named above)" if len(named) < len(unreadable) else ""
+        if not (args.skip_unreadable and records):
+            told += ", so no file was written" if outputs else ""
+            raise ValueError(f"{told}; --skip-unreadable goes on without them")
+        print(f"capsnet predict: {told} and were skipped", file=sys.stderr)
+    if args.save or args.sheet:  # files first, as in evaluate
         from capsnet import figures
-
-        decoded = None if out.reconstruction is None else out.reconstruction[0].float().cpu()
-        save_figure(figures.prediction(images[0], decoded, lengths[0], classes), args.save)
-        print(f"figure: {args.save}")
+    if args.save:
+        image, decoded, *_ = drawn[0]
+        figure = figures.prediction(image, decoded, one.lengths, classes, one.answer)
+        save_figure(figure, args.save)
+    if args.sheet:
+        save_figure(figures.contact_sheet(drawn), args.sheet)
+    if args.json:
+        write_json(args.json, records)
+    if args.csv:
+        write_atomically(args.csv, answers.table(records, classes))
+    for path in outputs:
+        some = f" ({len(drawn)} of {len(pictures)} pictures)" if path == args.sheet else ""
+        print(f"written: {path}{some}")
     return 0
 
 

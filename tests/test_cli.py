@@ -163,8 +163,6 @@ def test_predict_a_picture_of_any_kind(
     picture.save(path)
     assert main(["predict", str(weights), str(path), "--save", str(figure)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert main(["predict", str(weights), str(path), str(path)]) == 0
-    assert capsys.readouterr().out.splitlines() == 2 * lines[:-1]  # the figure's
     assert lines[0] == f"{path}: {int(test.labels[sure])}"
     lengths = [float(line.split()[1]) for line in lines[1:11]]
     assert lengths.index(max(lengths)) == int(test.labels[sure])
@@ -443,8 +441,15 @@ def test_weights_that_are_none(fails, weights: Path, tmp_path: Path, pictures: P
 def test_pictures_that_are_none(fails, weights: Path, tmp_path: Path) -> None:
     whole, huge = tmp_path / "whole.png", tmp_path / "huge.pbm"
     Image.fromarray(mnist(train=False).images[0, 0].numpy()).save(whole)
-    # One bad picture among good ones: nothing is printed of the good ones either.
     assert "nowhere.png" in fails("predict", weights, whole, tmp_path / "nowhere.png")
+    assert "--top must be at least 1, got 0" in fails("predict", weights, whole, "--top", 0)
+    for wrong in (-0.1, 1.5, "nan"):
+        said = fails("predict", weights, whole, "--threshold", wrong)
+        assert f"--threshold must be in 0 … 1, got {wrong}" in said
+    same = tmp_path / "x.csv"
+    assert "different files" in fails("predict", weights, whole, "--csv", same, "--json", same)
+    assert "would be overwritten" in fails("predict", weights, tmp_path, "--sheet", whole)
+    assert ".png, .svg, .pdf, got x.csv" in fails("predict", weights, whole, "--sheet", same)
     huge.write_bytes(b"P4 40000 40000\n")
     assert "huge.pbm is too large" in fails("predict", weights, huge)
     assert "--save takes one picture, got 2" in fails(

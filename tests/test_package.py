@@ -13,7 +13,7 @@ ORDER = [
     "fast.allocator", "fast.convolution", "fast.routing", "fast",
     "checkpoint", "data.imageset", "data.archives", "data.augment", "data.pictures",
     "data.folders", "data", "figures.style", "figures.predictions", "figures", "text",
-    "device", "training.loss", "training.config", "training.evaluation",
+    "predict", "device", "training.loss", "training.config", "training.evaluation",
     "training.run", "training.step", "training.loop", "training",
     "export", "bench", "cli", "__main__",
 ]  # fmt: skip

@@ -4,6 +4,11 @@ A function takes numbers and returns a :class:`Figure`; it neither computes resu
 matplotlib's global state. Arrays may be NumPy's or torch's, on any device.
 """
 
-from capsnet.figures.predictions import confusion_matrix, prediction, reconstructions
+from capsnet.figures.predictions import (
+    confusion_matrix,
+    contact_sheet,
+    prediction,
+    reconstructions,
+)
 
-__all__ = ["confusion_matrix", "prediction", "reconstructions"]
+__all__ = ["confusion_matrix", "contact_sheet", "prediction", "reconstructions"]

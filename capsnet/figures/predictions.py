@@ -1,5 +1,6 @@
 """What a network gets right and wrong, and what its decoder draws."""
 
+import textwrap
 from collections.abc import Sequence
 
 import matplotlib as mpl
@@ -8,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from capsnet.figures.style import (
     FAINT,
+    INK,
     MISTAKE,
     PER_ROW,
     QUANTITIES,
@@ -109,6 +111,7 @@ def prediction(
     reconstruction: ArrayLike | None,
     lengths: ArrayLike,
     classes: Sequence[str],
+    answer: str | None = None,
 ) -> Figure:
     """One image, its reconstruction where there is one, and the length of every class's capsule.
 
@@ -117,6 +120,7 @@ def prediction(
         reconstruction: the same shape, or None.
         lengths: ‖v_k‖, [classes].
         classes: class names.
+        answer: what is predicted; the class of the longest capsule if None.
     """
     values = array(lengths).astype(float)
     if len(values) != len(classes):
@@ -140,5 +144,44 @@ def prediction(
     axes.set_yticks(rows, classes)
     axes.invert_yaxis()
     axes.set_xlabel("length ‖v‖ of the capsule")
-    axes.set_title(f"predicted: {classes[longest]}")
+    axes.set_title(f"predicted: {answer or classes[longest]}")
+    return figure
+
+
+# An image as the network saw it, its reconstruction if there is a decoder, the name of its file,
+# what was answered, and whether that is a class.
+Cell = tuple[ArrayLike, ArrayLike | None, str, str, bool]
+
+
+@mpl.rc_context(STYLE)
+def contact_sheet(cells: Sequence[Cell]) -> Figure:
+    """Inputs over their reconstructions, ten side by side, with the answer under each.
+
+    Images are [channels, height, width], uint8 or floating point in 0 … 1. Of a long name the end
+    is shown; an answer that is no class is marked.
+    """
+    if not cells:
+        raise ValueError("there is no picture to draw")
+    letters = 16  # as many of this size fit into a cell, which is an inch wide
+    words = [textwrap.wrap(cell[3], letters, max_lines=4, placeholder=" …") for cell in cells]
+    columns = min(len(cells), 10)
+    bands = -(-len(cells) // columns)
+    _, height, width = array(cells[0][0]).shape
+    tall = 0.92 * height / width
+    band = 0.3 + tall * (1 if cells[0][1] is None else 2) + 0.14 * max(map(len, words))
+    figure, axes = Figure.single(bands * band, columns)
+    for i, (image, drawn, name, _, is_class) in enumerate(cells):
+        x, y = i % columns + 0.04, i // columns * band + 0.2
+        short = name if len(name) <= letters else "…" + name[1 - letters :]
+        axes.text(x, y - 0.04, short, size=6.5, color=INK)
+        for picture in (image, drawn):
+            if picture is not None:
+                show(axes, array(picture))
+                axes.images[-1].set_extent((x, x + 0.92, y + tall, y))
+                y += tall + 0.02
+        colour = INK if is_class else MISTAKE
+        axes.text(x, y + 0.02, "\n".join(words[i]), size=7.5, color=colour, va="top")
+    axes.set_xlim(0, columns)
+    axes.set_ylim(bands * band, 0)
+    axes.set_axis_off()
     return figure

@@ -53,6 +53,40 @@ def test_a_prediction_needs_no_decoder_nor_full_precision() -> None:
     assert [bar.get_width() for bar in figure.axes[-1].patches] == [0.5, 0.25]
 
 
+def test_a_contact_sheet() -> None:
+    """Twelve pictures, the last two in a second band, none wider than its cell."""
+    images = torch.rand(12, 3, 6, 4)
+    names = [f"{i}.png" for i in range(11)] + ["a file with a very long name.png"]
+    answers = ["a 0.90"] * 11 + ["none of its long-winded classes 0.20"]
+    cells = [
+        (image, image / 2, name, answer, answer[0] == "a")
+        for image, name, answer in zip(images, names, answers, strict=True)
+    ]
+    axes = figures.contact_sheet(cells).axes[0]
+    boxes = [image.get_extent() for image in axes.images]
+    for i, image in enumerate(images.permute(0, 2, 3, 1)):
+        above, below = axes.images[2 * i : 2 * i + 2]
+        assert np.array_equal(above.get_array(), image.numpy())
+        assert np.array_equal(below.get_array(), image.numpy() / 2)
+        (left, right, bottom, top), (*sides, low, under) = boxes[2 * i : 2 * i + 2]
+        assert [left, right] == sides
+        assert i % 10 < left < right < i % 10 + 1
+        assert (bottom - top) / (right - left) == pytest.approx(6 / 4)  # y goes down
+        assert top < bottom < under < low
+    assert boxes[2 * 10][3] > boxes[2 * 9 + 1][2]
+    words = [text.get_text() for text in axes.texts]
+    assert words[-2:] == ["…y long name.png", "none of its\nlong-winded\nclasses 0.20"]
+    assert axes.texts[-1].get_color() == style.MISTAKE
+    assert axes.texts[-3].get_color() == style.INK
+
+
+def test_a_contact_sheet_without_a_decoder() -> None:
+    figure = figures.contact_sheet([(torch.zeros(1, 4, 4), None, "a.png", "a 0.90", True)])
+    assert len(figure.axes[0].images) == 1
+    with pytest.raises(ValueError, match="there is no picture to draw"):
+        figures.contact_sheet([])
+
+
 def test_other_shapes_are_refused(refuses: Refuses) -> None:
     images = torch.zeros(2, 1, 4, 4)
     with refuses("[n, channels, height, width]", "got [2, 1, 4, 4] and [1, 1, 4, 4]"):
