@@ -21,7 +21,7 @@ from torch import Tensor
 from capsnet import CapsNet, data, training
 from capsnet import predict as answers
 from capsnet.checkpoint import load_weights, write_atomically, write_json
-from capsnet.data import ImageSet, to_float
+from capsnet.data import ImageSet, Source, to_float
 from capsnet.device import can_compile, make_fabric, pick_device
 from capsnet.fast.allocator import keep_freed_memory
 from capsnet.text import confusion_text, per_class_table
@@ -108,9 +108,11 @@ def make_parser() -> argparse.ArgumentParser:
             command.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
         if run in (train, evaluate):
             command.add_argument("--no-download", action="store_true", help="never download data")
+            text = "go on without a folder's pictures that cannot be read"
+            command.add_argument("--skip-unreadable", action="store_true", help=text)
         return command
 
-    dataset_help = "mnist, fashion-mnist, or folder:PATH with a folder of pictures for each class"
+    dataset_help = f"{', '.join(data.NAMES)}, or folder:PATH with a folder of pictures a class"
 
     command = add(train, "Train a network.")
     command.add_argument("--dataset", default="mnist", help=dataset_help)
@@ -132,7 +134,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
     command.add_argument(
         "--image-shape", metavar="CxHxW",
-        help="channels, height, width to which a folder's pictures are brought (1x28x28)"
+        help="channels, height, width to which a folder's pictures are brought "
+        "(found from the pictures if not given)"
     )  # fmt: skip
     command.add_argument("--init", type=Path, metavar="WEIGHTS", help="start from these weights")
     command.add_argument("--all", action="store_true", help="train on the validation images too")
@@ -140,8 +143,10 @@ def make_parser() -> argparse.ArgumentParser:
 
     command = add(evaluate, "Count a network's right and wrong answers.")
     command.add_argument("--dataset", help=f"{dataset_help} (the one trained on if not given)")
-    splits = ("test", "validation")
-    command.add_argument("--split", choices=splits, default="test", help="which images")
+    command.add_argument(
+        "--split", choices=("train", "validation", "test", "all"), help="which images (test; all "
+        "of a folder that is not split, unless the network was trained on it)"
+    )  # fmt: skip
     command.add_argument("--batch-size", type=int, default=500, help="images at a time")
     command.add_argument(
         "--figure", type=Path, help="draw the confusion matrix to this file (.png, .svg, .pdf)"
@@ -199,35 +204,41 @@ def train(args: argparse.Namespace) -> int:
     out = args.out or Path("runs") / data_name
     choices = ("routing_iterations", "learn_prior", "reconstruct")
     network = {name: getattr(args, name) for name in choices if getattr(args, name) is not None}
-    shape = parse_shape(args.image_shape or "1x28x28")
+    shape = parse_shape(args.image_shape) if args.image_shape else None
     if args.init:
         if network or args.image_shape:
             raise ValueError("--init fixes the network: give no option of its shape beside it")
         model, metadata = load_weights(args.init)
         shape = tuple(model.config["image_shape"])
     else:
-        with torch.device("meta"):  # a wrong option is told before the pictures are read
-            CapsNet(shape, **network)
-    images = load(args, args.dataset, "train", shape)
-    # Read before hours of training, so that a missing test set is noticed now.
-    test = load(args, args.dataset, "test", shape) if args.test else None
-    learned, validation = (images, None) if args.all else data.hold_out(images)
+        with torch.device("meta"):  # a wrong option is told before the pictures are looked at
+            CapsNet(shape or (1, 28, 28), **network)
+    source = data.find(args.dataset, shape, download=not args.no_download)
+    groups: list[tuple[str, ...]]
+    groups = [("train", "validation")] if args.all else [("train",), ("validation",)]
+    if args.test:
+        groups.append(source.group("test"))
     if args.init:
-        check_classes(class_names(metadata, model, args.init), images)
+        check_classes(class_names(metadata, model, args.init), source)
     else:
         torch.manual_seed(args.seed)
-        model = CapsNet(shape, len(images.classes), **network)
+        model = CapsNet(source.image_shape, len(source.classes), **network)
     check_writable(out / WEIGHTS)
-    # Last of what may be refused: torch.compile takes seconds, and has things to say on stderr.
+    # Last of what may be refused before the pictures are read: torch.compile takes seconds, and
+    # has things to say on stderr.
     if args.compile and not can_compile(fabric.device):
         raise ValueError("--compile: torch.compile does not work here; is there a C++ compiler?")
 
-    if fabric.is_global_zero:
+    first = fabric.is_global_zero  # this process alone speaks
+    sets = source.read(*groups, skip_unreadable=args.skip_unreadable, progress=first)
+    test = sets.pop() if args.test else None
+    learned, validation = sets[0], None if args.all else sets[1]
+    if first:
         parameters = sum(p.numel() for p in model.parameters())
         print(f"{parameters:,} parameters, {len(learned):,} images, {fabric.device}", flush=True)
     start = f"{zlib.crc32(args.init.read_bytes()):08x}" if args.init else None
     training.fit(model, learned, validation, config, out=out, fabric=fabric, start=start)
-    if fabric.is_global_zero:
+    if first:
         print(f"weights: {out / WEIGHTS}")
         if test is not None:
             print_evaluation(training.evaluate(model, test))
@@ -247,16 +258,20 @@ def evaluate(args: argparse.Namespace) -> int:
     name = args.dataset or metadata.get("dataset")
     if not isinstance(name, str):
         raise ValueError(f"{args.weights} does not say on what it was trained: give --dataset")
-    # Only a folder's pictures come in any shape; evaluate says where another data set's do not fit.
-    shape = tuple(model.config["image_shape"]) if name.startswith("folder:") else None
-    images = load(args, name, args.split, shape)
-    check_classes(class_names(metadata, model, args.weights), images)
+    TrainingConfig(  # which checks them
+        batch_size=args.batch_size, precision=args.precision, arrangement=args.arrangement
+    )
+    source = data.find(name, tuple(model.config["image_shape"]), not args.no_download)
+    check_classes(class_names(metadata, model, args.weights), source)
+    split = args.split or source.usual_split(metadata.get("dataset"))
+    group, skip = source.group(split), args.skip_unreadable
+    (images,) = source.read(group, skip_unreadable=skip, progress=True)
     result = training.evaluate(
         model.to(device), images, args.batch_size, args.precision, args.arrangement
     )
     # Files first: they are there even if nobody reads the text to its end.
     if args.json:
-        of = {"dataset": name, "split": args.split, "weights": metadata}
+        of = {"dataset": name, "split": split, "weights": metadata}
         write_json(args.json, {**of, **result.summary()})
     if args.figure:
         from capsnet import figures
@@ -374,16 +389,6 @@ def bench(args: argparse.Namespace) -> int:
     return 0
 
 
-def load(
-    args: argparse.Namespace, name: str, split: str, shape: tuple[int, int, int] | None
-) -> ImageSet:
-    """The images of a data set's split: "train", "validation" (its last sixth) or "test"."""
-    images = data.load(
-        name, train=split != "test", image_shape=shape, download=not args.no_download
-    )
-    return data.hold_out(images)[1] if split == "validation" else images
-
-
 def print_evaluation(result: Evaluation) -> None:
     print(f"accuracy {result.accuracy:.2%} ({result.correct}/{result.total})")
     print(f"margin loss {result.margin:.5f}, squared error an image {result.reconstruction:.2f}")
@@ -411,12 +416,12 @@ def class_names(metadata: dict[str, Any], model: CapsNet, source: Path) -> list[
     return names
 
 
-def check_classes(names: list[str], images: ImageSet) -> None:
+def check_classes(names: list[str], source: Source) -> None:
     """Refuse a data set whose classes are not the network's."""
-    if names != list(images.classes):
+    if names != list(source.classes):
         raise ValueError(
-            f"the network tells {', '.join(names)} apart, the classes of {images.name} are "
-            f"{', '.join(images.classes)}"
+            f"the network tells {', '.join(names)} apart, the classes of {source.name} are "
+            f"{', '.join(source.classes)}"
         )
 
 

@@ -1,9 +1,11 @@
 """The command line, as a user runs it."""
 
 import dataclasses
+import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -55,7 +57,8 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     """MNIST is its first 1,200 images: the command is the same, and done in a second."""
-    monkeypatch.setattr(data, "load", lambda name, train, **_: some_digits(1200, train))
+    few = {train: some_digits(1200, train) for train in (True, False)}
+    monkeypatch.setattr(data.archives, "load_archives", lambda name, train, download: few[train])
 
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:
@@ -100,7 +103,7 @@ def test_a_folder_of_ones_own_from_training_to_prediction(tmp_path: Path, pictur
 
     # Text needs no matplotlib.
     again = in_a_process_without("matplotlib", "main()", "evaluate", out / WEIGHTS)
-    assert "is 7" in again and done.stdout.endswith(again)
+    assert "is 7" in again and again.endswith(done.stdout[done.stdout.index("accuracy") :])
 
     done = run("predict", out / WEIGHTS, pictures / "is 7" / "4.png")
     assert done.returncode == 0, done.stderr
@@ -143,6 +146,86 @@ def test_evaluate_on_the_validation_split(
     assert "/200)" in out
     labels = some_digits(1200).labels[-200:]
     assert f"/{int((labels == 4).sum())}" in out
+
+
+@pytest.mark.slow
+def test_colour_pictures_of_32_by_32_without_a_word(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for part, kind in itertools.product(("train", "test"), ("cat", "dog")):
+        folder = tmp_path / "pets" / part / kind
+        folder.mkdir(parents=True)
+        for i in range(6):
+            Image.new("RGB", (32, 32), (250 - i, i, 0)).save(folder / f"{i}.png")
+    (tmp_path / "pets" / "train" / "cat" / "bad.png").write_text("no picture")
+    words = ["train", "--dataset", "folder:pets", "--epochs", "1", "--no-compile", "--test"]
+    words += ["--batch-size", "5", "--no-reconstruction", "--out", "run"]
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "1 of 25 pictures cannot be read: train/cat/bad.png; --skip-unreadable" in said
+    assert main([*words, "--skip-unreadable"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("folder:pets: 2 classes, split by train/, test/; a sixth of")
+    assert "25 images of 3 × 32 × 32 (colour pictures of this size), 0.1 MB in memory" in out
+    assert "train: 11 (" in out and "validation: 2 (" in out and "test: 12 (cat: 6; dog: 6)" in out
+    assert "left out: 1 of 25 pictures" in out and "/12)" in out
+    assert main(["evaluate", "run/weights.safetensors"]) == 0
+    assert out.endswith(capsys.readouterr().out.split("accuracy", 1)[1])
+    assert main(["predict", "run/weights.safetensors", "pets/test/cat/0.png"]) == 0
+
+
+def test_evaluate_counts_the_pictures_that_are_meant(
+    fails, tmp_path: Path, pictures: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy, split, path = tmp_path / "copy", tmp_path / "split", tmp_path / "w.safetensors"
+    for folder in (copy, split / "train", split / "val"):
+        shutil.copytree(pictures, folder)
+    model = tiny_model(num_classes=2)
+    save_weights(path, model, {"classes": ["is 3", "is 7"], "dataset": f"folder:{pictures}"})
+
+    def counted(*words: object) -> int:
+        assert main([str(word) for word in ("evaluate", path, *words)]) == 0
+        out = capsys.readouterr().out
+        (total,) = re.findall(r"^accuracy .*/(\d+)\)$", out, re.M)
+        assert re.search(rf"^  [a-z ]+: {total} \(is 3: \d+; is 7: \d+\)$", out, re.M)
+        return int(total)
+
+    monkeypatch.chdir(pictures.parent)
+    for name in (f"folder:{pictures}", f"folder:{pictures.name}", None):  # trained on it
+        assert counted(*(["--dataset", name] if name else [])) == 10
+    assert counted("--split", "validation") == 8  # of 50
+    assert counted("--split", "all") == 60
+    assert counted("--dataset", f"folder:{copy}") == 60
+    assert counted("--dataset", f"folder:{copy}", "--split", "test") == 10
+    for part, count in (("validation", 60), ("train", 60), ("all", 120)):
+        assert counted("--dataset", f"folder:{split}", "--split", part) == count
+    assert "no 'test' images" in fails("evaluate", path, "--dataset", f"folder:{split}")
+    said = fails("train", "--dataset", f"folder:{split}", "--test", "--out", tmp_path / "out")
+    assert "no 'test' images; its splits are: train, validation, all" in said
+
+
+def test_train_learns_from_what_is_meant(
+    tmp_path: Path, pictures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(pictures, tmp_path / "split" / "train")
+    shutil.copytree(pictures, tmp_path / "split" / "val")
+    shutil.rmtree(tmp_path / "split" / "val" / "is 7")
+    (tmp_path / "split" / "val" / "is 7").mkdir()
+    shutil.copy(pictures / "is 7" / "1.png", tmp_path / "split" / "val" / "is 7")
+    seen = []
+    monkeypatch.setattr(training, "fit", lambda model, *sets, **_: seen.append((model, *sets[:2])))
+    words = ["train", "--device", "cpu", "--no-compile", "--out", str(tmp_path / "out")]
+    for folder, more, learned, held in (
+        (pictures, [], 42, 8),
+        (pictures, ["--all"], 50, None),
+        (tmp_path / "split", [], 60, 31),
+        (tmp_path / "split", ["--all"], 91, None),
+    ):
+        assert main([*words, "--dataset", f"folder:{folder}", *more]) == 0
+        model, images, validation = seen.pop()
+        assert (len(images), validation and len(validation)) == (learned, held)
+        assert model.config["image_shape"] == [1, 28, 28] and model.config["num_classes"] == 2
 
 
 @pytest.mark.parametrize("light_on_dark", [True, False])
@@ -432,7 +515,7 @@ def test_weights_that_are_none(fails, weights: Path, tmp_path: Path, pictures: P
     # Weights of another canvas, such as the pairs': the message says which takes what.
     save_weights(bad, tiny_model(image_shape=(3, 28, 28)))
     said = fails("evaluate", bad, "--dataset", "mnist")
-    assert "the network takes images of [3, 28, 28]" in said and "mnist has [1, 28, 28]" in said
+    assert "the images of mnist are (1, 28, 28)" in said and "not (3, 28, 28)" in said
     assert "batch_size" in fails("evaluate", weights, "--batch-size", 0)
     said = fails("evaluate", weights, "--dataset", f"folder:{pictures}")
     assert "is 3, is 7" in said and "0, 1, 2, 3" in said

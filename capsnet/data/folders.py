@@ -3,7 +3,7 @@
 import os
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -92,7 +92,7 @@ class Folder(Source):
         if progress:
             known = {part: labels_of(of) for part, of in self.pictures.items()}
             print(self.describe(groups, known), flush=True)
-        paths = [path for pictures in wanted for path, _ in pictures]
+        paths, labels = zip(*(picture for pictures in wanted for picture in pictures), strict=True)
         images, reasons = decode(paths, self.image_shape, progress)
         if reasons:
             named = ", ".join(str(paths[i].relative_to(self.path)) for i in [*reasons][:NAMED])
@@ -101,20 +101,20 @@ class Folder(Source):
             if not skip_unreadable:
                 reason = next(iter(reasons.values()))
                 raise ValueError(f"{said}; --skip-unreadable leaves them out; the first: {reason}")
+            readable = {label for i, label in enumerate(labels) if i not in reasons}
+            if gone := sorted({*labels} - readable):
+                lost = ", ".join(self.classes[k] for k in gone)
+                raise ValueError(f"{self.name}: not one picture of {lost} can be read")
             if progress:
                 print(f"left out: {said}", flush=True)
         # The full path: evaluate knows the folder by it.
         sets, end, name = [], 0, f"folder:{self.path.resolve()}"
         for pictures in wanted:
             begin, end = end, end + len(pictures)
-            labels, part = labels_of(pictures), images[begin:end]
+            part = ImageSet(images[begin:end], labels_of(pictures), self.classes, name)
             if reasons:
-                kept = torch.tensor([i not in reasons for i in range(begin, end)])
-                if gone := sorted({*labels.tolist()} - {*labels[kept].tolist()}):
-                    lost = ", ".join(self.classes[k] for k in gone)
-                    raise ValueError(f"{self.name}: not one picture of {lost} can be read")
-                labels, part = labels[kept], part[kept]
-            sets.append(ImageSet(part, labels, self.classes, name))
+                part = part.subset([i - begin for i in range(begin, end) if i not in reasons])
+            sets.append(part)
         return sets
 
 
@@ -204,7 +204,7 @@ def shape_of(paths: Iterable[Path]) -> tuple[tuple[int, int, int], str]:
 
 
 def decode(
-    paths: list[Path], image_shape: tuple[int, int, int], progress: bool
+    paths: Sequence[Path], image_shape: tuple[int, int, int], progress: bool
 ) -> tuple[Tensor, dict[int, str]]:
     """The images, uint8 [n, c, h, w], and why some of them could not be read."""
     from tqdm import tqdm
