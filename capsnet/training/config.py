@@ -9,6 +9,10 @@ from capsnet.fast import ARRANGEMENTS
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT
 
 MAX_SEED = 2**40
+MNIST_CHILDREN = 1152
+ENOUGH_STEPS = 500  # a training of fewer is one of small batches
+SMALLEST_BATCH = 8
+FEWEST_SEEN = 4000  # images, each counted as often as it is seen
 SCHEDULES = ("one-cycle", "exponential")
 
 
@@ -19,7 +23,9 @@ def option(default: Any, text: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
-    """How to train; ``capsnet train --help`` shows the same list. The defaults suit MNIST.
+    """How to train; ``capsnet train --help`` shows the same list.
+
+    The defaults suit MNIST; :meth:`suited` has those of another network and other images.
 
     Raises:
         ValueError: a setting is out of its range, not whole where it must be, or not known.
@@ -46,6 +52,26 @@ class TrainingConfig:
     # None: where it works; fit finds that out after the first batch of a new run.
     compile: bool | None = option(False, "use torch.compile (where it works, if not given)")
     seed: int = option(0, "of the weights, of the images' order and of their shifts")
+
+    @classmethod
+    def suited(cls, children: int, images: int, **given: Any) -> "TrainingConfig":
+        """Options for a network of so many primary capsules, which learns from so many images.
+
+        Those of MNIST, but for what is given, and these: few images are seen more often, in smaller
+        batches, so that there are steps enough, and the rate falls with the root of their size; it
+        falls as the primary capsules grow in number, since a step of Adam's moves each weight as
+        far, and s_j is their sum; in a short training the average spans less.
+        """
+        usual = cls()
+        epochs = given.setdefault("epochs", max(usual.epochs, math.ceil(FEWEST_SEEN / images)))
+        rounded = 2 ** int(math.log2(max(1, epochs * images / ENOUGH_STEPS)))
+        batch = given.setdefault("batch_size", min(usual.batch_size, max(SMALLEST_BATCH, rounded)))
+        steps = epochs * max(1, images // batch)
+        rate = usual.learning_rate * min(1.0, MNIST_CHILDREN / children)
+        rate *= math.sqrt(min(1.0, batch / usual.batch_size))
+        given.setdefault("learning_rate", float(f"{rate:.2g}"))
+        given.setdefault("average", min(usual.average, max(0.0, round(1 - 8 / steps, 3))))
+        return cls(**given)
 
     def __post_init__(self) -> None:
         for name, low in (("epochs", 1), ("batch_size", 1), ("shift", 0), ("seed", 0)):
