@@ -26,6 +26,7 @@ from capsnet.device import can_compile, make_fabric, pick_device
 from capsnet.fast.allocator import keep_freed_memory
 from capsnet.text import confusion_text, per_class_table
 from capsnet.training import Evaluation, TrainingConfig
+from capsnet.training.config import SUITED
 from capsnet.training.run import WEIGHTS
 
 if TYPE_CHECKING:
@@ -123,7 +124,10 @@ def make_parser() -> argparse.ArgumentParser:
     text = options["compile"].metadata["help"]
     command.add_argument("--compile", action=argparse.BooleanOptionalAction, help=text)
     for name in options:
-        if name != "compile":
+        if name in SUITED:
+            text = f"{options[name].metadata['help']} ({options[name].default} for MNIST, fitted "
+            add_option(command, name, default=None, help=f"{text}to other networks and images)")
+        elif name != "compile":
             add_option(command, name)
     command.add_argument("--routing-iterations", type=int, help="iterations of the routing (3)")
     text = "learn the routing's prior"
@@ -197,8 +201,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def train(args: argparse.Namespace) -> int:
-    names = [field.name for field in dataclasses.fields(TrainingConfig)]
-    config = TrainingConfig(**{name: getattr(args, name) for name in names})
+    options = {
+        field.name: getattr(args, field.name) for field in dataclasses.fields(TrainingConfig)
+    }
+    given = {k: value for k, value in options.items() if value is not None or k not in SUITED}
+    TrainingConfig(**given)  # which refuses what is out of range before anything is read
     fabric = make_fabric(args.device)
     data_name = Path(args.dataset.removeprefix("folder:")).expanduser().resolve().name
     out = args.out or Path("runs") / data_name
@@ -233,9 +240,12 @@ def train(args: argparse.Namespace) -> int:
     sets = source.read(*groups, skip_unreadable=args.skip_unreadable, progress=first)
     test = sets.pop() if args.test else None
     learned, validation = sets[0], None if args.all else sets[1]
+    config = TrainingConfig.suited(model.digits.weight.shape[0], len(learned), **given)
     if first:
         parameters = sum(p.numel() for p in model.parameters())
-        print(f"{parameters:,} parameters, {len(learned):,} images, {fabric.device}", flush=True)
+        print(f"{parameters:,} parameters, {len(learned):,} images, {fabric.device}")
+        how = f"batches of {config.batch_size}, learning rate {config.learning_rate:g}"
+        print(f"{config.epochs} epochs, {how}", flush=True)
     start = f"{zlib.crc32(args.init.read_bytes()):08x}" if args.init else None
     training.fit(model, learned, validation, config, out=out, fabric=fabric, start=start)
     if first:
@@ -321,13 +331,13 @@ def predict(args: argparse.Namespace) -> int:
     found = answers.predict(model.to(device), classes, pictures, style, args.threshold)
     records: list[dict[str, Any]] = []
     drawn: list[tuple[Tensor, Tensor | None, str, str, bool]] = []
-    unreadable: list[str] = []
+    unreadable: list[answers.Prediction] = []
     show = len(pictures) > 1 and sys.stderr is not None and sys.stderr.isatty()
     for one in tqdm(found, total=len(pictures), unit=" pictures", leave=False, disable=not show):
         if one.error and len(pictures) == 1:
             raise one.error
         if not one.answer:
-            unreadable.append(str(one.error))
+            unreadable.append(one)
             continue
         records.append(one.record(classes))
         if one.image is not None and len(drawn) < answers.SHEET:
@@ -341,14 +351,10 @@ def predict(args: argparse.Namespace) -> int:
             for name, length in zip(classes, one.lengths, strict=True):
                 print(f"  {name:<{max(map(len, classes))}}  {length:.3f}")
     if unreadable:
-        named = unreadable[: answers.NAMED]
-        print(*map(one_line, named), sep="\n", file=sys.stderr)
-        told = f"{len(unreadable)} of {len(pictures)} pictures cannot be read"
-        told += f" ({len(named)} are named above)" if len(named) < len(unreadable) else ""
         if not (args.skip_unreadable and records):
-            told += ", so no file was written" if outputs else ""
-            raise ValueError(f"{told}; --skip-unreadable goes on without them")
-        print(f"capsnet predict: {told} and were skipped", file=sys.stderr)
+            note = " (--skip-unreadable leaves them out; no file is written)"
+            raise ValueError(answers.report(unreadable, len(pictures), note))
+        print(f"left out: {one_line(answers.report(unreadable, len(pictures)))}", file=sys.stderr)
     if args.save or args.sheet:  # files first, as in evaluate
         from capsnet import figures
     if args.save:

@@ -301,7 +301,7 @@ def test_every_setting_of_the_training_is_an_option(
         "arrangement": "plain", "compile": False, "seed": 9,
     }  # fmt: skip
     config = TrainingConfig(**given)
-    usual = dataclasses.replace(TrainingConfig(), compile=None)
+    usual = TrainingConfig.suited(1152, 42, compile=None)  # MNIST's network, and 42 pictures
     assert all(getattr(config, name) != getattr(usual, name) for name in given)
     assert given.keys() == {field.name for field in dataclasses.fields(config)}
     seen = []
@@ -506,8 +506,8 @@ def test_compile_that_was_asked_for_and_does_not_work(pictures: Path, tmp_path: 
 def test_weights_that_are_none(fails, weights: Path, tmp_path: Path, pictures: Path) -> None:
     bad = tmp_path / "bad.safetensors"
     bad.write_bytes(weights.read_bytes()[:5000])
-    onnx = tmp_path / "x.onnx"
-    for command, *rest in (("evaluate",), ("predict", tmp_path / "x.png"), ("export", onnx)):
+    onnx, picture = tmp_path / "x.onnx", next(pictures.rglob("*.png"))
+    for command, *rest in (("evaluate",), ("predict", picture), ("export", onnx)):
         assert "no such file" in fails(command, tmp_path / "nowhere", *rest)
         assert "folder" in fails(command, tmp_path, *rest)
         assert "not a whole safetensors file" in fails(command, bad, *rest)

@@ -11,8 +11,9 @@ from capsnet.training.loss import RECONSTRUCTION_WEIGHT
 MAX_SEED = 2**40
 MNIST_CHILDREN = 1152
 ENOUGH_STEPS = 500  # a training of fewer is one of small batches
-SMALLEST_BATCH = 8
-FEWEST_SEEN = 4000  # images, each counted as often as it is seen
+SMALLEST_BATCH = 16
+FEWEST_SEEN = 8000  # images, each counted as often as it is seen
+SUITED = ("epochs", "batch_size", "learning_rate", "average")
 SCHEDULES = ("one-cycle", "exponential")
 
 
@@ -58,9 +59,9 @@ class TrainingConfig:
         """Options for a network of so many primary capsules, which learns from so many images.
 
         Those of MNIST, but for what is given, and these: few images are seen more often, in smaller
-        batches, so that there are steps enough, and the rate falls with the root of their size; it
-        falls as the primary capsules grow in number, since a step of Adam's moves each weight as
-        far, and s_j is their sum; in a short training the average spans less.
+        batches, so that there are steps enough; the rate falls as the primary capsules grow in
+        number, since a step of Adam's moves each weight as far, and s_j is their sum; in a short
+        training the average spans less.
         """
         usual = cls()
         epochs = given.setdefault("epochs", max(usual.epochs, math.ceil(FEWEST_SEEN / images)))
@@ -68,7 +69,6 @@ class TrainingConfig:
         batch = given.setdefault("batch_size", min(usual.batch_size, max(SMALLEST_BATCH, rounded)))
         steps = epochs * max(1, images // batch)
         rate = usual.learning_rate * min(1.0, MNIST_CHILDREN / children)
-        rate *= math.sqrt(min(1.0, batch / usual.batch_size))
         given.setdefault("learning_rate", float(f"{rate:.2g}"))
         given.setdefault("average", min(usual.average, max(0.0, round(1 - 8 / steps, 3))))
         return cls(**given)
