@@ -13,11 +13,10 @@ from torch import Tensor
 from capsnet.data import to_float
 from capsnet.model import CapsNet
 
-BATCH = 64  # pictures at a time
+BATCH = 16  # pictures at a time
 # A shorter capsule is no answer. Measured: results/pictures/threshold.json.
 THRESHOLD = 0.5
 BLANK = "blank"
-NAMED = 10  # of the pictures that cannot be read
 SHEET = 100  # pictures on a contact sheet
 
 
@@ -55,7 +54,7 @@ def find_pictures(paths: Sequence[Path]) -> list[Path]:
     """
     found = []
     for path in paths:
-        if not path.exists():
+        if not path.exists() and not path.is_symlink():  # of many, one link may be broken
             raise FileNotFoundError(f"no such file: {path}")
         files = [path]
         if path.is_dir():
@@ -133,3 +132,11 @@ def table(records: Sequence[dict[str, Any]], classes: Sequence[str]) -> bytes:
         row = [found["lengths"].get(name, "") for name in classes]
         writer.writerow([found["picture"], found["answer"], found["length"], *row])
     return text.getvalue().encode()
+
+
+def report(unreadable: Sequence[Prediction], total: int, note: str = "") -> str:
+    """Ten of the pictures that cannot be read, how many others, and why the first cannot."""
+    named = ", ".join(found.name for found in unreadable[:10])
+    more = f" and {len(unreadable) - 10:,} more" if len(unreadable) > 10 else ""
+    counts = f"{len(unreadable):,} of {total:,} pictures cannot be read{note}"
+    return f"{counts}: {named}{more}; the first: {unreadable[0].error}"
