@@ -240,7 +240,7 @@ def train(args: argparse.Namespace) -> int:
     sets = source.read(*groups, skip_unreadable=args.skip_unreadable, progress=first)
     test = sets.pop() if args.test else None
     learned, validation = sets[0], None if args.all else sets[1]
-    config = TrainingConfig.suited(model.digits.weight.shape[0], len(learned), **given)
+    config = TrainingConfig.suited(model, len(learned), **given)
     if first:
         parameters = sum(p.numel() for p in model.parameters())
         print(f"{parameters:,} parameters, {len(learned):,} images, {fabric.device}")

@@ -301,7 +301,7 @@ def test_every_setting_of_the_training_is_an_option(
         "arrangement": "plain", "compile": False, "seed": 9,
     }  # fmt: skip
     config = TrainingConfig(**given)
-    usual = TrainingConfig.suited(1152, 42, compile=None)  # MNIST's network, and 42 pictures
+    usual = TrainingConfig.suited(CapsNet(num_classes=2), 42, compile=None)
     assert all(getattr(config, name) != getattr(usual, name) for name in given)
     assert given.keys() == {field.name for field in dataclasses.fields(config)}
     seen = []

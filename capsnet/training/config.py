@@ -6,10 +6,11 @@ from typing import Any
 
 from capsnet.device import PRECISIONS
 from capsnet.fast import ARRANGEMENTS
+from capsnet.model import CapsNet
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT
 
 MAX_SEED = 2**40
-MNIST_CHILDREN = 1152
+MNIST_CHILDREN = 115.2  # primary capsules for each class
 ENOUGH_STEPS = 500  # a training of fewer is one of small batches
 SMALLEST_BATCH = 16
 FEWEST_SEEN = 8000  # images, each counted as often as it is seen
@@ -55,20 +56,23 @@ class TrainingConfig:
     seed: int = option(0, "of the weights, of the images' order and of their shifts")
 
     @classmethod
-    def suited(cls, children: int, images: int, **given: Any) -> "TrainingConfig":
-        """Options for a network of so many primary capsules, which learns from so many images.
+    def suited(cls, model: CapsNet, images: int, **given: Any) -> "TrainingConfig":
+        """Options for a network that learns from so many images.
 
         Those of MNIST, but for what is given, and these: few images are seen more often, in smaller
-        batches, so that there are steps enough; the rate falls as the primary capsules grow in
-        number, since a step of Adam's moves each weight as far, and s_j is their sum; in a short
-        training the average spans less.
+        batches, so that there are steps enough; in a short training the average spans less. The
+        rate falls as the primary capsules grow in number for each class: s_j is the sum of their
+        predictions, each weighed by 1 / classes at first, and a step of Adam's moves the weights of
+        all of them alike. At too high a rate all capsules are soon of length 1, where squash is
+        flat, and stay so.
         """
         usual = cls()
         epochs = given.setdefault("epochs", max(usual.epochs, math.ceil(FEWEST_SEEN / images)))
         rounded = 2 ** int(math.log2(max(1, epochs * images / ENOUGH_STEPS)))
         batch = given.setdefault("batch_size", min(usual.batch_size, max(SMALLEST_BATCH, rounded)))
         steps = epochs * max(1, images // batch)
-        rate = usual.learning_rate * min(1.0, MNIST_CHILDREN / children)
+        children, classes = model.digits.weight.shape[:2]
+        rate = usual.learning_rate * min(1.0, MNIST_CHILDREN / (children / classes))
         given.setdefault("learning_rate", float(f"{rate:.2g}"))
         given.setdefault("average", min(usual.average, max(0.0, round(1 - 8 / steps, 3))))
         return cls(**given)

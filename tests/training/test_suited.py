@@ -2,32 +2,40 @@
 
 import dataclasses
 
+import torch
+
+from capsnet import CapsNet
 from capsnet.training import TrainingConfig, evaluate
 from helpers.tiny import FP32, fit, some_digits, tiny_model
 
-CHILDREN = 1152  # of MNIST's network
+
+def network(shape: tuple[int, int, int] = (1, 28, 28), classes: int = 10) -> CapsNet:
+    with torch.device("meta"):
+        return CapsNet(shape, classes)
 
 
 def test_mnist_keeps_its_options() -> None:
-    assert TrainingConfig.suited(CHILDREN, 50_000) == TrainingConfig()
-    two = TrainingConfig.suited(CHILDREN, 50_000, epochs=2)
+    assert TrainingConfig.suited(network(), 50_000) == TrainingConfig()
+    two = TrainingConfig.suited(network(), 50_000, epochs=2)
     assert two == TrainingConfig(epochs=2, average=two.average) and 0.98 < two.average <= 0.99
 
 
-def test_more_children_learn_at_a_lower_rate() -> None:
-    rates = [TrainingConfig.suited(n, 50_000).learning_rate for n in (576, CHILDREN, 2048, 4608)]
-    assert rates == [0.003, 0.003, 0.0017, 0.00075]
+def test_more_children_for_a_class_learn_at_a_lower_rate() -> None:
+    networks = [network((1, 20, 20)), network(), network((3, 32, 32)), network((1, 40, 40))]
+    networks += [network(classes=3), network(classes=26)]
+    rates = [TrainingConfig.suited(one, 50_000).learning_rate for one in networks]
+    assert rates == [0.003, 0.003, 0.0017, 0.00075, 0.0009, 0.003]
 
 
 def test_what_is_given_stays() -> None:
     given = {"epochs": 1, "batch_size": 7, "learning_rate": 0.5, "average": 0.0, "seed": 3}
-    assert TrainingConfig.suited(9999, 50, **given) == TrainingConfig(**given)
+    assert TrainingConfig.suited(network(), 50, **given) == TrainingConfig(**given)
 
 
 def test_fifty_images_are_learned() -> None:
     """With MNIST's options ten steps are all there is."""
     images = some_digits(50)
-    suited = TrainingConfig.suited(CHILDREN, len(images), precision="fp32", shift=0)
+    suited = TrainingConfig.suited(network(), len(images), precision="fp32", shift=0)
     assert 400 <= suited.epochs * (50 // suited.batch_size) <= 1000
     right = {}
     for name, config in {"suited": suited, "MNIST's": TrainingConfig(shift=0)}.items():
