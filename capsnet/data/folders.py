@@ -25,7 +25,7 @@ SAMPLE = 50  # pictures that tell size and colour
 SIDES = range(17, 49)  # pixels: pictures of one size within keep it
 TINT = 16  # levels between the channels of a coloured pixel; those of grey JPEGs differ by less
 NAMED = 10  # unreadable pictures
-CHUNK = 64  # pictures that a thread reads in one go
+CHUNK = 8  # pictures that a thread reads in one go; Ctrl-C waits for it
 
 Pictures = list[tuple[Path, int]]  # files and their labels
 
