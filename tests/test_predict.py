@@ -4,6 +4,7 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -14,6 +15,7 @@ from capsnet.cli import main
 from capsnet.data import to_float
 from capsnet.data.pictures import read_picture
 from capsnet_book import ledger
+from experiments import threshold
 from helpers import Refuses
 from helpers.tiny import mnist, tiny_model
 
@@ -169,6 +171,23 @@ def test_no_class_where_no_capsule_is_long(
     save_weights(other, tiny_model(num_classes=2), {"classes": ["cat", "dog"]})
     assert main(["predict", str(other), str(digit), "--threshold", "1"]) == 0
     assert capsys.readouterr().out.startswith(f"{digit}: none of its classes\n  cat  0.")
+
+
+def test_the_threshold_is_the_measured_one() -> None:
+    record = ledger.read("pictures/threshold.json")
+    assert record["threshold"] == answers.THRESHOLD
+    digits = record["validation"]
+    assert record["share"] / 2 < digits["refused"] / digits["images"] <= record["share"]
+
+
+@pytest.mark.parametrize(("kind", "blank"), [("letters", 0), ("stars", 0), ("noise", 3)])
+def test_pictures_without_a_digit_are_counted(kind: str, blank: int) -> None:
+    dice = np.random.default_rng(0)
+    drawn = [threshold.KINDS[kind](dice) for _ in range(3)]
+    for least, refused in ((1.0, 3), (0.0, 0)):
+        found = threshold.refused(tiny_model(), drawn, least)
+        counts = {"pictures": 3, "blank": blank, "no digit": max(refused - blank, 0)}
+        assert found == {**counts, "raw": refused}
 
 
 def test_all_pictures_blank(weights: Path, tmp_path: Path, capsys: Captured) -> None:
