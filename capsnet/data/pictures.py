@@ -28,6 +28,8 @@ BLANK_PHOTO = 32.0  # grey levels: a photograph of less contrast is; uneven ligh
 CLEAR = 5.0  # standard deviations of the noise: what stands out by less is noise
 DIGIT_BOX = 20 / 28  # MNIST's digits are fitted into 20 × 20 of 28 × 28 pixels
 THINNEST = 1.5 / 20  # of the box: a quarter of MNIST's digits have thinner strokes than this
+SOFT = 0.8 * 255  # ink that nowhere rises by more within one pixel of the box has soft edges
+SKIRT = 0.25  # of the strongest ink within a stroke: what is less is a soft edge
 TOUCHING = np.ones((3, 3), dtype=bool)  # a pixel and its eight neighbours
 
 
@@ -48,8 +50,9 @@ def read_picture(
     "digit", MNIST's recipe, for a figure drawn or photographed, dark on light or light on dark, on
     a transparent, plain or unevenly lit ground that fills the picture: bright ink on zeros,
     cropped, fitted with its aspect ratio into a box of 20/28 of the size, the centre of mass at the
-    centre. One step is not MNIST's: thin strokes, of a ball pen for instance, are widened. A digit
-    of MNIST, or its negative, comes through as it is.
+    centre. Two steps are not MNIST's: thin strokes, of a ball pen for instance, are widened, and
+    soft ones, of a picture enlarged from few pixels, lose the faint part of their edges. A digit of
+    MNIST, or its negative, comes through as it is.
 
     "garment", Fashion-MNIST's recipe, for one thing on a plain ground, darker or lighter than the
     ground: bright on zeros, cropped, fitted with its aspect ratio into h × w, and centred.
@@ -151,19 +154,27 @@ def digit(grey: Pixels, height: int, width: int) -> Pixels:
     """MNIST's recipe: the ink in a box, its centre of mass at the centre."""
     if (ink := drawn_ink(grey)) is None:
         ink = photographed_ink(grey)
-    ink = ink[ndimage.find_objects((ink > FAINT).astype(int))[0]]
+    ink, box = cropped(ink), max(1, round(min(height, width) * DIGIT_BOX))
+    pixel = max(ink.shape) // box + 1  # spans one of the box
+    if max(ink.shape) > box and ndimage.morphological_gradient(ink, pixel).max() < SOFT:
+        # Blurred, or enlarged from few pixels: with all of its soft edge a stroke is too broad.
+        strongest = ndimage.maximum_filter(ink, max(ink.shape) // 16 * 2 + 1)
+        ink = cropped(at_full_range(np.maximum(ink - SKIRT * strongest, 0)))
     solid = ink > 128
     edge = int(solid.sum() - ndimage.binary_erosion(solid, TOUCHING).sum())  # of both sides
     thickness = 2 * int(solid.sum()) / max(edge, 1)
     radius = round((THINNEST * max(ink.shape) - thickness) / 2)
     if radius >= 1:  # a pen thinner than MNIST's
         ink = ndimage.maximum_filter(np.pad(ink, radius), 2 * radius + 1)
-    box = max(1, round(min(height, width) * DIGIT_BOX))
     ink = at_full_range(fit(ink, box, box))
     y, x = ndimage.center_of_mass(ink)
     # A coordinate of MNIST's centres of mass lies in [13.5, 14.5), where 14 is half of 28.
     top, left = int(np.ceil(height / 2 - 0.5 - y)), int(np.ceil(width / 2 - 0.5 - x))
     return place(ink, top, left, height, width)
+
+
+def cropped(ink: Pixels) -> Pixels:
+    return ink[ndimage.find_objects((ink > FAINT).astype(int))[0]]
 
 
 def drawn_ink(grey: Pixels) -> Pixels | None:
@@ -174,9 +185,11 @@ def drawn_ink(grey: Pixels) -> Pixels | None:
     ink = np.maximum(difference * np.sign(difference.sum()), 0)
     if ink.max() < BLANK:
         raise Blank
-    # In a drawing few pixels are nearly ground; around ink that was compressed as JPEG many are.
-    faint = (difference != 0) & (np.abs(difference) < FAINT)
-    return at_full_range(ink) if faint.mean() < 0.05 else None
+    # Soft ink fades near to strong ink. The light of a photograph fades along the border, also
+    # where none is near, and is the ground only where it is too bright for the camera.
+    nearby = ndimage.maximum_filter(np.abs(difference), max(grey.shape) // 8 * 2 + 1)
+    fading = (difference != 0) & (nearby < 0.2 * ink.max())
+    return at_full_range(ink) if border(fading).mean() < 0.05 else None
 
 
 def photographed_ink(grey: Pixels) -> Pixels:

@@ -3,7 +3,6 @@
 import os
 import struct
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +13,14 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFilter, ImageOps
 from torch import Tensor
 
-from capsnet.data import load
+from capsnet.checkpoint import load_weights
+from capsnet.data import load, to_float
 from capsnet.data.pictures import read_picture
+from experiments import pictures
+from experiments.pictures import LIGHTS, Maker, photographed
 
 SHAPE = (1, 28, 28)
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +46,6 @@ def difference(left: Tensor, right: Tensor) -> float:
 def likeness(left: Tensor, right: Tensor) -> float:
     """Correlation of the grey levels: 1 for the same picture up to brightness and contrast."""
     return torch.corrcoef(torch.stack([left.flatten(), right.flatten()]).float())[0, 1].item()
-
-
-Maker = Callable[[Image.Image], Image.Image]
 
 
 def transparent(colour: tuple[int, int, int]) -> Maker:
@@ -126,32 +126,37 @@ def test_neither_place_nor_ground_nor_polarity_matters(
         assert 13.4 <= centre < 14.6 or side > 18  # a box at the edge cannot move on
 
 
-# (paper, ink, fall of light, shadow, noise): levels of 255, but for the shadow, a part of the light
-LIGHTS = {
-    "even light": (200, 50, 0, 0.0, 2),
-    "strong fall of light": (200, 50, 120, 0.0, 4),
-    "the edge of a shadow": (200, 50, 40, 0.4, 4),
-    "pencil": (200, 120, 40, 0.0, 4),
-    "noise": (200, 50, 60, 0.0, 15),
-    "white board with glare": (245, 60, 150, 0.0, 3),
-    "chalk on a board": (60, 200, 25, 0.0, 4),
+SOFT: dict[str, tuple[Maker, str]] = {
+    "few pixels": (pictures.coarse(8, boxed=True), "png"),
+    "few pixels, dark on light": (pictures.inverted(pictures.coarse(8, boxed=True)), "jpg"),
+    "uneven, dark on light": (pictures.inverted(pictures.uneven(140)), "jpg"),
 }
 
 
-def photographed(ink: np.ndarray, light: str, size: tuple[int, int] = (300, 400)) -> Image.Image:
-    """Ink (0..1, smaller than size) near the middle of a sheet, in light that is uneven."""
-    paper, level, fall, shadow, noise = LIGHTS[light]
-    height, width = size
-    y, x = np.mgrid[0:height, 0:width] / max(size)
-    strokes = np.zeros(size)
-    top, left = (height - ink.shape[0]) // 2, (width - ink.shape[1]) // 3
-    strokes[top : top + ink.shape[0], left : left + ink.shape[1]] = ink
-    bright = 1 + fall / paper * (0.4 - 0.6 * x - 0.5 * y)
-    bright *= 1 - shadow / (1 + np.exp(-(x + y - 0.6) * 60))
-    levels = (paper + (level - paper) * strokes) * bright
-    levels += np.random.default_rng(0).normal(0, noise, size)
-    picture = Image.fromarray(levels.clip(0, 255).astype(np.uint8))
-    return picture.convert("RGB").filter(ImageFilter.GaussianBlur(1))
+@pytest.mark.parametrize("kind", SOFT)
+def test_soft_and_uneven_digits_are_read(digits: Tensor, tmp_path: Path, kind: str) -> None:
+    """They are no photographs, though few of their pixels are the ground, and ink touches it."""
+    make, ending = SOFT[kind]
+    paths = [tmp_path / f"{i}.{ending}" for i in range(50)]
+    found = [
+        read_picture(saved(path, make(grey(digit))), SHAPE, "digit")
+        for path, digit in zip(paths, digits, strict=False)
+    ]
+    model, _ = load_weights(ROOT / "results/mnist/weights.safetensors")
+    with torch.no_grad():
+        named = model(to_float(torch.stack(found))).lengths.argmax(1)
+    labels = load("mnist", train=False, download=False).labels[:50]
+    assert int((named == labels).sum()) >= 49
+
+
+@pytest.mark.parametrize(("blur", "width"), [(0, (4.0, 4.0)), (16, (3.4, 4.1))])
+def test_a_soft_stroke_is_no_broad_one(
+    tmp_path: Path, blur: int, width: tuple[float, float]
+) -> None:
+    bar = ImageOps.expand(Image.new("L", (40, 200), 255), (130, 50), 0)
+    path = saved(tmp_path / "bar.png", bar.filter(ImageFilter.GaussianBlur(blur)))
+    found = read_picture(path, SHAPE, "digit")[0]
+    assert width[0] <= found[14].float().sum() / 255 <= width[1]
 
 
 @pytest.mark.parametrize("light", LIGHTS)

@@ -1,0 +1,267 @@
+"""``python -m experiments.pictures``: how many digits are read right in pictures of many kinds.
+
+The committed network reads each picture three times: as style "digit" gives it now, as it gave it
+before it was made for soft pictures, and cropped, scaled and centred by mass, nothing else.
+"""
+
+import importlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageFilter, ImageOps
+from scipy import ndimage
+from torch import Tensor
+
+from capsnet.checkpoint import load_weights, write_json
+from capsnet.data import load, pictures, to_float
+from experiments.running import LEDGER
+
+Picture = Image.Image
+Maker = Callable[[Picture], Picture]  # from a digit's bright ink on black
+
+CODE = "capsnet/data/pictures.py"
+BEFORE = "5781580"  # the last commit that has it as it was
+TUNED = range(200, 300)  # of scikit-learn's digits: what the reading was tuned on
+
+# (paper, ink, fall of light, shadow, noise): levels of 255, but for the shadow, a part of the light
+LIGHTS = {
+    "even light": (200, 50, 0, 0.0, 2),
+    "strong fall of light": (200, 50, 120, 0.0, 4),
+    "the edge of a shadow": (200, 50, 40, 0.4, 4),
+    "pencil": (200, 120, 40, 0.0, 4),
+    "noise": (200, 50, 60, 0.0, 15),
+    "white board with glare": (245, 60, 150, 0.0, 3),
+    "overexposed": (300, 60, 150, 0.0, 3),
+    "chalk on a board": (60, 200, 25, 0.0, 4),
+}
+
+
+def photographed(ink: NDArray[Any], light: str, size: tuple[int, int] = (300, 400)) -> Picture:
+    """Ink (0..1, smaller than size) near the middle of a sheet, in light that is uneven."""
+    paper, level, fall, shadow, noise = LIGHTS[light]
+    height, width = size
+    y, x = np.mgrid[0:height, 0:width] / max(size)
+    strokes = np.zeros(size)
+    top, left = (height - ink.shape[0]) // 2, (width - ink.shape[1]) // 3
+    strokes[top : top + ink.shape[0], left : left + ink.shape[1]] = ink
+    bright = 1 + fall / paper * (0.4 - 0.6 * x - 0.5 * y)
+    bright *= 1 - shadow / (1 + np.exp(-(x + y - 0.6) * 60))
+    levels = (paper + (level - paper) * strokes) * bright
+    levels += np.random.default_rng(0).normal(0, noise, size)
+    picture = Image.fromarray(levels.clip(0, 255).astype(np.uint8))
+    return picture.convert("RGB").filter(ImageFilter.GaussianBlur(1))
+
+
+def enlarged(side: int, method: str = "bicubic") -> Maker:
+    return lambda ink: ink.resize((side, side), Image.Resampling[method.upper()])
+
+
+def strokes(ink: Picture, least: float = 0.35) -> NDArray[Any]:
+    """The digit as a pen draws it: large, with hard edges; 0..1."""
+    return ((np.asarray(enlarged(196)(ink)) / 255 - least) / 0.3).clip(0, 1)
+
+
+def drawn(ink: Picture, least: float = 0.35) -> Picture:
+    return Image.fromarray((255 * strokes(ink, least)).astype(np.uint8))
+
+
+def on_nothing(ink: Picture) -> Picture:
+    picture = Image.new("RGBA", (196, 196))
+    picture.putalpha(drawn(ink))
+    return picture
+
+
+def thin_pen(ink: Picture) -> Picture:
+    return ImageOps.invert(ImageOps.expand(drawn(ink, 0.7), 40))
+
+
+def in_light(light: str) -> Maker:
+    return lambda ink: photographed(strokes(ink), light)
+
+
+def coarse(side: int, boxed: bool = False) -> Maker:
+    """By way of few pixels; if boxed, cropped to MNIST's box, where ink touches the border."""
+
+    def make(ink: Picture) -> Picture:
+        small = ink.crop((4, 4, 24, 24)) if boxed else ink
+        small = ImageOps.contain(small, (side, side), Image.Resampling.BOX)
+        return ImageOps.contain(small, (112, 112), Image.Resampling.BICUBIC)
+
+    return make
+
+
+def blurred(ink: Picture) -> Picture:
+    return enlarged(140)(ink).filter(ImageFilter.GaussianBlur(5))
+
+
+def uneven(side: int) -> Maker:
+    """The right half has a third of the strength, as of a pen that runs dry."""
+
+    def make(ink: Picture) -> Picture:
+        strength = np.interp(np.arange(side), (0.4 * side, 0.6 * side), (1, 0.33))
+        return Image.fromarray((np.asarray(enlarged(side)(ink)) * strength).astype(np.uint8))
+
+    return make
+
+
+def inverted(make: Maker) -> Maker:
+    return lambda ink: ImageOps.invert(make(ink))
+
+
+class Saved(NamedTuple):
+    """How a picture of a digit is made, and written to a file."""
+
+    make: Maker
+    quality: int | None = None  # of a JPEG; a PNG if None
+
+
+STYLES = {
+    "white on black": Saved(drawn),
+    "black on nothing": Saved(on_nothing),
+    "thin pen": Saved(thin_pen),
+    "black on white, JPEG 75": Saved(inverted(drawn), 75),
+    **{name: Saved(in_light(name), 75) for name in list(LIGHTS)[2:]},
+}
+SOFT = {
+    **{f"to {side}, bicubic": Saved(enlarged(side)) for side in (28, 56, 224, 400)},
+    **{f"to 112, {method}": Saved(enlarged(112, method)) for method in ("bilinear", "nearest")},
+    "to 112, bicubic, dark on light": Saved(inverted(enlarged(112))),
+    "to 112, nearest, dark on light": Saved(inverted(enlarged(112, "nearest"))),
+    "to 400, bicubic, dark on light": Saved(inverted(enlarged(400))),
+    "to 112, bicubic, JPEG 30": Saved(enlarged(112), 30),
+    "to 400, bicubic, dark on light, JPEG 30": Saved(inverted(enlarged(400)), 30),
+    "to 112, bicubic, uneven ink": Saved(uneven(112)),
+}
+MNIST = {
+    "by way of 10 × 10 to 112": Saved(coarse(10)),
+    "by way of 10 × 10 to 112, dark on light": Saved(inverted(coarse(10))),
+    "of the box, by way of 8 × 8 to 112": Saved(coarse(8, boxed=True)),
+    "blurred by a twentieth of the picture": Saved(blurred),
+    "blurred by a twentieth of the picture, dark on light, JPEG 30": Saved(inverted(blurred), 30),
+    "uneven ink": Saved(uneven(140)),
+    "uneven ink, dark on light, JPEG 75": Saved(inverted(uneven(140)), 75),
+}
+
+
+class Digits(NamedTuple):
+    name: str
+    inks: list[Picture]
+    labels: list[int]
+
+
+def scikit_learns() -> Digits:
+    try:
+        datasets = importlib.import_module("sklearn.datasets")
+    except ImportError:
+        raise OSError("scikit-learn's digits are not here: pip install scikit-learn") from None
+    found = datasets.load_digits()
+    levels = (found.images * (255 / 16)).round().astype(np.uint8)  # [1797, 8, 8], of 0..16
+    return Digits("scikit-learn", [Image.fromarray(image) for image in levels], list(found.target))
+
+
+def mnists() -> Digits:
+    test = load("mnist", train=False)
+    inks = [Image.fromarray(image[0].numpy()) for image in test.images]
+    return Digits("MNIST's test", inks, test.labels.tolist())
+
+
+def as_before() -> ModuleType:
+    """The module as the commit BEFORE has it."""
+    command = ["git", "show", f"{BEFORE}:{CODE}"]
+    found = subprocess.run(command, cwd=LEDGER.parent, capture_output=True, text=True)
+    if found.returncode:
+        raise OSError(f"{' '.join(command)}: {found.stderr.strip()}")
+    module = ModuleType("before")
+    exec(found.stdout, module.__dict__)
+    return module
+
+
+def naive(path: Path) -> Tensor:
+    """Cropped to the ink, scaled to 20 pixels, centred by mass, and nothing else."""
+    picture: Picture = Image.open(path)
+    if picture.mode == "RGBA":
+        picture = picture.getchannel("A")
+    grey = np.asarray(picture.convert("L")).astype(float)
+    ink = np.abs(grey - np.median(pictures.border(grey)))
+    box = Image.fromarray(ink > 0.1 * ink.max()).getbbox()
+    cropped = Image.fromarray(ink.astype(np.uint8)).crop(box)
+    method = Image.Resampling.BICUBIC if max(cropped.size) < 20 else Image.Resampling.BOX
+    width, height = (max(1, round(20 * side / max(cropped.size))) for side in cropped.size)
+    small = np.asarray(cropped.resize((width, height), method))
+    top, left = (round(13.5 - middle) for middle in ndimage.center_of_mass(small))
+    return torch.from_numpy(pictures.place(small, top, left, 28, 28)).unsqueeze(0)
+
+
+def read_by(module: ModuleType, path: Path) -> Tensor:
+    try:
+        return module.read_picture(path, (1, 28, 28), "digit")
+    except ValueError:  # blank, it says
+        return torch.zeros(1, 28, 28, dtype=torch.uint8)
+
+
+@torch.no_grad()
+def measure(name: str, digits: Digits, chosen: range, saved: Saved) -> dict[str, Any]:
+    """How many of the chosen digits are read right in each way; which are won and lost by now."""
+    model, _ = load_weights(LEDGER / "mnist" / "weights.safetensors")
+    before = as_before()
+    ways = {
+        "before": lambda path: read_by(before, path),
+        "naive": naive,
+        "now": lambda path: read_by(pictures, path),
+    }
+    read: dict[str, list[Tensor]] = {way: [] for way in ways}
+    with tempfile.TemporaryDirectory() as folder:
+        for i in chosen:
+            path = Path(folder) / ("digit.png" if saved.quality is None else "digit.jpg")
+            options: dict[str, Any] = {} if saved.quality is None else {"quality": saved.quality}
+            saved.make(digits.inks[i]).save(path, **options)
+            for way, read_one in ways.items():
+                read[way].append(read_one(path))
+    labels = torch.tensor([digits.labels[i] for i in chosen])
+    right = {}
+    for way, images in read.items():
+        parts = to_float(torch.stack(images)).split(250)
+        right[way] = torch.cat([model(part).lengths for part in parts]).argmax(1) == labels
+    won, lost = right["now"] & ~right["before"], right["before"] & ~right["now"]
+    return {
+        "digits": digits.name,
+        "pictures": name,
+        "first": chosen[0],
+        "total": len(chosen),
+        **{way: int(found.sum()) for way, found in right.items()},
+        "won": [chosen[i] for i in won.nonzero().flatten().tolist()],
+        "lost": [chosen[i] for i in lost.nonzero().flatten().tolist()],
+    }
+
+
+def main(path: Path = LEDGER / "pictures" / "readings.json") -> int:
+    """Measure every set of pictures, and write the record."""
+    try:
+        soft, mnist = scikit_learns(), mnists()
+        usual = Saved(enlarged(112))
+        rest = range(TUNED.stop, len(soft.inks))
+        sets = [("to 112, bicubic", soft, chosen, usual) for chosen in (range(200), TUNED, rest)]
+        sets += [(name, soft, rest[:200], saved) for name, saved in SOFT.items()]
+        sets += [(name, mnist, range(200), saved) for name, saved in MNIST.items()]
+        sets += [(name, mnist, range(20), saved) for name, saved in STYLES.items()]
+        found = []
+        for name, digits, chosen, saved in sets:
+            found.append(measure(name, digits, chosen, saved))
+            print(*list(found[-1].values())[:-2], sep=", ", flush=True)
+        write_json(path, {"before": BEFORE, "sets": found}, indent=None)
+    except OSError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
