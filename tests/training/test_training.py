@@ -6,7 +6,6 @@ import functools
 import itertools
 import json
 import math
-import os
 import random
 import resource
 import signal
@@ -37,12 +36,18 @@ from capsnet_book.pairs import PairsLoss
 from helpers import Refuses, tiny
 from helpers.tiny import FP32, fit, some_digits, tiny_model
 
-TINY = Path(tiny.__file__)
 ONE = dataclasses.replace(FP32, epochs=1)
 
 
 def parameters(model: CapsNet) -> Tensor:
     return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def records_in(out: Path) -> list[dict[str, Any]]:
+    """What the metrics of a run say, which may not have begun."""
+    metrics = out / METRICS
+    lines = metrics.read_text().splitlines() if metrics.exists() else ()
+    return [json.loads(line) for line in lines]
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +193,7 @@ def test_it_learns_and_writes_what_it_says(tmp_path: Path) -> None:
     assert records[-1]["step"] == 8 * 20
     assert records[-1]["loss"] < 0.5 * records[0]["loss"]
     assert records[-1]["validation_accuracy"] > 0.8
-    assert records == [json.loads(line) for line in (tmp_path / METRICS).read_text().splitlines()]
+    assert records == records_in(tmp_path)
     for record in records:
         assert record["validation_loss"] == pytest.approx(
             record["validation_margin"] + 0.0005 * record["validation_reconstruction"]
@@ -285,7 +290,7 @@ def test_without_tensorboard_it_trains_and_says_how_to_get_curves(
     config = dataclasses.replace(FP32, epochs=2)
     records = fit(tiny_model(), digits, digits, config, out=tmp_path, progress=True)
     assert capsys.readouterr().err.count("pip install tensorboard") == 1
-    assert records == [json.loads(line) for line in (tmp_path / METRICS).read_text().splitlines()]
+    assert records == records_in(tmp_path)
     assert not (tmp_path / "events").exists() and (tmp_path / WEIGHTS).exists()
 
 
@@ -347,31 +352,24 @@ def test_killed_at_any_moment_it_ends_bit_identical(tmp_path: Path) -> None:
     tiny.run(whole, "pairs")
 
     dice = random.Random(0)
-    kills = 0
-    while not (broken / WEIGHTS).exists():
-        process = subprocess.Popen([sys.executable, TINY, broken, "pairs"])
-        before = (broken / METRICS).stat().st_mtime if (broken / METRICS).exists() else 0.0
-        if kills < 2:
-            # Wait for a new epoch, then for a moment that may fall into a step or into a write.
-            while process.poll() is None:
-                if (broken / METRICS).exists() and (broken / METRICS).stat().st_mtime > before:
-                    break
+    for kill in (True, True, False):
+        before = len(records_in(broken))
+        process = tiny.start(broken, "pairs")
+        if kill:
+            while len(records_in(broken)) == before:  # until it has done an epoch
+                assert process.is_alive()
                 time.sleep(0.01)
-            time.sleep(dice.uniform(0, 0.3))
-            process.send_signal(signal.SIGKILL)
-            kills += process.wait() == -signal.SIGKILL
-        else:
-            assert process.wait() == 0
-    assert kills >= 2
+            # A moment of the next one, which may fall into a step or into a write.
+            time.sleep(dice.uniform(0, 1.2) * records_in(broken)[-1]["seconds"])
+            process.kill()
+        process.join()
+        assert process.exitcode == (-signal.SIGKILL if kill else 0)
     assert (broken / WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
     assert {e.name for e in broken.iterdir()} == {e.name for e in whole.iterdir()}  # no partials
 
     def without_times(out: Path) -> list[dict[str, Any]]:
-        records = [json.loads(line) for line in (out / METRICS).read_text().splitlines()]
-        return [
-            {k: v for k, v in r.items() if k not in ("seconds", "images_per_second")}
-            for r in records
-        ]
+        times = ("seconds", "images_per_second")
+        return [{k: v for k, v in r.items() if k not in times} for r in records_in(out)]
 
     assert without_times(broken) == without_times(whole)
 
@@ -398,7 +396,7 @@ def test_checkpoints_are_as_far_apart_as_asked(
         options = {"stop_after": last, "checkpoint_seconds": seconds}
         fit(tiny_model(), digits, None, FP32, out=out, **options)
         assert written == expected
-        assert len((out / METRICS).read_text().splitlines()) == last
+        assert len(records_in(out)) == last
 
 
 @pytest.mark.parametrize(("schedule", "average"), [("one-cycle", 0.0), ("exponential", 0.9)])
@@ -657,24 +655,24 @@ def free_port() -> int:
 
 
 def losses(out: Path) -> list[float]:
-    return [json.loads(line)["loss"] for line in (out / METRICS).read_text().splitlines()]
+    return [record["loss"] for record in records_in(out)]
 
 
-def torchrun(task: str, *outs: Path) -> list[int]:
-    """Two processes: on one machine, or one on each of two, with an ``out`` for each machine."""
+def two_processes(task: str, *outs: Path) -> list[int | None]:
+    """What torchrun starts: on one machine, or one on each of two, with an ``out`` for each."""
     machines = len(outs)
-    command = [
-        sys.executable, "-m", "torch.distributed.run", "--nnodes", str(machines),
-        "--nproc-per-node", str(2 // machines), "--master-addr", "127.0.0.1",
-        "--master-port", str(free_port()),
-    ]  # fmt: skip
+    local = 2 // machines
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "WORLD_SIZE": 2}
     # gloo looks the host's own name up; on a machine without a network only the loopback answers.
-    env = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    processes = [
-        subprocess.Popen([*command, "--node-rank", str(rank), TINY, out, task], env=env)
-        for rank, out in enumerate(outs)
-    ]
-    return [process.wait(timeout=300) for process in processes]
+    common |= {"LOCAL_WORLD_SIZE": local, "TORCHELASTIC_RUN_ID": "", "GLOO_SOCKET_IFNAME": "lo"}
+    processes = []
+    for rank in range(2):
+        own = {"RANK": rank, "LOCAL_RANK": rank % local, "GROUP_RANK": rank // local}
+        environment = {name: str(value) for name, value in (common | own).items()}
+        processes.append(tiny.start(outs[rank // local], task, **environment))
+    for process in processes:
+        process.join(120)
+    return [process.exitcode for process in processes]
 
 
 @pytest.mark.slow
@@ -685,7 +683,7 @@ def test_two_processes_learn_what_one_does(tmp_path: Path, machines: int, task: 
     # Machines need no common folder: the first one writes, and reads when a run goes on.
     if machines == 2:
         tiny.run(two, task, stop_after=2)
-    assert torchrun(task, *[two, other][:machines]) == [0] * machines
+    assert two_processes(task, *[two, other][:machines]) == [0, 0]
     assert not other.exists()
     assert len(losses(one)) == (4 if task == "digits" else 5)
     assert losses(two) == pytest.approx(losses(one), abs=1e-5, rel=0)
