@@ -61,12 +61,6 @@ def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data.archives, "load_archives", lambda name, train, download: few[train])
 
 
-def run(*words: object) -> subprocess.CompletedProcess[str]:
-    """The installed command, in a process of its own."""
-    command = Path(sys.executable).with_name("capsnet")
-    return subprocess.run([command, *map(str, words)], capture_output=True, text=True, check=False)
-
-
 @pytest.fixture
 def fails(capsys: Captured) -> Callable[..., str]:
     """The command line refuses these words: exit code 2, nothing on stdout, one line on stderr."""
@@ -88,12 +82,15 @@ def fails(capsys: Captured) -> Callable[..., str]:
 
 
 @pytest.mark.slow
-def test_a_folder_of_ones_own_from_training_to_prediction(tmp_path: Path, pictures: Path) -> None:
+def test_a_folder_of_ones_own_from_training_to_prediction(
+    tmp_path: Path, pictures: Path, capsys: Captured
+) -> None:
     out = tmp_path / "run"
-    done = run(
-        "train", "--dataset", f"folder:{pictures}", "--out", out, "--epochs", 9,
-        "--batch-size", 10, "--image-shape", "1x17x18", "--no-compile", "--test", "--average", 0,
-    )  # fmt: skip
+    installed = Path(sys.executable).with_name("capsnet")
+    words = ["train", "--dataset", f"folder:{pictures}", "--out", out, "--epochs", "9"]
+    words += ["--batch-size", "10", "--image-shape", "1x17x18", "--no-compile", "--test"]
+    words += ["--average", "0"]
+    done = subprocess.run([installed, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert re.search(r"accuracy 100\.00% \(10/10\)", done.stdout)
     assert "is 3" in done.stdout and "5/5" in done.stdout
@@ -101,13 +98,13 @@ def test_a_folder_of_ones_own_from_training_to_prediction(tmp_path: Path, pictur
     assert len((out / METRICS).read_text().splitlines()) == 9
     assert load_weights(out / WEIGHTS)[1]["classes"] == ["is 3", "is 7"]
 
-    # Text needs no matplotlib.
-    again = in_a_process_without("matplotlib", "main()", "evaluate", out / WEIGHTS)
+    assert main(["evaluate", str(out / WEIGHTS)]) == 0
+    again = capsys.readouterr().out
     assert "is 7" in again and again.endswith(done.stdout[done.stdout.index("accuracy") :])
 
-    done = run("predict", out / WEIGHTS, pictures / "is 7" / "4.png")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0] == f"{pictures / 'is 7' / '4.png'}: is 7"
+    seven = str(pictures / "is 7" / "4.png")
+    assert main(["predict", str(out / WEIGHTS), seven]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == f"{seven}: is 7"
 
 
 def test_evaluate_prints_counts_and_confusion(
@@ -316,22 +313,27 @@ def test_every_setting_of_the_training_is_an_option(
     assert seen.pop() == config
 
 
-def in_a_process_without(module: str, code: str, *words: object) -> str:
-    code = f"import sys; sys.modules[{module!r}] = None\nfrom capsnet.cli import main\n{code}"
-    command = [sys.executable, "-c", code, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-def test_help_needs_neither_matplotlib_nor_torchvision_nor_fcntl() -> None:
+def test_text_needs_neither_matplotlib_nor_torchvision_nor_fcntl(
+    pictures: Path, tmp_path: Path
+) -> None:
+    weights = tmp_path / WEIGHTS
+    document = {"classes": ["is 3", "is 7"], "dataset": f"folder:{pictures}"}
+    save_weights(weights, tiny_model(num_classes=2), document)
     code = """
-for words in (["--help"], ["train", "--help"]):
+import sys
+sys.modules["fcntl"] = None
+from capsnet.cli import main
+for words in (["--help"], ["train", "--help"], ["evaluate", sys.argv[1]]):
     try: main(words)
-    except SystemExit: print("matplotlib" in sys.modules, "torchvision" in sys.modules)
+    except SystemExit: pass
+    print("matplotlib" in sys.modules, "torchvision" in sys.modules)
 """
-    said = in_a_process_without("fcntl", code)
-    assert said.count("False False\n") == 2
+    command = [sys.executable, "-c", code, weights]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said.count("False False\n") == 3
     for word in ("train", "evaluate", "predict", "export", "bench", "--reconstruction-weight"):
         assert word in said
+    assert "true \\ predicted" in said
 
 
 @pytest.mark.slow
@@ -358,15 +360,14 @@ def test_the_readmes_torchrun_command(pictures: Path, tmp_path: Path, inductor: 
     assert metadata["config"]["compile"] is True
 
 
-def test_a_reader_that_goes_away_is_no_error(weights: Path, pictures: Path) -> None:
-    command = Path(sys.executable).with_name("capsnet")
-    words = [command, "predict", weights, pictures / "is 3" / "1.png"]
+def test_a_reader_that_goes_away_is_no_error(
+    weights: Path, pictures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run(words, stdout=write, stderr=subprocess.PIPE, check=False)
-    os.close(write)
-    assert done.returncode == 141
-    assert done.stderr == b""
+    with open(write, "w") as nobody:  # at the block's end it is flushed, as when a process ends
+        monkeypatch.setattr(sys, "stdout", nobody)
+        assert main(["predict", str(weights), str(pictures / "is 3" / "1.png")]) == 141
 
 
 def test_no_command_and_unknown_words(fails, weights: Path) -> None:
@@ -491,15 +492,24 @@ def test_an_input_is_never_written_to(fails, weights: Path, tmp_path: Path) -> N
     assert (weights.read_bytes(), photo.read_bytes()) == before
 
 
-def test_compile_that_was_asked_for_and_does_not_work(pictures: Path, tmp_path: Path) -> None:
+def test_compile_where_there_is_no_compiler(pictures: Path, tmp_path: Path) -> None:
+    """It is not used unless it is asked for, which is refused."""
+    code = """
+import sys, torch
+from capsnet.cli import main
+from capsnet.device import resolve_compile
+print(resolve_compile(None, torch.device("cpu")))
+sys.exit(main())
+"""
     without = os.environ | {"PATH": "", "CXX": "no-such-compiler"}
     without |= {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
-    words = [sys.executable, "-m", "capsnet", "train", "--compile", "--out", tmp_path / "run"]
+    words = ["train", "--compile", "--out", tmp_path / "run", "--dataset", f"folder:{pictures}"]
     done = subprocess.run(
-        [*words, "--dataset", f"folder:{pictures}"],
+        [sys.executable, "-c", code, *words],
         env=without, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2
+    assert done.stdout == "False\n"
     assert "--compile: torch.compile does not work here" in done.stderr.splitlines()[-1]
 
 

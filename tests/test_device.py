@@ -2,10 +2,6 @@
 
 import json
 import logging
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -100,17 +96,8 @@ def test_a_machine_is_described_in_plain_values() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("inductor")
-def test_compile_as_wished_or_where_a_compiler_is_found(tmp_path: Path) -> None:
+def test_compile_as_wished_or_where_a_compiler_is_found() -> None:
+    """(Where none is: tests/test_cli.py.)"""
     cpu = torch.device("cpu")
     assert resolve_compile(True, cpu) and not resolve_compile(False, cpu)
     assert resolve_compile(None, cpu)
-    code = (
-        "import torch; from capsnet.device import resolve_compile as c; "
-        "print(c(None, torch.device('cpu')))"
-    )
-    without = os.environ | {"PATH": "", "CXX": "no-such-compiler"}
-    without |= {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=without, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "False\n"
