@@ -124,8 +124,10 @@ def test_a_batch_is_answered_before_the_next_is_read(
 
 
 def test_pictures_that_cannot_be_read_among_many(
-    weights: Path, folder: Path, tmp_path: Path, capsys: Captured
+    weights: Path, folder: Path, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Path(folder.name)  # a line is cut off at 1,000 characters
     words = ["predict", str(weights), str(folder), "--csv", str(tmp_path / "a.csv")]
     (folder / "notes.txt").write_text("no picture")
     assert main(words) == 2
