@@ -32,9 +32,9 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small network that has seen some digits: right most of the time."""
     out = tmp_path_factory.mktemp("run")
     config = TrainingConfig(
-        epochs=4, batch_size=50, learning_rate=4e-3, average=0, precision="fp32"
+        epochs=3, batch_size=25, learning_rate=6e-3, average=0, precision="fp32"
     )
-    fit(tiny_model(), some_digits(2000), None, config, out=out)
+    fit(tiny_model(), some_digits(1000), None, config, out=out)
     return out / WEIGHTS
 
 
