@@ -15,6 +15,7 @@ ORDER = [
     "data.folders", "data", "figures.style", "figures.predictions", "figures", "text",
     "predict", "device", "training.loss", "training.config", "training.evaluation",
     "training.run", "training.step", "training.loop", "training",
+    "wild.parts", "wild.deviations", "wild.network", "wild.implementations", "wild",
     "export", "bench", "cli", "__main__",
 ]  # fmt: skip
 

@@ -1,0 +1,25 @@
+"""Other people's capsule networks, as what they do otherwise than the paper."""
+
+from capsnet.wild.deviations import DEVIATIONS, Deviation
+from capsnet.wild.implementations import (
+    IMPLEMENTATIONS,
+    Implementation,
+    Published,
+    Recipe,
+    found_in,
+)
+from capsnet.wild.network import WildCapsNet, WildLoss
+from capsnet.wild.parts import Parts
+
+__all__ = [
+    "DEVIATIONS",
+    "IMPLEMENTATIONS",
+    "Deviation",
+    "Implementation",
+    "Parts",
+    "Published",
+    "Recipe",
+    "WildCapsNet",
+    "WildLoss",
+    "found_in",
+]

@@ -1,0 +1,163 @@
+"""Who deviates in what, and how they train: the paper, and networks that many learn from."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from capsnet.wild.deviations import DEVIATIONS, Deviation
+from capsnet.wild.network import WildCapsNet
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train, in the words of :class:`capsnet.training.TrainingConfig`.
+
+    The defaults are the paper's and, where it is silent, those of its authors' code: 300,000 steps.
+    Nothing is averaged over the steps, and all is float32.
+    """
+
+    epochs: int = 640
+    batch_size: int = 128
+    learning_rate: float = 1e-3
+    # exponential: × 0.96 every 2000 steps; plateau: as the deviation of that name says;
+    # constant; by-epoch: × 0.9 after each epoch.
+    schedule: str = "exponential"
+    shuffle: bool = True
+    shift: int = 2  # pixels
+    shift_together: bool = False  # a batch as one, and the test images too
+
+
+class Published(NamedTuple):
+    """An accuracy on MNIST's test images that its authors name."""
+
+    accuracy: float  # %
+    what: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """A network that others have written.
+
+    Attributes:
+        name: of the command line.
+        title: of the work, for credit.
+        link: where it is.
+        deviations: all of its own, in the network, its loss and its recipe.
+        training: what else it chooses of :class:`Recipe`.
+        published: what it reports.
+        remarks: what its recipe has and :class:`Recipe` has not.
+    """
+
+    name: str
+    title: str
+    link: str
+    deviations: tuple[Deviation, ...] = ()
+    training: Mapping[str, Any] = field(default_factory=dict)
+    published: tuple[Published, ...] = ()
+    remarks: str = ""
+
+    @property
+    def recipe(self) -> Recipe:
+        """How it trains."""
+        deviating = {k: v for d in self.deviations for k, v in d.recipe.items()}
+        return dataclasses.replace(Recipe(), **deviating, **self.training)
+
+    def make(self, **options: Any) -> WildCapsNet:
+        """Its network; options as of :class:`WildCapsNet`."""
+        return WildCapsNet(deviations=[d.name for d in self.deviations], **options)
+
+
+def named(*names: str) -> tuple[Deviation, ...]:
+    return tuple(DEVIATIONS[name] for name in names)
+
+
+PAPER = "https://arxiv.org/abs/1710.09829"
+GITHUB = "https://github.com/"
+LABML = "https://nn.labml.ai/capsule_networks/"
+LABML_LAYERS = (
+    "softmax-over-children",
+    "guard-1e-8",
+    "unit-w",
+    "prediction-mask",
+    "unsquared-margin",
+    "mean-reconstruction",
+    "no-shift",
+    "constant-rate",
+)
+NOTEBOOK_LOG = (97.74, 98.47, 98.94, 99.13, 99.01)  # % after each epoch
+
+IMPLEMENTATIONS: dict[str, Implementation] = {
+    implementation.name: implementation
+    for implementation in (
+        Implementation(
+            "paper",
+            "Sabour, Frosst, Hinton: Dynamic Routing Between Capsules",
+            PAPER,
+            published=(Published(99.75, "mean of three trainings, ± 0.005", PAPER + ", Table 1"),),
+            remarks="Epochs and batch size are those of the authors' code.",
+        ),
+        Implementation(
+            "labml",
+            "labml.ai: annotated Capsule Networks",
+            LABML,
+            named(*LABML_LAYERS, "normalised-images"),
+            {"epochs": 10, "batch_size": 64},
+            remarks="Its own Adam adds ε before the bias of the second moment is corrected.",
+        ),
+        Implementation(
+            "labml-notebook",
+            "A notebook on labml's layers",
+            LABML,
+            named(*LABML_LAYERS),
+            {"epochs": 5, "batch_size": 16, "learning_rate": 1e-4},
+            tuple(
+                Published(accuracy, f"after epoch {epoch}", "the notebook's log")
+                for epoch, accuracy in enumerate(NOTEBOOK_LOG, start=1)
+            ),
+        ),
+        Implementation(
+            "adambielski",
+            "Adam Bielski: CapsNet-pytorch",
+            GITHUB + "adambielski/CapsNet-pytorch",
+            named(
+                "one-iteration-more",
+                "learned-prior",
+                "bare-norm",
+                "uniform-w",
+                "mean-margin",
+                "mean-reconstruction",
+                "plateau-rate",
+            ),
+            {"epochs": 250},
+            (Published(99.65, "with reconstruction", "README"),),
+            "The decoder is there with --with_reconstruction; the rate ends at 1e-6 at least.",
+        ),
+        Implementation(
+            "cezannec",
+            "Cezanne Camacho: capsule_net_pytorch",
+            GITHUB + "cezannec/capsule_net_pytorch",
+            named(
+                "softmax-over-children",
+                "bare-norm",
+                "unit-w",
+                "prediction-mask",
+                "unsquared-margin",
+                "no-shift",
+                "constant-rate",
+                "unshuffled",
+            ),
+            {"epochs": 3, "batch_size": 20},
+            (
+                Published(99.02, "after 3 epochs", "Capsule_Network.ipynb"),
+                Published(98.90, "after 3 epochs", "a demonstration of the notebook"),
+            ),
+        ),
+    )
+}
+
+
+def found_in(deviation: Deviation) -> list[str]:
+    """The names of the implementations that have a deviation."""
+    return [name for name, made in IMPLEMENTATIONS.items() if deviation in made.deviations]

@@ -1,0 +1,129 @@
+"""Our network and its loss, with some of their parts replaced."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from capsnet.device import autocast
+from capsnet.functional import RoutingStep, margin_loss, reconstruction_loss
+from capsnet.model import CapsNet, CapsNetOutput
+from capsnet.training.loss import RECONSTRUCTION_WEIGHT, Criterion, TrainingLoss
+from capsnet.wild.deviations import combine
+
+
+class WildCapsNet(CapsNet):
+    """:class:`CapsNet` with deviations; without any, the same bits.
+
+    Only the plain arrangement computes it.
+
+    Args:
+        image_shape: as of :class:`CapsNet`.
+        num_classes: likewise.
+        deviations: their names, of :data:`DEVIATIONS`.
+        options: the others of :class:`CapsNet`; a deviation's own go first.
+
+    Attributes:
+        config: the arguments above, as a dict that makes the same network again.
+        parts: what the network and its loss are made of.
+
+    Raises:
+        ValueError: as of :class:`CapsNet`; a deviation is not known, or two replace the same part.
+    """
+
+    def __init__(
+        self,
+        image_shape: Sequence[int] = (1, 28, 28),
+        num_classes: int = 10,
+        *,
+        deviations: Sequence[str] = (),
+        **options: Any,
+    ) -> None:
+        parts = combine(deviations)
+        for name in ("routing_iterations", "learn_prior", "hidden"):
+            if (value := getattr(parts, name)) is not None:
+                options[name] = value
+        super().__init__(image_shape, num_classes, **options)
+        self.config["deviations"] = list(deviations)
+        self.parts = parts
+        if parts.start_w is not None:
+            parts.start_w(self.digits.weight)
+
+    def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
+        self.check_images(images)
+        parts = self.parts
+        features = F.relu(self.conv(parts.prepare(images)))
+        maps = parts.maps(features, self.primary, parts.share)
+        children = parts.group(maps, self.primary.capsule_dim)
+        u_hat = self.digits.predict(self.squash(children, parts.primary_axis))
+        return self.route(u_hat, trace)
+
+    def squash(self, s: Tensor, axis: int) -> Tensor:
+        """Squash capsules [batch, capsules, dim]; axis 3 makes each number a capsule of its own."""
+        if axis < s.dim():
+            return self.parts.squash(s, axis)
+        return self.parts.squash(s.unsqueeze(axis), axis).squeeze(axis)
+
+    def route(self, u_hat: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
+        """:func:`dynamic_routing`, as the deviations have it; shapes as there."""
+        parts, learned = self.parts, self.digits.prior
+        seen = u_hat.detach() if parts.stop_gradient else u_hat
+        prior = u_hat.new_zeros(u_hat.shape[1:3]) if learned is None else learned
+        b = prior.to(torch.promote_types(prior.dtype, torch.float32)).expand(len(u_hat), -1, -1)
+        for left in reversed(range(self.digits.routing_iterations + parts.extra_iterations)):
+            c = parts.share(b)
+            s = torch.einsum("nij,nijd->njd", c.to(u_hat.dtype), seen if left else u_hat)
+            v = self.squash(s, parts.digits_axis)
+            if trace is not None:
+                trace.append(RoutingStep(b, c, s, v))
+            if left:
+                agreed = torch.einsum("nijd,njd->nij", seen, v)
+                b = b + (agreed.mean(dim=0, keepdim=True) if parts.batch_logits else agreed)
+        return v
+
+    def read_out(self, capsules: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
+        lengths = torch.linalg.vector_norm(capsules, dim=2)
+        out = super().read_out(capsules, self.parts.mask(lengths, labels))
+        return out._replace(lengths=self.parts.lengths(out.lengths))
+
+
+class WildLoss(TrainingLoss):
+    """What :class:`TrainingLoss` is for ours, with the parts of a :class:`WildCapsNet`.
+
+    Args:
+        model: the network, in the plain arrangement.
+        reconstruction_weight: as of :class:`TrainingLoss`.
+        precision: likewise.
+        criterion: in place of the network's own margin loss, where it is not the paper's.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        reconstruction_weight: float = RECONSTRUCTION_WEIGHT,
+        precision: str = "fp32",
+        criterion: Criterion = margin_loss,
+    ) -> None:
+        parts = cast(WildCapsNet, model).parts
+        if criterion is margin_loss:
+            criterion = parts.margin
+        super().__init__(model, reconstruction_weight, precision, criterion)
+        self.parts = parts
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        """The network's loss, a scalar."""
+        parts = self.parts
+        with autocast(images.device, self.precision):
+            out: CapsNetOutput = self.model(images, labels)
+        loss = parts.margin_weight * self.criterion(out.lengths, labels)
+        if parts.mean_over_classes:
+            loss = loss / out.lengths.shape[1]
+        if out.reconstruction is None:
+            return loss
+        target = parts.prepare(images)
+        drawn = reconstruction_loss(out.reconstruction.to(target.dtype), target)
+        if parts.mean_over_pixels:
+            drawn = drawn / target[0].numel()
+        return loss + self.reconstruction_weight * drawn

@@ -1,0 +1,151 @@
+"""What a capsule network and its loss are made of: the paper's parts, and those that others use."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from capsnet.functional import class_mask, margin_loss, one_hot, squash
+from capsnet.layers import PrimaryCapsules, channels_to_capsules
+from capsnet.model import CapsNet
+from capsnet.training.loss import Criterion
+
+Share = Callable[[Tensor], Tensor]  # logits b_ij, [batch, in_capsules, out_capsules] → c_ij
+TENSORFLOW_BIAS = 0.1  # where the authors' released code starts every bias
+
+
+def unchanged(values: Tensor) -> Tensor:
+    return values
+
+
+def normalised(images: Tensor) -> Tensor:
+    """MNIST's mean and standard deviation taken out."""
+    return (images - 0.1307) / 0.3081
+
+
+def convolved(features: Tensor, primary: PrimaryCapsules, share: Share) -> Tensor:
+    maps: Tensor = primary.conv(features)
+    return maps
+
+
+def rectified(features: Tensor, primary: PrimaryCapsules, share: Share) -> Tensor:
+    return F.relu(primary.conv(features))
+
+
+def routed_to_types(features: Tensor, primary: PrimaryCapsules, share: Share) -> Tensor:
+    """One iteration of routing from one capsule to all types: each gets an equal share."""
+    conv = primary.conv
+    assert conv.bias is not None
+    types = conv.out_channels // primary.capsule_dim
+    equal = share(features.new_zeros(1, 1, types))[0, 0, 0]
+    maps = F.conv2d(features, conv.weight, stride=conv.stride)
+    return equal * maps + conv.bias.view(-1, 1, 1)
+
+
+def neighbours_in_space(maps: Tensor, capsule_dim: int) -> Tensor:
+    """The maps' numbers as they lie in memory, a row of a map at a time, cut into capsules."""
+    return maps.reshape(len(maps), -1, capsule_dim)
+
+
+def bare_squash(s: Tensor, dim: int) -> Tensor:
+    """Eq. 1 as it stands: 0 / 0 at s = 0."""
+    squared = s.square().sum(dim, keepdim=True)
+    return squared / (1 + squared) * s / squared.sqrt()
+
+
+def guarded_squash(epsilon: float) -> Callable[[Tensor, int], Tensor]:
+    """Eq. 1 with ε under the root."""
+
+    def squash(s: Tensor, dim: int) -> Tensor:
+        squared = s.square().sum(dim, keepdim=True)
+        return squared / (1 + squared) * s / (squared + epsilon).sqrt()
+
+    return squash
+
+
+def squash_beside(s: Tensor, dim: int) -> Tensor:
+    """Eq. 1 with ε beside the norm."""
+    norm = torch.linalg.vector_norm(s, dim=dim, keepdim=True)
+    return norm.square() / (1 + norm.square()) / (norm + 1e-8) * s
+
+
+def guarded_lengths(epsilon: float) -> Callable[[Tensor], Tensor]:
+    return lambda lengths: (lengths.square() + epsilon).sqrt()
+
+
+def softmax_of_lengths(lengths: Tensor) -> Tensor:
+    return F.softmax(lengths, dim=1)
+
+
+def over_parents(logits: Tensor) -> Tensor:
+    return F.softmax(logits, dim=2)
+
+
+def over_children(logits: Tensor) -> Tensor:
+    return F.softmax(logits, dim=1)
+
+
+def leaky(logits: Tensor) -> Tensor:
+    """A softmax with one more logit, of 0, whose share goes nowhere."""
+    return F.softmax(F.pad(logits, (1, 0)), dim=2)[:, :, 1:]
+
+
+def uniform(logits: Tensor) -> Tensor:
+    return torch.full_like(logits, 1 / logits.shape[2])
+
+
+def by_label(lengths: Tensor, labels: Tensor | None) -> Tensor | None:
+    return labels
+
+
+def by_prediction(lengths: Tensor, labels: Tensor | None) -> Tensor | None:
+    return None
+
+
+def by_softmax_over_batch(lengths: Tensor, labels: Tensor | None) -> Tensor | None:
+    return one_hot(F.softmax(lengths, dim=0).argmax(dim=1), lengths.shape[1])
+
+
+def unsquared_margin_loss(lengths: Tensor, targets: Tensor) -> Tensor:
+    present = class_mask(targets, *lengths.shape).to(lengths.dtype)
+    loss = present * F.relu(0.9 - lengths) + 0.5 * (1 - present) * F.relu(lengths - 0.1)
+    return loss.sum(dim=1).mean()
+
+
+def normal(std: float) -> Callable[[Tensor], object]:
+    return lambda weight: nn.init.normal_(weight, std=std)
+
+
+def uniform_by_children(weight: Tensor) -> None:
+    nn.init.uniform_(weight, -(len(weight) ** -0.5), len(weight) ** -0.5)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Of a network, of its start, and of its loss: by default the paper's."""
+
+    prepare: Callable[[Tensor], Tensor] = unchanged  # images → what the network sees and draws
+    maps: Callable[[Tensor, PrimaryCapsules, Share], Tensor] = convolved
+    group: Callable[[Tensor, int], Tensor] = channels_to_capsules
+    squash: Callable[[Tensor, int], Tensor] = squash
+    primary_axis: int = 2  # of [batch, in_capsules, in_dim, 1], along which lengths are taken
+    digits_axis: int = 2  # of [batch, out_capsules, out_dim, 1], likewise
+    shared_w: bool = False  # by the positions of a type
+    bias: Callable[[Tensor], object] | None = None  # starts a bias added to s_j
+    share: Share = over_parents
+    batch_logits: bool = False  # agreements are averaged over the batch
+    stop_gradient: bool = False  # none through û but in the last iteration
+    extra_iterations: int = 0
+    routing_iterations: int | None = None  # in place of the network's
+    learn_prior: bool | None = None  # likewise
+    hidden: tuple[int, int] | None = None  # likewise
+    lengths: Callable[[Tensor], Tensor] = unchanged  # before they meet the margins
+    mask: Callable[[Tensor, Tensor | None], Tensor | None] = by_label
+    start_w: Callable[[Tensor], object] | None = None
+    start: Callable[[CapsNet], object] | None = None  # of all but W
+    margin: Criterion = margin_loss
+    margin_weight: float = 1.0
+    mean_over_classes: bool = False  # in the margin loss, in place of their sum
+    mean_over_pixels: bool = False  # in the reconstruction loss, likewise

@@ -1,0 +1,191 @@
+"""Each deviation alone, put on our network, changes what it says, and nothing else."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from capsnet.training import TrainingConfig, evaluate
+from capsnet.wild import DEVIATIONS, IMPLEMENTATIONS, Parts, Recipe, WildCapsNet, WildLoss, found_in
+from helpers.tiny import fit, some_digits, tiny_model
+
+CLASSES = 5
+ROUTED = {"lengths", "reconstruction", "loss", "gradient"}
+# What is seen to differ from the paper's network of the same weights.
+CHANGES = {
+    "softmax-over-children": ROUTED,
+    "one-iteration-more": ROUTED,
+    "learned-prior": {"parameters"},
+    "bare-norm": {"at zero"},
+    "guard-1e-8": ROUTED,
+    "prediction-mask": {"reconstruction", "loss", "gradient"},
+    "unsquared-margin": {"loss", "gradient"},
+    "mean-margin": {"loss", "gradient"},
+    "mean-reconstruction": {"loss", "gradient"},
+    "unit-w": {"start"},
+    "uniform-w": {"start"},
+    "normalised-images": ROUTED,
+    "no-shift": {"recipe"},
+    "constant-rate": {"recipe"},
+    "plateau-rate": {"recipe"},
+    "unshuffled": {"recipe"},
+}
+
+
+def network(*deviations: str, **options: Any) -> WildCapsNet:
+    torch.manual_seed(0)
+    small = {"conv_channels": 4, "capsule_types": 3, "capsule_dim": 6, "hidden": (9, 11)}
+    return WildCapsNet(num_classes=CLASSES, deviations=deviations, **small | options).double()
+
+
+def batch() -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    images = torch.rand(8, 1, 28, 28, dtype=torch.float64, generator=generator)
+    return images, torch.arange(8) % CLASSES
+
+
+def weighted(*deviations: str) -> WildCapsNet:
+    """A network of the same weights, whatever its start; capsules are neither short nor long."""
+    model, plain = network(*deviations), network()
+    with torch.no_grad():
+        generator = torch.Generator().manual_seed(2)
+        for parameter in plain.parameters():
+            parameter.normal_(std=0.2, generator=generator)
+    model.load_state_dict(plain.state_dict(), strict=False)
+    return model
+
+
+def observed(*deviations: str) -> dict[str, Any]:
+    """All that can be seen of a network with deviations."""
+    made, model = network(*deviations), weighted(*deviations)
+    images, labels = batch()
+    loss = WildLoss(model)(images, labels)
+    loss.backward()
+    out = model(images, labels)
+    zeros = made.squash(torch.zeros(1, CLASSES, 6, dtype=torch.float64), 2)
+    changed = {k: v for name in deviations for k, v in DEVIATIONS[name].recipe.items()}
+    return {
+        "parameters": [name for name, _ in made.named_parameters()],
+        "start": torch.cat([p.flatten() for n, p in made.named_parameters() if "prior" not in n]),
+        "at zero": zeros.isnan().any(),
+        "lengths": out.lengths,
+        "reconstruction": out.reconstruction,
+        "loss": loss,
+        "gradient": torch.cat([p.grad.flatten() for p in model.parameters() if p.dim() == 4]),
+        "recipe": dataclasses.replace(Recipe(), **changed),
+    }
+
+
+def differ(one: Any, other: Any) -> bool:
+    if not isinstance(one, Tensor) or not one.is_floating_point():
+        return bool(one != other)
+    return one.shape != other.shape or bool((one - other).norm() > 1e-11 * one.norm())
+
+
+def test_all_are_looked_at() -> None:
+    assert list(CHANGES) == list(DEVIATIONS)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changes_what_it_says(name: str) -> None:
+    paper, wild = observed(), observed(name)
+    assert {what for what in paper if differ(paper[what], wild[what])} == CHANGES[name]
+
+
+@pytest.mark.parametrize("name", DEVIATIONS)
+def test_says_what_it_is(name: str) -> None:
+    deviation = DEVIATIONS[name]
+    assert deviation.name == name
+    assert deviation.parts or deviation.recipe
+    for text in (deviation.paper, deviation.code):
+        assert text.endswith(".") and len(text) < 200
+    assert found_in(deviation) or name in ALONE
+
+
+ALONE: set[str] = set()  # what no implementation here has
+
+
+def shares(*deviations: str) -> Tensor:
+    """c_ij in the last iteration, [batch, in_capsules, out_capsules]."""
+    return weighted(*deviations).routing_trace(batch()[0])[-1].coupling
+
+
+def test_whose_shares_sum_to_1() -> None:
+    ones = torch.ones(8, 108, dtype=torch.float64)
+    torch.testing.assert_close(shares().sum(dim=2), ones)
+    of_parents = shares("softmax-over-children")
+    torch.testing.assert_close(of_parents.sum(dim=1), ones[:, :CLASSES])
+    assert of_parents.std() > 0
+
+
+def test_how_often_it_routes() -> None:
+    plain, more = weighted(), weighted("one-iteration-more")
+    assert [len(model.routing_trace(batch()[0])) for model in (plain, more)] == [3, 4]
+
+
+def test_the_start_of_w() -> None:
+    wide = {"capsule_types": 32}
+    assert network("unit-w", **wide).digits.weight.std().item() == pytest.approx(1, rel=0.02)
+    bound = 1152**-0.5
+    weight = network("uniform-w", **wide).digits.weight
+    assert weight.min() < -0.99 * bound < 0.99 * bound < weight.max() < bound
+
+
+def test_losses_are_weaker_by_as_much_as_is_said() -> None:
+    images, labels = batch()
+
+    def parts_of_loss(*names: str) -> tuple[Tensor, Tensor]:
+        model = weighted(*names)
+        margin = WildLoss(model, 0.0)(images, labels)
+        return margin, WildLoss(model, 1.0)(images, labels) - margin
+
+    margin, drawn = parts_of_loss()
+    torch.testing.assert_close(parts_of_loss("mean-margin"), (margin / CLASSES, drawn))
+    torch.testing.assert_close(parts_of_loss("mean-reconstruction"), (margin, drawn / 784))
+
+
+def test_config_makes_the_same_network_again() -> None:
+    model = network("learned-prior", "softmax-over-children")
+    again = WildCapsNet(**model.config)
+    assert again.config == model.config and again.parts == model.parts
+    again.double().load_state_dict(model.state_dict())
+    assert torch.equal(again(batch()[0]).lengths, model(batch()[0]).lengths)
+
+
+def test_without_deviations_all_parts_are_the_papers() -> None:
+    assert network().parts == Parts()
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["no-such-thing"], "no deviation is called no-such-thing; known are softmax-over-"),
+        (["unit-w", "uniform-w"], "deviations unit-w and uniform-w both replace start_w"),
+    ],
+)
+def test_refuses(names: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        network(*names)
+
+
+def test_another_criterion_takes_the_place_of_the_margin_loss() -> None:
+    model = weighted("unsquared-margin", "mean-reconstruction")
+    model.decoder = None
+    images, labels = batch()
+    loss = WildLoss(model, criterion=lambda lengths, labels: lengths.sum())(images, labels)
+    assert torch.equal(loss, model(images).lengths.sum())
+
+
+@pytest.mark.parametrize("name", IMPLEMENTATIONS)
+def test_learns(name: str) -> None:
+    made = IMPLEMENTATIONS[name]
+    tiny = {k: v for k, v in tiny_model().config.items() if k not in ("deviations", "learn_prior")}
+    torch.manual_seed(0)
+    model, digits = made.make(**tiny), some_digits(64)
+    before = WildLoss(model)(digits.images / 255, digits.labels).item()
+    config = TrainingConfig(epochs=2, batch_size=32, precision="fp32", shift=made.recipe.shift)
+    fit(model, digits, None, config, loss=WildLoss)
+    assert WildLoss(model)(digits.images / 255, digits.labels).item() < before
+    assert evaluate(model, digits).total == 64
