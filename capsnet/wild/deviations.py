@@ -8,10 +8,22 @@ from capsnet.wild.parts import (
     Parts,
     bare_squash,
     by_prediction,
+    by_softmax_over_batch,
+    glorot_start,
+    guarded_lengths,
     guarded_squash,
+    leaky,
+    neighbours_in_space,
     normal,
     normalised,
     over_children,
+    rectified,
+    released_start,
+    routed_to_types,
+    softmax_of_lengths,
+    squash_beside,
+    standardised,
+    uniform,
     uniform_by_children,
     unsquared_margin_loss,
 )
@@ -36,8 +48,11 @@ class Deviation:
     recipe: Mapping[str, Any] = field(default_factory=dict)
 
 
+OWN_LENGTH = "A capsule is shrunk by its own length, which stays below 1 (eq. 1)."
 AXIS = "A softmax over the parents: the shares of one child sum to 1 (section 2, eq. 3)."
+THREE = "Three iterations of routing are suggested for all experiments (appendix A)."
 START = "It does not say how W starts; its authors' code draws a normal of 0.1, cut at two of them."
+MASK = "In training the decoder sees the capsule of the correct digit (section 4.1)."
 NORM = "v = s/‖s‖ · ‖s‖² / (1 + ‖s‖²), with no word on s = 0 (eq. 1)."
 RATE = "Adam with TensorFlow's defaults, the exponentially falling rate among them (section 4)."
 
@@ -52,15 +67,104 @@ DEVIATIONS: dict[str, Deviation] = {
         ),
         Deviation(
             "one-iteration-more",
-            "Three iterations of routing in all experiments (section 4).",
+            THREE,
             "A setting of 3 makes 4: one pass with the prior, then three updates of the logits.",
             {"extra_iterations": 1},
+        ),
+        Deviation(
+            "two-iterations",
+            THREE,
+            "Two iterations.",
+            {"routing_iterations": 2},
         ),
         Deviation(
             "learned-prior",
             "The priors can be learned (section 2), but all logits start at 0 (section 4).",
             "The logits start at a learned prior, one number for each child and parent.",
             {"learn_prior": True},
+        ),
+        Deviation(
+            "batch-logits",
+            "Each image has routing logits of its own, b_ij (Procedure 1).",
+            "The agreements are averaged over the batch: an answer depends on the images beside "
+            "it.",
+            {"batch_logits": True},
+        ),
+        Deviation(
+            "stopped-gradient",
+            "It does not say; in its authors' code the gradient passes through all iterations.",
+            "The predictions pass no gradient on but in the last iteration.",
+            {"stop_gradient": True},
+        ),
+        Deviation(
+            "uniform-shares",
+            "Agreement decides over the shares (Procedure 1).",
+            "Each child gives all parents the same share, and nothing is routed.",
+            {"share": uniform},
+        ),
+        Deviation(
+            "leak",
+            "The softmax runs over the parents; for CIFAR-10, over none of them too (section 7).",
+            "The softmax has one more logit, of 0, whose share goes nowhere.",
+            {"share": leaky},
+        ),
+        Deviation(
+            "digit-bias",
+            "s_j is the weighted sum of the predictions, and nothing else (eq. 2).",
+            "A learned bias is added to it.",
+            {"bias": True},
+        ),
+        Deviation(
+            "shared-w",
+            "Each child has matrices of its own, W_ij (section 4).",
+            "All children of a type share theirs, wherever they are.",
+            {"shared_w": True},
+        ),
+        Deviation(
+            "view-without-permute",
+            "A capsule is 8 units that see the same place of the image (section 4).",
+            "The maps are cut up as they lie in memory: a capsule is 8 neighbouring places of one "
+            "map.",
+            {"group": neighbours_in_space},
+        ),
+        Deviation(
+            "relu-before-squash",
+            "Squash is the convolution's non-linearity (section 4).",
+            "ReLU comes before it: no number of a primary capsule is negative.",
+            {"maps": rectified},
+        ),
+        Deviation(
+            "routed-to-types",
+            "Nothing is routed between the first convolution and the primary capsules (section 4).",
+            "One iteration of it: a softmax over the 32 types gives each 1/32 of what the kernels "
+            "give, before the bias.",
+            {"maps": routed_to_types},
+        ),
+        Deviation(
+            "same-padding",
+            "The convolutions take whole kernels alone: 28 pixels become 20, then 6 (section 4).",
+            "Zeros around the maps keep their size: 24 pixels become 24, then 12.",
+            {"same_padding": True},
+        ),
+        Deviation(
+            "squash-over-children",
+            OWN_LENGTH,
+            "The norm of the primary capsules is taken over the children, one for each of their 8 "
+            "numbers.",
+            {"primary_axis": 1},
+        ),
+        Deviation(
+            "squash-over-classes",
+            OWN_LENGTH,
+            "The norm of the class capsules is taken over the classes, one for each of their 16 "
+            "numbers.",
+            {"digits_axis": 1},
+        ),
+        Deviation(
+            "squash-by-component",
+            OWN_LENGTH,
+            "Each number of a class capsule is squashed by itself: 16 of them can be 4 long.",
+            {"digits_axis": 3},
         ),
         Deviation(
             "bare-norm",
@@ -75,10 +179,47 @@ DEVIATIONS: dict[str, Deviation] = {
             {"squash": guarded_squash(1e-8)},
         ),
         Deviation(
+            "guard-1e-9",
+            NORM,
+            "10⁻⁹ is added under the root, in squash and in the lengths that meet the margins.",
+            {"squash": guarded_squash(1e-9), "lengths": guarded_lengths(1e-9)},
+        ),
+        Deviation(
+            "guard-1e-7",
+            NORM,
+            "10⁻⁷ is added under the root, in squash and in the lengths that meet the margins.",
+            {"squash": guarded_squash(1e-7), "lengths": guarded_lengths(1e-7)},
+        ),
+        Deviation(
+            "guard-beside-norm",
+            NORM,
+            "10⁻⁸ is added to the norm that squash divides by.",
+            {"squash": squash_beside},
+        ),
+        Deviation(
+            "softmax-of-lengths",
+            "The margins are for the lengths of the capsules (section 3, eq. 4).",
+            "They are for a softmax of the lengths, in which one of ten reaches 0.23 at most.",
+            {"lengths": softmax_of_lengths},
+        ),
+        Deviation(
             "prediction-mask",
-            "In training the decoder sees the capsule of the correct digit (section 4.1).",
+            MASK,
             "It sees the longest capsule, in training too.",
             {"mask": by_prediction},
+        ),
+        Deviation(
+            "batch-mask",
+            MASK,
+            "It sees the one that leads in a softmax over the images of the batch, in training and "
+            "in use.",
+            {"mask": by_softmax_over_batch},
+        ),
+        Deviation(
+            "other-decoder",
+            "The decoder's hidden layers have 512 and 1024 units (Fig. 2).",
+            "They have 522 and 1176: 2/3 of the pixels, and 3/2.",
+            {"hidden": (522, 1176)},
         ),
         Deviation(
             "unsquared-margin",
@@ -91,6 +232,12 @@ DEVIATIONS: dict[str, Deviation] = {
             "The losses of all classes are summed (section 3).",
             "They are averaged: with ten classes, a tenth of the sum.",
             {"mean_over_classes": True},
+        ),
+        Deviation(
+            "halved-margin",
+            "Only the terms of absent classes are halved, by λ (eq. 4).",
+            "All terms are halved once more.",
+            {"margin_weight": 0.5},
         ),
         Deviation(
             "mean-reconstruction",
@@ -111,6 +258,32 @@ DEVIATIONS: dict[str, Deviation] = {
             {"start_w": uniform_by_children},
         ),
         Deviation(
+            "small-w",
+            START,
+            "W starts as a normal of standard deviation 0.01.",
+            {"start_w": normal(0.01)},
+        ),
+        Deviation(
+            "uncut-w",
+            START,
+            "W starts as a normal of standard deviation 0.1, not cut.",
+            {"start_w": normal(0.1)},
+        ),
+        Deviation(
+            "released-start",
+            "It does not say how the other weights start.",
+            "They start as normals of 0.1 (the first convolution: 0.05), cut at two of them, and "
+            "all biases at 0.1; PyTorch's start is narrower.",
+            {"start": released_start},
+        ),
+        Deviation(
+            "glorot-start",
+            "It does not say how the other weights start.",
+            "They start uniform within ± √(6 / (inputs + outputs)), and their biases at 0: "
+            "TensorFlow's default.",
+            {"start": glorot_start},
+        ),
+        Deviation(
             "normalised-images",
             "The decoder's sigmoid draws the intensities of the pixels (section 4.1, Fig. 2).",
             "MNIST's mean and standard deviation are taken out first, and the sigmoid, which stays "
@@ -118,10 +291,34 @@ DEVIATIONS: dict[str, Deviation] = {
             {"prepare": normalised},
         ),
         Deviation(
+            "standardised-images",
+            "Patches of 24 × 24 pixels of CIFAR-10, with no word on their intensities (section 7).",
+            "Each image's own mean and standard deviation are taken out.",
+            {"prepare": standardised},
+        ),
+        Deviation(
             "no-shift",
             "Training images are shifted by up to 2 pixels in each direction (section 5).",
             "Training images stay where they are.",
             recipe={"shift": 0},
+        ),
+        Deviation(
+            "one-shift-for-all",
+            "Training images are shifted by up to 2 pixels, test images not at all (section 5).",
+            "All images of a batch are shifted alike, those of the test set too.",
+            recipe={"shift_together": True},
+        ),
+        Deviation(
+            "new-optimiser",
+            "It does not say; Adam is made once as a rule.",
+            "Adam is made anew for each epoch and forgets its moments.",
+            recipe={"new_optimiser": True},
+        ),
+        Deviation(
+            "rate-by-epoch",
+            RATE,
+            "The rate is multiplied by 0.9 after each epoch.",
+            recipe={"schedule": "by-epoch"},
         ),
         Deviation(
             "constant-rate",

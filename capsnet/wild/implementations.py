@@ -26,6 +26,7 @@ class Recipe:
     shuffle: bool = True
     shift: int = 2  # pixels
     shift_together: bool = False  # a batch as one, and the test images too
+    new_optimiser: bool = False  # each epoch
 
 
 class Published(NamedTuple):
@@ -46,6 +47,7 @@ class Implementation:
         link: where it is.
         deviations: all of its own, in the network, its loss and its recipe.
         training: what else it chooses of :class:`Recipe`.
+        options: of its network, where they are not :class:`CapsNet`'s.
         published: what it reports.
         remarks: what its recipe has and :class:`Recipe` has not.
     """
@@ -57,6 +59,7 @@ class Implementation:
     training: Mapping[str, Any] = field(default_factory=dict)
     published: tuple[Published, ...] = ()
     remarks: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def recipe(self) -> Recipe:
@@ -65,27 +68,25 @@ class Implementation:
         return dataclasses.replace(Recipe(), **deviating, **self.training)
 
     def make(self, **options: Any) -> WildCapsNet:
-        """Its network; options as of :class:`WildCapsNet`."""
-        return WildCapsNet(deviations=[d.name for d in self.deviations], **options)
+        """Its network; options as of :class:`WildCapsNet`, in place of its own."""
+        names = [deviation.name for deviation in self.deviations]
+        return WildCapsNet(deviations=names, **{**self.options, **options})
 
 
-def named(*names: str) -> tuple[Deviation, ...]:
-    return tuple(DEVIATIONS[name] for name in names)
+def named(names: str) -> tuple[Deviation, ...]:
+    return tuple(DEVIATIONS[name] for name in names.split())
 
 
 PAPER = "https://arxiv.org/abs/1710.09829"
 GITHUB = "https://github.com/"
 LABML = "https://nn.labml.ai/capsule_networks/"
 LABML_LAYERS = (
-    "softmax-over-children",
-    "guard-1e-8",
-    "unit-w",
-    "prediction-mask",
-    "unsquared-margin",
-    "mean-reconstruction",
-    "no-shift",
-    "constant-rate",
+    "softmax-over-children guard-1e-8 unit-w prediction-mask unsquared-margin mean-reconstruction "
+    "no-shift constant-rate"
 )
+SARASRA = GITHUB + "Sarasra/models/tree/master/research/capsules"
+RELEASED = "routed-to-types digit-bias bare-norm released-start mean-margin halved-margin"
+HATTED = "Its Adam adds ε before the bias of the second moment is corrected."
 NOTEBOOK_LOG = (97.74, 98.47, 98.94, 99.13, 99.01)  # % after each epoch
 
 IMPLEMENTATIONS: dict[str, Implementation] = {
@@ -102,15 +103,15 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
             "labml",
             "labml.ai: annotated Capsule Networks",
             LABML,
-            named(*LABML_LAYERS, "normalised-images"),
+            named(LABML_LAYERS + " normalised-images"),
             {"epochs": 10, "batch_size": 64},
-            remarks="Its own Adam adds ε before the bias of the second moment is corrected.",
+            remarks=HATTED,
         ),
         Implementation(
             "labml-notebook",
             "A notebook on labml's layers",
             LABML,
-            named(*LABML_LAYERS),
+            named(LABML_LAYERS),
             {"epochs": 5, "batch_size": 16, "learning_rate": 1e-4},
             tuple(
                 Published(accuracy, f"after epoch {epoch}", "the notebook's log")
@@ -122,13 +123,8 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
             "Adam Bielski: CapsNet-pytorch",
             GITHUB + "adambielski/CapsNet-pytorch",
             named(
-                "one-iteration-more",
-                "learned-prior",
-                "bare-norm",
-                "uniform-w",
-                "mean-margin",
-                "mean-reconstruction",
-                "plateau-rate",
+                "one-iteration-more learned-prior bare-norm uniform-w mean-margin "
+                "mean-reconstruction plateau-rate"
             ),
             {"epochs": 250},
             (Published(99.65, "with reconstruction", "README"),),
@@ -139,20 +135,104 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
             "Cezanne Camacho: capsule_net_pytorch",
             GITHUB + "cezannec/capsule_net_pytorch",
             named(
-                "softmax-over-children",
-                "bare-norm",
-                "unit-w",
-                "prediction-mask",
-                "unsquared-margin",
-                "no-shift",
-                "constant-rate",
-                "unshuffled",
+                "softmax-over-children bare-norm unit-w prediction-mask unsquared-margin no-shift "
+                "constant-rate unshuffled"
             ),
             {"epochs": 3, "batch_size": 20},
             (
                 Published(99.02, "after 3 epochs", "Capsule_Network.ipynb"),
                 Published(98.90, "after 3 epochs", "a demonstration of the notebook"),
             ),
+        ),
+        Implementation(
+            "xifengguo",
+            "Xifeng Guo: CapsNet-Pytorch",
+            GITHUB + "XifengGuo/CapsNet-Pytorch",
+            named("view-without-permute stopped-gradient guard-beside-norm small-w rate-by-epoch"),
+            {"epochs": 50, "batch_size": 100},
+            (Published(99.66, "mean of three trainings, ± 0.029", "README"),),
+        ),
+        Implementation(
+            "jindongwang",
+            "Jindong Wang: Pytorch-CapsuleNet",
+            GITHUB + "jindongwang/Pytorch-CapsuleNet",
+            named(
+                "view-without-permute softmax-over-children batch-logits bare-norm "
+                "squash-by-component unit-w batch-mask unsquared-margin mean-reconstruction "
+                "normalised-images no-shift constant-rate"
+            ),
+            {"epochs": 30, "batch_size": 100},
+            remarks="An answer is the class of the mask. The script trains on CIFAR-10 as it is.",
+        ),
+        Implementation(
+            "gram-ai",
+            "Kenta Iwasaki, Gram.AI: capsule-networks",
+            GITHUB + "gram-ai/capsule-networks",
+            named(
+                "softmax-over-children bare-norm unit-w softmax-of-lengths one-shift-for-all "
+                "constant-rate"
+            ),
+            {"epochs": 500, "batch_size": 100},
+            (Published(99.7, "the best epoch, the 443rd", "README"),),
+        ),
+        Implementation(
+            "sarasra",
+            "Sara Sabour: the authors' released code",
+            SARASRA,
+            named(RELEASED),
+            remarks=HATTED,
+        ),
+        Implementation(
+            "sarasra-cifar10",
+            "Sara Sabour: the authors' released code, for CIFAR-10",
+            SARASRA,
+            named(RELEASED + " leak same-padding standardised-images"),
+            {"epochs": 1536, "shift": 0},
+            remarks="Images are cut to 24 × 24 pixels, in training at random, and then mirrored, "
+            "brightened and changed in contrast at random. " + HATTED,
+            options={"image_shape": (3, 24, 24), "capsule_types": 64, "reconstruct": False},
+        ),
+        Implementation(
+            "naturomics",
+            "Huadong Liao: CapsNet-Tensorflow",
+            GITHUB + "naturomics/CapsNet-Tensorflow",
+            named(
+                "relu-before-squash stopped-gradient digit-bias guard-1e-9 small-w glorot-start "
+                "no-shift constant-rate"
+            ),
+            {"epochs": 50},
+            (Published(99.64, "test accuracy", "README"),),
+            "It trains on the first 55,000 images. " + HATTED,
+        ),
+        Implementation(
+            "timomernick",
+            "Timothy Mernick: pytorch-capsule",
+            GITHUB + "timomernick/pytorch-capsule",
+            named(
+                "squash-over-children squash-over-classes softmax-over-children batch-logits "
+                "bare-norm unit-w prediction-mask other-decoder normalised-images no-shift "
+                "constant-rate new-optimiser"
+            ),
+            {"epochs": 10, "learning_rate": 1e-2},
+            remarks="It stops at a loss below 0.0001.",
+        ),
+        Implementation(
+            "geron",
+            "Aurélien Géron: extra_capsnets.ipynb of Hands-On Machine Learning",
+            GITHUB + "ageron/handson-ml",
+            named(
+                "two-iterations relu-before-squash guard-1e-7 uncut-w glorot-start "
+                "mean-reconstruction no-shift constant-rate"
+            ),
+            {"epochs": 10, "batch_size": 50},
+            (
+                Published(
+                    99.53,
+                    "the best of ten epochs on held-out images, which go on from a checkpoint",
+                    "the notebook's log",
+                ),
+            ),
+            "It trains on 55,000 images. " + HATTED,
         ),
     )
 }

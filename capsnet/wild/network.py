@@ -9,9 +9,11 @@ from torch import Tensor, nn
 
 from capsnet.device import autocast
 from capsnet.functional import RoutingStep, margin_loss, reconstruction_loss
+from capsnet.layers import CapsuleLayer
 from capsnet.model import CapsNet, CapsNetOutput
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT, Criterion, TrainingLoss
 from capsnet.wild.deviations import combine
+from capsnet.wild.parts import RELEASED_BIAS, same, valid
 
 
 class WildCapsNet(CapsNet):
@@ -48,17 +50,39 @@ class WildCapsNet(CapsNet):
         super().__init__(image_shape, num_classes, **options)
         self.config["deviations"] = list(deviations)
         self.parts = parts
+        digits, types = self.digits, self.config["capsule_types"]
+        if parts.same_padding:
+            positions = -(image_shape[1] // -2) * -(image_shape[2] // -2)
+            _, out_capsules, in_dim, out_dim = digits.weight.shape
+            routing = digits.routing_iterations, digits.prior is not None
+            digits = CapsuleLayer(types * positions, in_dim, out_capsules, out_dim, *routing)
+            self.digits = digits
+        if parts.shared_w:
+            digits.weight = nn.Parameter(digits.weight.detach()[:types].clone())
+        self.bias: nn.Parameter | None = None
+        if parts.bias:
+            self.bias = nn.Parameter(torch.full(digits.weight.shape[1::2], RELEASED_BIAS))
         if parts.start_w is not None:
-            parts.start_w(self.digits.weight)
+            parts.start_w(digits.weight)
+        if parts.start is not None:
+            parts.start(self)
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         self.check_images(images)
         parts = self.parts
-        features = F.relu(self.conv(parts.prepare(images)))
-        maps = parts.maps(features, self.primary, parts.share)
+        pad = same if parts.same_padding else valid
+        features = F.relu(self.conv(pad(parts.prepare(images), self.conv)))
+        maps = parts.maps(pad(features, self.primary.conv), self.primary, parts.share)
         children = parts.group(maps, self.primary.capsule_dim)
-        u_hat = self.digits.predict(self.squash(children, parts.primary_axis))
-        return self.route(u_hat, trace)
+        return self.route(self.predict(self.squash(children, parts.primary_axis)), trace)
+
+    def predict(self, u: Tensor) -> Tensor:
+        """û_{j|i}, as :meth:`CapsuleLayer.predict`."""
+        if not self.parts.shared_w:
+            return self.digits.predict(u)
+        weight = self.digits.weight  # [types, out_capsules, in_dim, out_dim]
+        u = u.unflatten(1, (len(weight), -1))
+        return torch.einsum("ntpk,tjkd->ntpjd", u, weight).flatten(1, 2)
 
     def squash(self, s: Tensor, axis: int) -> Tensor:
         """Squash capsules [batch, capsules, dim]; axis 3 makes each number a capsule of its own."""
@@ -75,6 +99,8 @@ class WildCapsNet(CapsNet):
         for left in reversed(range(self.digits.routing_iterations + parts.extra_iterations)):
             c = parts.share(b)
             s = torch.einsum("nij,nijd->njd", c.to(u_hat.dtype), seen if left else u_hat)
+            if self.bias is not None:
+                s = s + self.bias
             v = self.squash(s, parts.digits_axis)
             if trace is not None:
                 trace.append(RoutingStep(b, c, s, v))

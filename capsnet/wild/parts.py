@@ -13,7 +13,7 @@ from capsnet.model import CapsNet
 from capsnet.training.loss import Criterion
 
 Share = Callable[[Tensor], Tensor]  # logits b_ij, [batch, in_capsules, out_capsules] → c_ij
-TENSORFLOW_BIAS = 0.1  # where the authors' released code starts every bias
+RELEASED_BIAS = 0.1  # at which the authors' released code starts every bias
 
 
 def unchanged(values: Tensor) -> Tensor:
@@ -23,6 +23,27 @@ def unchanged(values: Tensor) -> Tensor:
 def normalised(images: Tensor) -> Tensor:
     """MNIST's mean and standard deviation taken out."""
     return (images - 0.1307) / 0.3081
+
+
+def standardised(images: Tensor) -> Tensor:
+    """Each image by itself, as TensorFlow has it: no deviation is below 1 / √numbers."""
+    centred = images - images.mean(dim=(1, 2, 3), keepdim=True)
+    deviation = centred.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()
+    return centred / deviation.clamp(min=images[0].numel() ** -0.5)
+
+
+def valid(maps: Tensor, conv: nn.Conv2d) -> Tensor:
+    return maps
+
+
+def same(maps: Tensor, conv: nn.Conv2d) -> Tensor:
+    """Zeros around the maps, so that a convolution gives ⌈side / stride⌉, as TensorFlow's SAME."""
+    kernel, stride = conv.kernel_size[0], conv.stride[0]
+    around = []
+    for side in maps.shape[:1:-1]:  # F.pad takes the last dimension first
+        total = max((-(side // -stride) - 1) * stride + kernel - side, 0)
+        around += [total // 2, total - total // 2]
+    return F.pad(maps, around)
 
 
 def convolved(features: Tensor, primary: PrimaryCapsules, share: Share) -> Tensor:
@@ -114,6 +135,31 @@ def unsquared_margin_loss(lengths: Tensor, targets: Tensor) -> Tensor:
     return loss.sum(dim=1).mean()
 
 
+def truncated(weight: Tensor, std: float) -> None:
+    """TensorFlow's: nothing beyond two standard deviations."""
+    nn.init.trunc_normal_(weight, std=std, a=-2 * std, b=2 * std)
+
+
+def released_start(model: CapsNet) -> None:
+    for name, parameter in model.named_parameters():
+        if name.endswith(".bias"):
+            nn.init.constant_(parameter, RELEASED_BIAS)
+        elif not name.startswith("digits."):
+            truncated(parameter, 0.05 if name == "conv.weight" else 0.1)
+
+
+def glorot_start(model: CapsNet) -> None:
+    """TensorFlow's own, in which a bias without a start of its own is drawn as weights are."""
+    for name, parameter in model.named_parameters():
+        if name.endswith(".bias"):
+            nn.init.zeros_(parameter)
+        elif name == "bias":  # of shape [1, 1, classes, dim, 1] there
+            bound = (6 / (len(parameter) * (parameter.shape[1] + 1))) ** 0.5
+            nn.init.uniform_(parameter, -bound, bound)
+        elif not name.startswith("digits."):
+            nn.init.xavier_uniform_(parameter)
+
+
 def normal(std: float) -> Callable[[Tensor], object]:
     return lambda weight: nn.init.normal_(weight, std=std)
 
@@ -127,13 +173,14 @@ class Parts:
     """Of a network, of its start, and of its loss: by default the paper's."""
 
     prepare: Callable[[Tensor], Tensor] = unchanged  # images → what the network sees and draws
+    same_padding: bool = False  # of both convolutions, as TensorFlow's
     maps: Callable[[Tensor, PrimaryCapsules, Share], Tensor] = convolved
     group: Callable[[Tensor, int], Tensor] = channels_to_capsules
     squash: Callable[[Tensor, int], Tensor] = squash
     primary_axis: int = 2  # of [batch, in_capsules, in_dim, 1], along which lengths are taken
     digits_axis: int = 2  # of [batch, out_capsules, out_dim, 1], likewise
     shared_w: bool = False  # by the positions of a type
-    bias: Callable[[Tensor], object] | None = None  # starts a bias added to s_j
+    bias: bool = False  # learned, added to s_j
     share: Share = over_parents
     batch_logits: bool = False  # agreements are averaged over the batch
     stop_gradient: bool = False  # none through û but in the last iteration
