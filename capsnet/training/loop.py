@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import ExponentialLR, LRScheduler, OneCycleLR
+from torch.optim.lr_scheduler import (
+    ExponentialLR,
+    LRScheduler,
+    OneCycleLR,
+    ReduceLROnPlateau,
+    StepLR,
+)
 
 from capsnet.checkpoint import read_tensors, save_weights
 from capsnet.data import ImageSet, shifted
@@ -42,9 +48,16 @@ class TrainingError(RuntimeError):
 def make_schedule(
     optimizer: torch.optim.Optimizer, config: TrainingConfig, steps: int
 ) -> LRScheduler:
-    """The learning rate's schedule over so many steps; its ``step()`` follows each of them."""
+    """The learning rate's schedule over so many steps; its ``step()`` follows each of them, that of
+    a plateau each evaluation.
+    """
     if config.schedule == "exponential":
         return ExponentialLR(optimizer, gamma=0.96 ** (1 / 2000))
+    if config.schedule == "plateau":
+        return ReduceLROnPlateau(optimizer, factor=0.1, patience=15)
+    if config.schedule != "one-cycle":
+        gamma = 0.9 if config.schedule == "by-epoch" else 1.0
+        return StepLR(optimizer, steps // config.epochs, gamma)
     if steps < 2:
         raise ValueError(f"one-cycle needs at least 2 steps, got {steps}: take more epochs")
     return OneCycleLR(optimizer, config.learning_rate, total_steps=steps, cycle_momentum=False)
@@ -77,6 +90,7 @@ class Batches:
         # All randomness of an epoch comes from its own seed, so a resumed run repeats it exactly.
         generator = torch.Generator().manual_seed(self.config.seed * 1_000_003 + epoch)
         order = torch.randperm(len(self.training), generator=generator)
+        order = order if self.config.shuffle else torch.arange(len(order))
         order = order.to(self.training.images.device)
         for index in order[: len(self) * self.size].split(self.size):
             # Every process draws the whole batch, so that their number changes nothing.
@@ -216,6 +230,9 @@ class Trainer:
             record = self.epoch(len(records))
             if self.validation is not None and self.fabric.is_global_zero:
                 record |= self.evaluate(self.validation)
+            if isinstance(self.run.schedule, ReduceLROnPlateau):
+                loss = record.get("validation_loss", record["loss"])
+                self.run.schedule.step(self.fabric.broadcast(loss))
             records.append(record)
             done = self.done()
             if self.folder is not None:
@@ -248,6 +265,8 @@ class Trainer:
     def epoch(self, number: int) -> dict[str, Any]:
         """Train for one epoch, counted from 0, and return its record."""
         start = time.perf_counter()
+        if self.config.fresh_adam:
+            self.run.optimizer.state.clear()
         unread: list[Tensor] = []
         losses: list[float] = []
         images = len(self.batches) * self.batches.size

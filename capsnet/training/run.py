@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from capsnet.checkpoint import PARTIAL, check_state, write_atomically, write_tensors
 
@@ -42,7 +42,8 @@ class Run:
     @torch.no_grad()
     def end_step(self) -> None:
         """Move the learning rate and the average on, after the optimiser's step."""
-        self.schedule.step()
+        if not isinstance(self.schedule, ReduceLROnPlateau):  # which follows evaluations
+            self.schedule.step()
         self.step += 1
         if self.averaged is self.model:
             return
