@@ -161,17 +161,19 @@ def by_iteration(
     *,
     logarithmic: str = "",
     trained: Sequence[int] | None = None,
+    of: str = "iteration",
 ) -> Figure:
     """Lines against the routing iteration, each with its name at its right end.
 
     Args:
-        iterations: the iterations, rising, [n].
+        iterations: the iterations, or steps of another kind, rising, [n].
         lines: the values of each line by its name, [n].
         quantities: for each line, the key of the quantity whose colour it has; "" for ink.
         label: what the values are, for the axis.
         logarithmic: which axes are logarithmic: "", "x", "y" or "xy".
         trained: for each line, the last iteration of the network's training: the line is dotted
             beyond it. If None, all are solid.
+        of: what is counted along the axis.
     """
     x = array(iterations)
     values = {name: array(numbers) for name, numbers in lines.items()}
@@ -207,7 +209,7 @@ def by_iteration(
         for line, name in (("-", "as in training"), (":", "beyond")):
             axes.plot([], [], line, color=INK, label=name)
         figure.legend(loc="outside upper center", ncols=2)
-    axes.set_xlabel("iteration")
+    axes.set_xlabel(of)
     axes.set_ylabel(label)
     return figure
 
