@@ -51,7 +51,10 @@ class Deviation:
 OWN_LENGTH = "A capsule is shrunk by its own length, which stays below 1 (eq. 1)."
 AXIS = "A softmax over the parents: the shares of one child sum to 1 (section 2, eq. 3)."
 THREE = "Three iterations of routing are suggested for all experiments (appendix A)."
-START = "It does not say how W starts; its authors' code draws a normal of 0.1, cut at two of them."
+START = (
+    "It does not say how W starts; its authors' code draws a normal with a standard deviation of "
+    "0.1, cut off at two of them."
+)
 MASK = "In training the decoder sees the capsule of the correct digit (section 4.1)."
 NORM = "v = s/‖s‖ · ‖s‖² / (1 + ‖s‖²), with no word on s = 0 (eq. 1)."
 RATE = "Adam with TensorFlow's defaults, the exponentially falling rate among them (section 4)."
@@ -272,8 +275,8 @@ DEVIATIONS: dict[str, Deviation] = {
         Deviation(
             "released-start",
             "It does not say how the other weights start.",
-            "They start as normals of 0.1 (the first convolution: 0.05), cut at two of them, and "
-            "all biases at 0.1; PyTorch's start is narrower.",
+            "They start as normals with a standard deviation of 0.1 (the first convolution: 0.05), "
+            "cut off at two of them, and all biases at 0.1.",
             {"start": released_start},
         ),
         Deviation(
@@ -329,7 +332,8 @@ DEVIATIONS: dict[str, Deviation] = {
         Deviation(
             "plateau-rate",
             RATE,
-            "The rate is divided by 10 after 15 epochs without a lower loss on the test set.",
+            "The rate is divided by 10 when the loss on the test set has not fallen for more than 15 "
+            "epochs.",
             recipe={"schedule": "plateau"},
         ),
         Deviation(

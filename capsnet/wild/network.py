@@ -1,7 +1,7 @@
 """Our network and its loss, with some of their parts replaced."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -123,6 +123,9 @@ class WildLoss(TrainingLoss):
         reconstruction_weight: as of :class:`TrainingLoss`.
         precision: likewise.
         criterion: in place of the network's own margin loss, where it is not the paper's.
+
+    Raises:
+        ValueError: the model is no :class:`WildCapsNet`, or is one in another arrangement.
     """
 
     def __init__(
@@ -132,7 +135,11 @@ class WildLoss(TrainingLoss):
         precision: str = "fp32",
         criterion: Criterion = margin_loss,
     ) -> None:
-        parts = cast(WildCapsNet, model).parts
+        if not isinstance(model, WildCapsNet):
+            raise ValueError(
+                f"expected a WildCapsNet, plainly arranged, got {type(model).__name__}"
+            )
+        parts = model.parts
         if criterion is margin_loss:
             criterion = parts.margin
         super().__init__(model, reconstruction_weight, precision, criterion)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from capsnet.training import TrainingConfig, evaluate
+from capsnet.training import TrainingConfig, evaluate, make_step
 from capsnet.wild import DEVIATIONS, IMPLEMENTATIONS, Parts, Recipe, WildCapsNet, WildLoss, found_in
 from helpers.tiny import fit, some_digits, tiny_model
 
@@ -205,6 +205,12 @@ def test_refuses(names: list[str], message: str) -> None:
         network(*names)
 
 
+def test_the_fast_arrangement_is_refused() -> None:
+    config = TrainingConfig(arrangement="fast")
+    with pytest.raises(ValueError, match="expected a WildCapsNet, plainly arranged, got FastCaps"):
+        make_step(network("unit-w"), config=config, loss=WildLoss)
+
+
 def test_another_criterion_takes_the_place_of_the_margin_loss() -> None:
     model = weighted("unsquared-margin", "mean-reconstruction")
     model.decoder = None
@@ -218,9 +224,9 @@ def test_learns(name: str) -> None:
     made = IMPLEMENTATIONS[name]
     tiny = {k: v for k, v in tiny_model().config.items() if k not in ("deviations", "learn_prior")}
     torch.manual_seed(0)
-    model, digits = made.make(**tiny), some_digits(64)
+    model, digits = made.make(**tiny), some_digits(32)
     before = WildLoss(model)(digits.images / 255, digits.labels).item()
-    config = TrainingConfig(epochs=2, batch_size=32, precision="fp32", shift=made.recipe.shift)
+    config = TrainingConfig(epochs=2, batch_size=16, precision="fp32", shift=made.recipe.shift)
     fit(model, digits, None, config, loss=WildLoss)
     assert WildLoss(model)(digits.images / 255, digits.labels).item() < before
-    assert evaluate(model, digits).total == 64
+    assert evaluate(model, digits).total == 32

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from capsnet import CapsNet
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT, TrainingLoss
-from capsnet.wild import IMPLEMENTATIONS, WildCapsNet, WildLoss
+from capsnet.wild import IMPLEMENTATIONS, Recipe, WildCapsNet, WildLoss
 
 Weights = dict[str, Tensor]
 Computed = tuple[Tensor, Tensor | None, Tensor]
@@ -413,3 +413,20 @@ def test_the_paper_is_ours_to_the_bit() -> None:
     with torch.no_grad():
         for one, other in zip(ours(images), wild(images), strict=True):
             assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("name", "recipe"),
+    [
+        ("paper", Recipe(640, 128, 1e-3, "exponential", shuffle=True, shift=2)),
+        ("labml", Recipe(10, 64, 1e-3, "constant", shuffle=True, shift=0)),
+        ("labml-notebook", Recipe(5, 16, 1e-4, "constant", shuffle=True, shift=0)),
+        ("adambielski", Recipe(250, 128, 1e-3, "plateau", shuffle=True, shift=2)),
+        ("cezannec", Recipe(3, 20, 1e-3, "constant", shuffle=False, shift=0)),
+        ("xifengguo", Recipe(50, 100, 1e-3, "by-epoch", shuffle=True, shift=2)),
+        ("gram-ai", Recipe(500, 100, 1e-3, "constant", True, 2, shift_together=True)),
+        ("timomernick", Recipe(10, 128, 1e-2, "constant", True, 0, new_optimiser=True)),
+    ],
+)
+def test_recipes_are_the_published_ones(name: str, recipe: Recipe) -> None:
+    assert IMPLEMENTATIONS[name].recipe == recipe
