@@ -8,6 +8,7 @@ import dataclasses
 import io
 import logging
 import os
+import re
 import sys
 import tempfile
 import zlib
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
-from torch import Tensor
 
 from capsnet import CapsNet, data, training
 from capsnet import predict as answers
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 INTERRUPTED = 130  # the exit code after Ctrl-C, as a shell's
+LONGEST = 1000  # characters of a message; a longer one loses its middle
 
 
 class Parser(argparse.ArgumentParser):
@@ -43,15 +44,6 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {one_line(message)}\n")
-
-
-class Formatter(argparse.ArgumentDefaultsHelpFormatter):
-    """argparse's, but silent about defaults that say nothing."""
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        if action.default in (None, False):
-            return action.help
-        return super()._get_help_string(action)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -80,131 +72,107 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def one_line(message: str) -> str:
-    return " ".join(message.split())[:1000]
+    words = " ".join(message.split())
+    return words if len(words) <= LONGEST else f"{words[: LONGEST // 2]} … {words[-LONGEST // 2 :]}"
 
 
 def make_parser() -> argparse.ArgumentParser:
-    options = {field.name: field for field in dataclasses.fields(TrainingConfig)}
-
-    def add_option(command: argparse.ArgumentParser, name: str, **changes: Any) -> None:
-        """An option of the training's, with its name, default and help."""
-        default, text = options[name].default, options[name].metadata["help"]
-        given = {"type": type(default), "default": default, "help": text, **changes}
-        command.add_argument(f"--{name.replace('_', '-')}", **given)
-
+    settings = {field.name: field for field in dataclasses.fields(TrainingConfig)}
     parser = Parser(
         prog="capsnet",
         description="Capsule networks with dynamic routing (Sabour, Frosst and Hinton, 2017).",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    def add(run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-        name = run.__name__
-        command = commands.add_parser(name, help=text, description=text, formatter_class=Formatter)
+    def add(run: Callable[[argparse.Namespace], int], text: str) -> Callable[..., Any]:
+        """A command, and what all or several have; returns what adds an option to it."""
+        command = commands.add_parser(run.__name__, help=text, description=text)
         command.set_defaults(run=run)
-        command.add_argument("--debug", action="store_true", help="show where an error comes from")
+        option = command.add_argument
+        option("--debug", action="store_true", help="show where an error comes from")
         if run in (evaluate, predict, export):
-            command.add_argument("weights", type=Path, help="a weights file that train wrote")
+            option("weights", type=Path, help="a weights file that train wrote")
         if run is not export:
-            command.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
+            option("--device", default="auto", help="auto, cpu, cuda or mps (%(default)s)")
         if run in (train, evaluate):
-            command.add_argument("--no-download", action="store_true", help="never download data")
-            text = "go on without a folder's pictures that cannot be read"
-            command.add_argument("--skip-unreadable", action="store_true", help=text)
-        return command
+            option("--no-download", action="store_true", help="never download data")
+        if run in (train, evaluate, predict):
+            text = "go on without pictures that cannot be read"
+            option("--skip-unreadable", action="store_true", help=text)
+        return option
 
-    dataset_help = f"{', '.join(data.NAMES)}, or folder:PATH with a folder of pictures a class"
+    def add_setting(option: Callable[..., Any], name: str, **changes: Any) -> None:
+        """An option of the training's, with its name, default and help."""
+        default, text = settings[name].default, settings[name].metadata["help"]
+        given: dict[str, Any] = {"type": type(default), "help": f"{text} (%(default)s)"}
+        if isinstance(default, bool):
+            given = {"action": argparse.BooleanOptionalAction, "help": text}
+        option(f"--{name.replace('_', '-')}", **{"default": default, **given, **changes})
 
-    command = add(train, "Train a network.")
-    command.add_argument("--dataset", default="mnist", help=dataset_help)
-    command.add_argument(
-        "--out", type=Path, help="folder for weights, checkpoint and metrics (runs/DATASET if "
-        "not given); started again with the same options, a cut-off run goes on"
-    )  # fmt: skip
-    text = options["compile"].metadata["help"]
-    command.add_argument("--compile", action=argparse.BooleanOptionalAction, help=text)
-    for name in options:
+    sets = f"{', '.join(data.NAMES)}, or folder:PATH with a folder of pictures a class"
+    figure = "to this file (.png, .svg, .pdf)"
+
+    option = add(train, "Train a network.")
+    option("--dataset", default="mnist", help=f"{sets} (%(default)s)")
+    text = "where weights, checkpoint and metrics are (runs/DATASET); a cut-off run there goes on"
+    option("--out", type=Path, help=text)
+    for name, field in settings.items():
+        changes: dict[str, Any] = {"default": None} if name == "compile" else {}
         if name in SUITED:
-            text = f"{options[name].metadata['help']} ({options[name].default} for MNIST, fitted "
-            add_option(command, name, default=None, help=f"{text}to other networks and images)")
-        elif name != "compile":
-            add_option(command, name)
-    command.add_argument("--routing-iterations", type=int, help="iterations of the routing (3)")
-    text = "learn the routing's prior"
-    command.add_argument("--learn-prior", action="store_true", default=None, help=text)
-    text = "leave the decoder out"
-    command.add_argument(
-        "--no-reconstruction", action="store_false", dest="reconstruct", default=None, help=text
-    )
-    command.add_argument(
-        "--image-shape", metavar="CxHxW",
-        help="channels, height, width to which a folder's pictures are brought "
-        "(found from the pictures if not given)"
-    )  # fmt: skip
-    command.add_argument("--init", type=Path, metavar="WEIGHTS", help="start from these weights")
-    command.add_argument("--all", action="store_true", help="train on the validation images too")
-    command.add_argument("--test", action="store_true", help="evaluate on the test set at the end")
+            text = f"{field.default} for MNIST, fitted to other networks and images"
+            changes = {"default": None, "help": f"{field.metadata['help']} ({text})"}
+        add_setting(option, name, **changes)
+    option("--routing-iterations", type=int, help="iterations of the routing (3)")
+    yes, no = {"action": "store_true", "default": None}, {"action": "store_false", "default": None}
+    option("--learn-prior", **yes, help="learn the routing's prior")
+    option("--no-reconstruction", **no, dest="reconstruct", help="leave the decoder out")
+    text = "channels, height, width of a folder's images (found from its pictures)"
+    option("--image-shape", metavar="CxHxW", help=text)
+    option("--init", type=Path, metavar="WEIGHTS", help="start from these weights")
+    option("--all", action="store_true", help="train on the validation images too")
+    option("--test", action="store_true", help="evaluate on the test set at the end")
 
-    command = add(evaluate, "Count a network's right and wrong answers.")
-    command.add_argument("--dataset", help=f"{dataset_help} (the one trained on if not given)")
-    command.add_argument(
-        "--split", choices=("train", "validation", "test", "all"), help="which images (test; all "
-        "of a folder that is not split, unless the network was trained on it)"
-    )  # fmt: skip
-    command.add_argument("--batch-size", type=int, default=500, help="images at a time")
-    command.add_argument(
-        "--figure", type=Path, help="draw the confusion matrix to this file (.png, .svg, .pdf)"
-    )
-    command.add_argument(
-        "--reconstructions", type=Path,
-        help="draw the first image of each class over its reconstruction to this file"
-    )  # fmt: skip
-    command.add_argument("--json", type=Path, help="write counts, losses and errors to this file")
-    add_option(command, "precision", default="fp32")
-    add_option(command, "arrangement")
+    option = add(evaluate, "Count a network's right and wrong answers.")
+    option("--dataset", help=f"{sets} (the one trained on)")
+    text = "which images (test; all of a folder that is neither split nor the one trained on)"
+    option("--split", choices=("train", "validation", "test", "all"), help=text)
+    option("--batch-size", type=int, default=500, help="images at a time (%(default)s)")
+    option("--figure", type=Path, help=f"draw the confusion matrix {figure}")
+    text = f"draw the first image of each class, and what is decoded, {figure}"
+    option("--reconstructions", type=Path, help=text)
+    option("--json", type=Path, help="write counts, losses and errors to this file")
+    add_setting(option, "precision", default="fp32")
+    add_setting(option, "arrangement")
 
-    command = add(predict, "Classify pictures of any size and kind.")
+    option = add(predict, "Classify pictures of any size and kind.")
     text = "picture files, and folders with pictures at any depth"
-    command.add_argument("pictures", nargs="+", type=Path, metavar="PICTURE|FOLDER", help=text)
-    command.add_argument(
-        "--style", choices=("auto", "digit", "garment", "plain"), default="auto",
-        help="how to bring a picture to the network's format; auto: as its data set was made"
-    )  # fmt: skip
-    command.add_argument(
-        "--threshold", type=float, default=answers.THRESHOLD, help="where all capsules are "
-        "shorter, the answer is no class; 0: always a class; measured for digits, for other "
-        "networks look at the lengths first"
-    )  # fmt: skip
-    text = "print so many of the longest capsules of each picture, in one line"
-    command.add_argument("--top", type=int, metavar="K", help=text)
-    text = "go on without the pictures that cannot be read"
-    command.add_argument("--skip-unreadable", action="store_true", help=text)
-    command.add_argument("--json", type=Path, help="write answers and all lengths to this file")
-    command.add_argument("--csv", type=Path, help="write them to this file, a line for a picture")
-    command.add_argument(
-        "--sheet", type=Path, help="draw the inputs, as the network saw them, over their "
-        "reconstructions to this file (.png, .svg, .pdf; at most 100)"
-    )  # fmt: skip
-    command.add_argument(
-        "--save", type=Path, help="draw input, reconstruction and lengths to this file (one "
-        "picture only)"
-    )  # fmt: skip
+    option("pictures", nargs="+", type=Path, metavar="PICTURE|FOLDER", help=text)
+    text = "the network's format for pictures; auto: that of the data set trained on (%(default)s)"
+    option("--style", choices=("auto", "digit", "garment", "plain"), default="auto", help=text)
+    text = "the least length of an answer's capsule; 0: any (%(default)s, measured for digits)"
+    option("--threshold", type=float, default=answers.THRESHOLD, help=text)
+    text = "print the K longest capsules of each picture, in one line"
+    option("--top", type=int, metavar="K", help=text)
+    option("--json", type=Path, help="write answers and all lengths to this file")
+    option("--csv", type=Path, help="write them to this file, a line for a picture")
+    text = f"draw the first {answers.SHEET} inputs, and what is decoded, {figure}"
+    option("--sheet", type=Path, help=text)
+    option("--save", type=Path, help=f"draw one input, what is decoded and the lengths {figure}")
 
-    command = add(export, "Write a network as ONNX, checked against PyTorch.")
-    command.add_argument("onnx", type=Path, help="the file to write")
+    option = add(export, "Write a network as ONNX, checked against PyTorch.")
+    option("onnx", type=Path, help="the file to write")
 
-    command = add(bench, "Time the training step and the evaluation on this machine.")
-    add_option(command, "batch_size")
-    command.add_argument("--steps", type=int, default=7, help="timed steps of each kind")
-    command.add_argument("--json", type=Path, help="write the figures to this file too")
+    option = add(bench, "Time the training step and the evaluation on this machine.")
+    add_setting(option, "batch_size")
+    option("--steps", type=int, default=7, help="timed steps of each kind (%(default)s)")
+    option("--json", type=Path, help="write the figures to this file too")
     return parser
 
 
 def train(args: argparse.Namespace) -> int:
-    options = {
-        field.name: getattr(args, field.name) for field in dataclasses.fields(TrainingConfig)
-    }
-    given = {k: value for k, value in options.items() if value is not None or k not in SUITED}
+    names = [field.name for field in dataclasses.fields(TrainingConfig)]
+    given = {name: getattr(args, name) for name in names}
+    given = {k: value for k, value in given.items() if value is not None or k not in SUITED}
     TrainingConfig(**given)  # which refuses what is out of range before anything is read
     fabric = make_fabric(args.device)
     data_name = Path(args.dataset.removeprefix("folder:")).expanduser().resolve().name
@@ -256,11 +224,7 @@ def train(args: argparse.Namespace) -> int:
 
 
 def evaluate(args: argparse.Namespace) -> int:
-    outputs = [path for path in (args.figure, args.reconstructions, args.json) if path]
-    if len({path.resolve() for path in outputs}) < len(outputs):
-        raise ValueError("--figure, --reconstructions and --json must be different files")
-    for path in outputs:
-        check_writable(path, args.weights, figure=path != args.json)
+    check_outputs(args, "figure", "reconstructions", "json")
     device = pick_device(args.device)
     model, metadata = load_weights(args.weights)
     if args.reconstructions and model.decoder is None:
@@ -307,11 +271,6 @@ def draw_reconstructions(model: CapsNet, images: ImageSet) -> "Figure":
 
 
 def predict(args: argparse.Namespace) -> int:
-    from tqdm import tqdm
-
-    outputs = [path for path in (args.save, args.sheet, args.json, args.csv) if path]
-    if len({path.resolve() for path in outputs}) < len(outputs):
-        raise ValueError("--save, --sheet, --json and --csv must be different files")
     if args.top is not None and args.top < 1:
         raise ValueError(f"--top must be at least 1, got {args.top}")
     if not 0 <= args.threshold <= 1:
@@ -319,56 +278,42 @@ def predict(args: argparse.Namespace) -> int:
     pictures = answers.find_pictures(args.pictures)
     if args.save and len(pictures) > 1:
         raise ValueError(f"--save takes one picture, got {len(pictures)}: --sheet takes many")
-    for path in outputs:
-        check_writable(path, args.weights, *pictures, figure=path in (args.save, args.sheet))
+    outputs = check_outputs(args, "save", "sheet", "json", "csv", inputs=pictures)
     device = pick_device(args.device)
     model, metadata = load_weights(args.weights)
-    classes = class_names(metadata, model, args.weights)
-    style = args.style
+    classes, style = class_names(metadata, model, args.weights), args.style
     if style == "auto":
         styles = {"mnist": "digit", "fashion-mnist": "garment"}
         style = styles.get(str(metadata.get("dataset")), "plain")
     found = answers.predict(model.to(device), classes, pictures, style, args.threshold)
-    records: list[dict[str, Any]] = []
-    drawn: list[tuple[Tensor, Tensor | None, str, str, bool]] = []
-    unreadable: list[answers.Prediction] = []
-    show = len(pictures) > 1 and sys.stderr is not None and sys.stderr.isatty()
-    for one in tqdm(found, total=len(pictures), unit=" pictures", leave=False, disable=not show):
-        if one.error and len(pictures) == 1:
-            raise one.error
-        if not one.answer:
-            unreadable.append(one)
-            continue
-        records.append(one.record(classes))
-        if one.image is not None and len(drawn) < answers.SHEET:
-            words, known = f"{one.answer} {max(one.lengths):.2f}", one.answer in classes
-            drawn.append((one.image, one.reconstruction, one.picture.name, words, known))
-        with tqdm.external_write_mode():  # the bar is not written into
-            if len(pictures) > 1 or args.top:
-                print(answers.line(records[-1], args.top))
-                continue
-            print(f"{one.name}: {one.answer}")
-            for name, length in zip(classes, one.lengths, strict=True):
-                print(f"  {name:<{max(map(len, classes))}}  {length:.3f}")
-    if unreadable:
-        if not (args.skip_unreadable and records):
-            note = " (--skip-unreadable leaves them out; no file is written)"
-            raise ValueError(answers.report(unreadable, len(pictures), note))
-        print(f"left out: {one_line(answers.report(unreadable, len(pictures)))}", file=sys.stderr)
+    answered, missing = answers.tell(found, len(pictures), args.top)
+    if missing:
+        from capsnet.data.pictures import unreadable
+
+        said = unreadable([one.picture for one in missing], missing[0].error, len(pictures))
+        if not (args.skip_unreadable and answered):
+            raise ValueError(f"{said}; no file is written; --skip-unreadable leaves them out")
+        print(f"left out: {one_line(said)}", file=sys.stderr)
+    cells = [
+        (one.image, one.reconstruction, Path(one.picture).name, f"{one.answer} {one.length:.2f}",
+         one.answer in classes)
+        for one in answered if one.image is not None
+    ]  # fmt: skip
     if args.save or args.sheet:  # files first, as in evaluate
         from capsnet import figures
     if args.save:
-        image, decoded, *_ = drawn[0]
-        figure = figures.prediction(image, decoded, one.lengths, classes, one.answer)
-        save_figure(figure, args.save)
+        image, decoded, *_ = cells[0]
+        lengths, answer = [*answered[0].lengths.values()], answered[0].answer
+        save_figure(figures.prediction(image, decoded, lengths, classes, answer), args.save)
     if args.sheet:
-        save_figure(figures.contact_sheet(drawn), args.sheet)
+        save_figure(figures.contact_sheet(cells), args.sheet)
     if args.json:
-        write_json(args.json, records)
+        named = ("picture", "answer", "length", "lengths")
+        write_json(args.json, [{of: getattr(one, of) for of in named} for one in answered])
     if args.csv:
-        write_atomically(args.csv, answers.table(records, classes))
+        write_atomically(args.csv, answers.table(answered, classes))
     for path in outputs:
-        some = f" ({len(drawn)} of {len(pictures)} pictures)" if path == args.sheet else ""
+        some = f" ({len(cells)} of {len(pictures)} pictures)" if path == args.sheet else ""
         print(f"written: {path}{some}")
     return 0
 
@@ -403,12 +348,9 @@ def print_evaluation(result: Evaluation) -> None:
 
 
 def parse_shape(text: str) -> tuple[int, int, int]:
-    try:
-        channels, height, width = (int(number) for number in text.split("x"))
-    except ValueError:
-        raise ValueError(f"--image-shape must be like 1x28x28, got {text}") from None
-    if channels not in (1, 3):
-        raise ValueError(f"--image-shape must have 1 or 3 channels, got {channels}")
+    if not re.fullmatch(r"[13]x[0-9]+x[0-9]+", text):
+        raise ValueError(f"--image-shape must be like 1x28x28 or 3x32x32, got {text}")
+    channels, height, width = map(int, text.split("x"))
     return channels, height, width
 
 
@@ -429,6 +371,18 @@ def check_classes(names: list[str], source: Source) -> None:
             f"the network tells {', '.join(names)} apart, the classes of {source.name} are "
             f"{', '.join(source.classes)}"
         )
+
+
+def check_outputs(
+    args: argparse.Namespace, *options: str, inputs: Sequence[Path] = ()
+) -> list[Path]:
+    """The files that options name, once it is certain that they can be written."""
+    outputs = {option: path for option in options if (path := getattr(args, option))}
+    if len({path.resolve() for path in outputs.values()}) < len(outputs):
+        raise ValueError(f"--{', --'.join(options)} must be different files")
+    for option, path in outputs.items():
+        check_writable(path, args.weights, *inputs, figure=option not in ("json", "csv"))
+    return [*outputs.values()]
 
 
 def check_writable(path: Path, *inputs: Path, figure: bool = False) -> None:

@@ -2,10 +2,11 @@
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,57 +14,48 @@ from torch import Tensor
 from capsnet.data import to_float
 from capsnet.model import CapsNet
 
+# What reads pictures imports Pillow and SciPy, and so is imported where it is needed.
+
 BATCH = 16  # pictures at a time
 # A shorter capsule is no answer. experiments/threshold.py: of 200 digits one is refused.
 THRESHOLD = 0.49
-BLANK = "blank"
 SHEET = 100  # pictures on a contact sheet
 
 
-@dataclass(frozen=True)
-class Prediction:
+class Prediction(NamedTuple):
     """What a network says of a picture; a blank one, or one that cannot be read, has no lengths."""
 
-    picture: Path
-    answer: str = BLANK  # or a class, or "no digit" and the like, or "" if it cannot be read
+    picture: str  # its path, with a question mark for what no text can hold
+    answer: str  # a class, or "no digit" and the like, "blank", or "" if it cannot be read
+    length: float | None  # of the longest capsule
+    lengths: dict[str, float]  # ‖v_k‖ of every class k
     error: ValueError | OSError | None = None  # why there are no lengths
-    lengths: Sequence[float] = ()  # ‖v_k‖ of every class k
     image: Tensor | None = None  # as the network saw it, uint8 [channels, height, width]
     reconstruction: Tensor | None = None  # from the longest capsule; None without a decoder
 
-    @property
-    def name(self) -> str:
-        """The path, with a question mark for what no text can hold."""
-        return str(self.picture).encode(errors="replace").decode()
-
-    def record(self, classes: Sequence[str]) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        lengths = {name: round(v, 4) for name, v in zip(classes, self.lengths, strict=False)}
-        length = max(lengths.values(), default=None)
-        return {
-            "picture": self.name, "answer": self.answer, "length": length, "lengths": lengths
-        }  # fmt: skip
+    def line(self, top: int | None = None) -> str:
+        """Picture, answer and its length, or the ``top`` longest capsules' lengths."""
+        longest = sorted(self.lengths, key=self.lengths.__getitem__, reverse=True)
+        told = [f"{name} {self.lengths[name]:.3f}" for name in longest[:top]]
+        if top is None:
+            told = [f"{self.length:.3f}"] if self.lengths else []
+        return f"{self.picture}: {self.answer}  {', '.join(told)}".rstrip()
 
 
 def find_pictures(paths: Sequence[Path]) -> list[Path]:
-    """The files, and those in the folders, at any depth, but for hidden ones.
+    """The files as they are, and the pictures in the folders, at any depth.
 
     Raises:
         FileNotFoundError: there is no such file or folder.
-        ValueError: there is no file in a folder.
+        ValueError: there is no picture in a folder.
     """
+    from capsnet.data.pictures import pictures_in
+
     found = []
     for path in paths:
-        if not path.exists() and not path.is_symlink():  # of many, one link may be broken
+        if not path.exists():
             raise FileNotFoundError(f"no such file: {path}")
-        files = [path]
-        if path.is_dir():
-            inside = {file: file.relative_to(path).parts for file in sorted(path.rglob("*"))}
-            seen = [file for file, parts in inside.items() if not any(p[0] == "." for p in parts)]
-            files = [file for file in seen if file.is_file()]
-        if not files:
-            raise ValueError(f"no pictures in {path}")
-        found += files
+        found += pictures_in(path) if path.is_dir() else [path]
     return found
 
 
@@ -84,59 +76,66 @@ def predict(
             :func:`capsnet.data.pictures.read_picture`.
         threshold: where all capsules are shorter, the answer is none of the classes; 0 … 1.
     """
-    from capsnet.data.pictures import Blank, read_picture  # which imports Pillow and SciPy
+    from capsnet.data.pictures import Blank, read_pictures
 
     device, shape = next(model.parameters()).device, tuple(model.config["image_shape"])
     nothing = "none of its classes" if style == "plain" else f"no {style}"
     for first in range(0, len(pictures), BATCH):
-        batch: list[Tensor | ValueError | OSError] = []
-        for path in pictures[first : first + BATCH]:
-            try:
-                batch.append(read_picture(path, shape, style))
-            except (ValueError, OSError) as error:
-                batch.append(error)
-        # What cannot be read is black to the network, and its rows are left out.
-        images = [i if isinstance(i, Tensor) else torch.zeros(shape).byte() for i in batch]
+        batch = pictures[first : first + BATCH]
+        images, errors = read_pictures(batch, shape, style)
         with torch.no_grad():
-            out = model(to_float(torch.stack(images).to(device)))
-        lengths = out.lengths.tolist()
-        drawn = out.reconstruction
-        drawn = [None] * len(batch) if drawn is None else drawn.float().cpu()
-        for i, path in enumerate(pictures[first : first + BATCH]):
-            if not isinstance(image := batch[i], Tensor):
-                blank = isinstance(image.__context__, Blank)
-                yield Prediction(path, BLANK if blank else "", image)
+            out = model(to_float(images.to(device)))  # what cannot be read is black
+        drawn = repeat(None) if out.reconstruction is None else out.reconstruction.float().cpu()
+        for i, (path, image, decoded) in enumerate(zip(batch, images, drawn, strict=False)):
+            name = str(path).encode(errors="replace").decode()
+            if error := errors.get(i):
+                answer = "blank" if isinstance(error, Blank) else ""
+                yield Prediction(name, answer, None, {}, error)
                 continue
-            best = max(lengths[i])
-            answer = classes[lengths[i].index(best)] if best >= threshold else nothing
-            yield Prediction(path, answer, None, lengths[i], image, drawn[i])
+            values = out.lengths[i].tolist()
+            best = max(values)
+            answer = classes[values.index(best)] if best >= threshold else nothing
+            lengths = {name: round(value, 4) for name, value in zip(classes, values, strict=True)}
+            yield Prediction(name, answer, round(best, 4), lengths, None, image, decoded)
 
 
-def line(record: dict[str, Any], top: int | None = None) -> str:
-    """A record in a line: picture, answer, length, or the ``top`` longest capsules' lengths."""
-    head, lengths = f"{record['picture']}: {record['answer']}", record["lengths"]
-    if not lengths:
-        return head
-    if top is None:
-        return f"{head}  {record['length']:.3f}"
-    longest = sorted(lengths, key=lengths.__getitem__, reverse=True)[:top]
-    return f"{head}  {', '.join(f'{name} {lengths[name]:.3f}' for name in longest)}"
+def tell(
+    found: Iterable[Prediction], total: int, top: int | None
+) -> tuple[list[Prediction], list[Prediction]]:
+    """Print the answers as they come, over a bar; return them, and what cannot be read.
+
+    One picture gets the lengths of all capsules, unless ``top`` is given, and its error is raised.
+    The first SHEET answers keep their images.
+    """
+    from tqdm import tqdm
+
+    answered: list[Prediction] = []
+    missing: list[Prediction] = []
+    show = total > 1 and sys.stderr is not None and sys.stderr.isatty()
+    for one in tqdm(found, total=total, unit=" pictures", leave=False, disable=not show):
+        if one.error and total == 1:
+            raise one.error
+        if not one.answer:
+            missing.append(one)
+            continue
+        bare = one._replace(image=None, reconstruction=None)
+        answered.append(one if len(answered) < SHEET else bare)
+        lines = [one.line(top)]
+        if total == 1 and not top:
+            width = max(map(len, one.lengths))
+            rows = [f"  {name:<{width}}  {length:.3f}" for name, length in one.lengths.items()]
+            lines = [f"{one.picture}: {one.answer}", *rows]
+        with tqdm.external_write_mode():  # the bar is not written into
+            print(*lines, sep="\n")
+    return answered, missing
 
 
-def table(records: Sequence[dict[str, Any]], classes: Sequence[str]) -> bytes:
-    """The records as CSV: picture, answer, length, and a column for each class."""
+def table(answered: Sequence[Prediction], classes: Sequence[str]) -> bytes:
+    """The answers as CSV: picture, answer, length, and a column for each class."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["picture", "answer", "length", *classes])
-    for found in records:
-        row = [found["lengths"].get(name, "") for name in classes]
-        writer.writerow([found["picture"], found["answer"], found["length"], *row])
+    for one in answered:
+        lengths = [one.lengths.get(name) for name in classes]
+        writer.writerow([one.picture, one.answer, one.length, *lengths])
     return text.getvalue().encode()
-
-
-def report(unreadable: Sequence[Prediction], total: int, note: str = "") -> str:
-    """Ten of the pictures that cannot be read, how many others, and why the first cannot."""
-    named = ", ".join(found.name for found in unreadable[:10])
-    more = f" and {len(unreadable) - 10:,} more" if len(unreadable) > 10 else ""
-    counts = f"{len(unreadable):,} of {total:,} pictures cannot be read{note}"
-    return f"{counts}: {named}{more}; the first: {unreadable[0].error}"

@@ -1,7 +1,6 @@
 """The command line, as a user runs it."""
 
 import dataclasses
-import itertools
 import json
 import os
 import re
@@ -85,22 +84,30 @@ def fails(capsys: Captured) -> Callable[..., str]:
 def test_a_folder_of_ones_own_from_training_to_prediction(
     tmp_path: Path, pictures: Path, capsys: Captured
 ) -> None:
-    out = tmp_path / "run"
-    installed = Path(sys.executable).with_name("capsnet")
-    words = ["train", "--dataset", f"folder:{pictures}", "--out", out, "--epochs", "9"]
-    words += ["--batch-size", "10", "--image-shape", "1x17x18", "--no-compile", "--test"]
-    words += ["--average", "0"]
-    done = subprocess.run([installed, *words], capture_output=True, text=True, check=False)
+    out, init = tmp_path / "run", tmp_path / "init.safetensors"
+    folder = shutil.copytree(pictures, tmp_path / "copy")
+    (folder / "is 3" / "bad.png").write_text("no picture")
+    small = tiny_model(image_shape=(1, 17, 18), num_classes=2)
+    save_weights(init, small, {"classes": ["is 3", "is 7"]})
+    words = ["train", "--dataset", f"folder:{folder}", "--out", out, "--epochs", "15", "--test"]
+    words += ["--batch-size", "10", "--no-compile", "--average", "0", "--init", init]
+    words += ["--learning-rate", "2e-3"]
+    with pytest.raises(ValueError, match=r"1 of 61 pictures cannot be read: is 3/bad\.png; "):
+        main([*map(str, words), "--debug"])
+    capsys.readouterr()
+    command = [Path(sys.executable).with_name("capsnet"), *words, "--skip-unreadable"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"accuracy 100\.00% \(10/10\)", done.stdout)
-    assert "is 3" in done.stdout and "5/5" in done.stdout
-    assert "images/s" in done.stderr and "epoch 9/9" in done.stderr
-    assert len((out / METRICS).read_text().splitlines()) == 9
+    assert done.stdout.startswith(f"folder:{folder}: 2 classes, split by a seed: a sixth of each ")
+    assert "left out: 1 of 61 pictures" in done.stdout
+    assert re.search(r"accuracy \d+\.00% \(([89]|10)/10\)", done.stdout)
+    assert "images/s" in done.stderr and "epoch 15/15" in done.stderr
+    assert len((out / METRICS).read_text().splitlines()) == 15
     assert load_weights(out / WEIGHTS)[1]["classes"] == ["is 3", "is 7"]
 
-    assert main(["evaluate", str(out / WEIGHTS)]) == 0
+    assert main(["evaluate", str(out / WEIGHTS), "--skip-unreadable"]) == 0
     again = capsys.readouterr().out
-    assert "is 7" in again and again.endswith(done.stdout[done.stdout.index("accuracy") :])
+    assert again.endswith(done.stdout[done.stdout.index("accuracy") :])
 
     seven = str(pictures / "is 7" / "4.png")
     assert main(["predict", str(out / WEIGHTS), seven]) == 0
@@ -128,48 +135,11 @@ def test_evaluate_prints_counts_and_confusion(
     assert (written["correct"], written["total"]) == (result.correct, 1200)
     assert written["confusion"] == result.confusion.tolist()
     assert written["errors"] == result.errors.tolist()
-    assert len(written["errors"]) == 1200 - result.correct
     assert drawn.read_text().count("<image") == 20  # ten originals over ten reconstructions
     with Image.open(figure) as picture:
-        assert picture.format == "PNG"
         assert min(picture.size) > 300
-
-
-def test_evaluate_on_the_validation_split(
-    weights: Path, capsys: Captured, few_digits: None
-) -> None:
     assert main(["evaluate", str(weights), "--split", "validation"]) == 0
-    out = capsys.readouterr().out
-    assert "/200)" in out
-    labels = some_digits(1200).labels[-200:]
-    assert f"/{int((labels == 4).sum())}" in out
-
-
-@pytest.mark.slow
-def test_colour_pictures_of_32_by_32_without_a_word(
-    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for part, kind in itertools.product(("train", "test"), ("cat", "dog")):
-        folder = tmp_path / "pets" / part / kind
-        folder.mkdir(parents=True)
-        for i in range(6):
-            Image.new("RGB", (32, 32), (250 - i, i, 0)).save(folder / f"{i}.png")
-    (tmp_path / "pets" / "train" / "cat" / "bad.png").write_text("no picture")
-    words = ["train", "--dataset", "folder:pets", "--epochs", "1", "--no-compile", "--test"]
-    words += ["--batch-size", "5", "--no-reconstruction", "--out", "run"]
-    assert main(words) == 2
-    said = capsys.readouterr().err
-    assert "1 of 25 pictures cannot be read: train/cat/bad.png; --skip-unreadable" in said
-    assert main([*words, "--skip-unreadable"]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("folder:pets: 2 classes, split by train/, test/; a sixth of")
-    assert "25 images of 3 × 32 × 32 (colour pictures of this size), 0.1 MB in memory" in out
-    assert "train: 11 (" in out and "validation: 2 (" in out and "test: 12 (cat: 6; dog: 6)" in out
-    assert "left out: 1 of 25 pictures" in out and "/12)" in out
-    assert main(["evaluate", "run/weights.safetensors"]) == 0
-    assert out.endswith(capsys.readouterr().out.split("accuracy", 1)[1])
-    assert main(["predict", "run/weights.safetensors", "pets/test/cat/0.png"]) == 0
+    assert "/200)" in capsys.readouterr().out
 
 
 def test_evaluate_counts_the_pictures_that_are_meant(
@@ -185,7 +155,7 @@ def test_evaluate_counts_the_pictures_that_are_meant(
         assert main([str(word) for word in ("evaluate", path, *words)]) == 0
         out = capsys.readouterr().out
         (total,) = re.findall(r"^accuracy .*/(\d+)\)$", out, re.M)
-        assert re.search(rf"^  [a-z ]+: {total} \(is 3: \d+; is 7: \d+\)$", out, re.M)
+        assert re.search(rf"^  [a-z ]+: {total} \(is \d: \d+; is \d: \d+\)$", out, re.M)
         return int(total)
 
     monkeypatch.chdir(pictures.parent)
@@ -207,47 +177,20 @@ def test_train_learns_from_what_is_meant(
 ) -> None:
     shutil.copytree(pictures, tmp_path / "split" / "train")
     shutil.copytree(pictures, tmp_path / "split" / "val")
-    shutil.rmtree(tmp_path / "split" / "val" / "is 7")
-    (tmp_path / "split" / "val" / "is 7").mkdir()
-    shutil.copy(pictures / "is 7" / "1.png", tmp_path / "split" / "val" / "is 7")
+    (tmp_path / "split" / "val" / "is 7" / "1.png").unlink()
     seen = []
     monkeypatch.setattr(training, "fit", lambda model, *sets, **_: seen.append((model, *sets[:2])))
     words = ["train", "--device", "cpu", "--no-compile", "--out", str(tmp_path / "out")]
     for folder, more, learned, held in (
         (pictures, [], 42, 8),
         (pictures, ["--all"], 50, None),
-        (tmp_path / "split", [], 60, 31),
-        (tmp_path / "split", ["--all"], 91, None),
+        (tmp_path / "split", [], 60, 59),
+        (tmp_path / "split", ["--all"], 119, None),
     ):
         assert main([*words, "--dataset", f"folder:{folder}", *more]) == 0
         model, images, validation = seen.pop()
         assert (len(images), validation and len(validation)) == (learned, held)
         assert model.config["image_shape"] == [1, 28, 28] and model.config["num_classes"] == 2
-
-
-@pytest.mark.parametrize("light_on_dark", [True, False])
-@pytest.mark.parametrize("colour", [True, False])
-def test_predict_a_picture_of_any_kind(
-    weights: Path, tmp_path: Path, capsys: Captured, light_on_dark: bool, colour: bool
-) -> None:
-    test = mnist(train=False)
-    model = load_weights(weights)[0]
-    result = evaluate(model, test.subset(slice(0, 50)))
-    sure = int(result.lengths.max(dim=1).values.argmax())
-    digit = test.images[sure, 0]
-    picture = Image.fromarray((digit if light_on_dark else 255 - digit).numpy())
-    picture = picture.resize((280, 280), Image.Resampling.BICUBIC)
-    if colour:
-        picture = picture.convert("RGBA")
-    path, figure = tmp_path / "my photo.png", tmp_path / "decoded.png"
-    picture.save(path)
-    assert main(["predict", str(weights), str(path), "--save", str(figure)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"{path}: {int(test.labels[sure])}"
-    lengths = [float(line.split()[1]) for line in lines[1:11]]
-    assert lengths.index(max(lengths)) == int(test.labels[sure])
-    with Image.open(figure) as drawn:
-        assert min(drawn.size) > 100
 
 
 @pytest.mark.slow
@@ -294,8 +237,9 @@ def test_every_setting_of_the_training_is_an_option(
 ) -> None:
     given = {
         "epochs": 3, "batch_size": 7, "learning_rate": 0.5, "schedule": "exponential",
-        "average": 0.25, "reconstruction_weight": 0.125, "shift": 1, "precision": "bf16",
-        "arrangement": "plain", "compile": False, "seed": 9,
+        "average": 0.25, "reconstruction_weight": 0.125, "shift": 1, "shuffle": False,
+        "fresh_adam": True, "precision": "bf16", "arrangement": "plain", "compile": False,
+        "seed": 9,
     }  # fmt: skip
     config = TrainingConfig(**given)
     usual = TrainingConfig.suited(CapsNet(num_classes=2), 42, compile=None)
@@ -307,8 +251,11 @@ def test_every_setting_of_the_training_is_an_option(
     assert main(words) == 0
     assert seen.pop() == usual
     for name, value in given.items():
-        words += ["--no-compile"] if name == "compile" else [f"--{name.replace('_', '-')}"]
-        words += [] if name == "compile" else [str(value)]
+        option = name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{option}" if value else f"--no-{option}")
+        else:
+            words += [f"--{option}", str(value)]
     assert main(words) == 0
     assert seen.pop() == config
 
@@ -382,21 +329,15 @@ def test_no_command_and_unknown_words(fails, weights: Path) -> None:
     ("words", "said"),
     [
         (["--epochs", 0], "epochs must be a whole number of at least 1, got 0"),
-        (["--batch-size", 0], "batch_size must be a whole number of at least 1, got 0"),
-        (["--learning-rate", -1], "learning_rate must be positive, got -1.0"),
         (["--learning-rate", "nan"], "learning_rate must be positive, got nan"),
-        (["--schedule", "steep"], "schedule must be one of one-cycle, exponential, got steep"),
-        (["--average", 1], "average must be at least 0 and below 1, got 1.0"),
-        (["--shift", -2], "shift must be a whole number of at least 0, got -2"),
-        (["--seed", -2], "seed must be a whole number of at least 0, got -2"),
         (["--precision", "int8"], "precision must be one of auto, bf16, fp32, got int8"),
         (["--device", "abacus"], "device must be auto, cpu, cuda, mps, got abacus"),
         (["--routing-iterations", 0], "routing_iterations must be at least 1, got 0"),
         (["--dataset", "cifar-1"], "unknown data set 'cifar-1'"),
         (["--dataset", "folder:nowhere"], "no such folder"),
         (["--image-shape", "1x16x28"], "at least 17 × 17 pixels"),
-        (["--image-shape", "28"], "--image-shape must be like 1x28x28, got 28"),
-        (["--image-shape", "4x28x28"], "--image-shape must have 1 or 3 channels, got 4"),
+        (["--image-shape", "28"], "--image-shape must be like 1x28x28 or 3x32x32, got 28"),
+        (["--image-shape", "4x28x28"], "or 3x32x32, got 4x28x28"),
         (["--image-shape", "1x32x32"], "(1, 28, 28)"),
         (["--init", "nowhere.safetensors"], "no such file: nowhere.safetensors"),
         (["--init", "x", "--learn-prior"], "--init fixes the network"),
@@ -493,23 +434,12 @@ def test_an_input_is_never_written_to(fails, weights: Path, tmp_path: Path) -> N
 
 
 def test_compile_where_there_is_no_compiler(pictures: Path, tmp_path: Path) -> None:
-    """It is not used unless it is asked for, which is refused."""
-    code = """
-import sys, torch
-from capsnet.cli import main
-from capsnet.device import resolve_compile
-print(resolve_compile(None, torch.device("cpu")))
-sys.exit(main())
-"""
     without = os.environ | {"PATH": "", "CXX": "no-such-compiler"}
     without |= {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
     words = ["train", "--compile", "--out", tmp_path / "run", "--dataset", f"folder:{pictures}"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words],
-        env=without, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert done.stdout == "False\n"
+    command = [sys.executable, "-m", "capsnet", *words]
+    done = subprocess.run(command, env=without, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
     assert "--compile: torch.compile does not work here" in done.stderr.splitlines()[-1]
 
 

@@ -33,23 +33,22 @@ def load(
     """Load the images of a data set.
 
     **By name**: mnist, fashion-mnist, kmnist, emnist-letters, emnist-balanced, cifar-10, svhn. The
-    official archives are looked for where torchvision puts them (``MNIST/raw`` …, CIFAR-10's and
-    SVHN's in the folder itself) below ``$CAPSNET_DATA``, ``data`` of the working directory, then of
-    the repository, and for Fashion-MNIST in Debian's package dataset-fashion-mnist; they are
-    verified by MD5. Only where they are nowhere are they downloaded from torchvision's addresses,
-    into ``$CAPSNET_DATA`` or ``./data``.
+    official archives are looked for where torchvision puts them, below ``$CAPSNET_DATA``, ``data``
+    of the working directory, then of the repository, and for Fashion-MNIST in Debian's package
+    dataset-fashion-mnist; they are verified by MD5. Only where they are nowhere are they downloaded
+    from torchvision's addresses, into ``$CAPSNET_DATA`` or ``./data``.
 
     **folder:PATH**: a folder of pictures for each class; folders in a class folder belong to it.
     They are below ``PATH/train``, ``PATH/val`` (or valid, validation) and ``PATH/test``, of which
     train and one of the others must be there; or in PATH, and then a sixth of each class, drawn by
-    a fixed seed, are test pictures. :func:`capsnet.data.pictures.read_picture` reads them, style
-    "plain". Training images come in a fixed shuffled order: :func:`hold_out` gets a mixture.
+    a fixed seed, are test pictures. Style "plain" of :func:`capsnet.data.pictures.read_picture`
+    reads them. Training images come in a fixed shuffled order: :func:`hold_out` gets a mixture.
 
     Args:
         name: of the data set.
         train: the training images, or the test images, where no split is given.
-        split: "train", "validation", "test" or "all". Where a data set has no validation images of
-            its own, "validation" is the last sixth of "train", as of :func:`hold_out`.
+        split: "train", "validation", "test" or "all". Without validation images of its own, a data
+            set's last sixth of "train" are these too, as of :func:`hold_out`.
         image_shape: (channels, height, width) of a folder's images. None: colour if some picture
             has any, else grey; the size of pictures that all have one of 17 to 48 pixels, else
             32 × 32 in colour and 28 × 28 in grey.

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from capsnet.checkpoint import write_atomically
-from capsnet.data.imageset import ImageSet, Source, cut, joined
+from capsnet.data.imageset import ImageSet, Source, hold_out
 
 # The name of a data set -> torchvision's name for it.
 NAMES = {
@@ -75,15 +75,20 @@ class Archives(Source):
     ) -> list[ImageSet]:
         """Whatever is damaged is refused, also with skip_unreadable."""
         parts: dict[str, ImageSet] = {}
-        wanted = set(sum(groups, ()))
-        if wanted & {"train", "validation"}:
-            parts["train"], parts["validation"] = cut(load_archives(self.name, True, self.download))
-        if "test" in wanted:
+        if any(part != "test" for group in groups for part in group):
+            learned = load_archives(self.name, True, self.download)
+            parts["train"], parts["validation"] = hold_out(learned)
+        if any("test" in group for group in groups):
             parts["test"] = load_archives(self.name, False, self.download)
         if progress:
-            counts = {part: images.labels for part, images in parts.items()}
-            print(self.describe(groups, counts), flush=True)
-        return [joined([parts[part] for part in group]) for group in groups]
+            labels = {part: images.labels.tolist() for part, images in parts.items()}
+            print(self.describe(groups, labels), flush=True)
+        sets = [[parts[part] for part in group] for group in groups]
+        return [
+            ImageSet(torch.cat([s.images for s in of]), torch.cat([s.labels for s in of]),
+                     self.classes, self.name)
+            for of in sets
+        ]  # fmt: skip
 
 
 def load_archives(name: str, train: bool, download: bool) -> ImageSet:
@@ -110,11 +115,9 @@ def load_archives(name: str, train: bool, download: bool) -> ImageSet:
 
 def data_folders() -> list[Path]:
     """``$CAPSNET_DATA``, ``data``, and the one beside the package: tried in this order."""
-    roots = [Path("data")]
-    if given := os.environ.get("CAPSNET_DATA"):
-        roots.insert(0, Path(given).expanduser())
-    beside = Path(__file__).resolve().parents[2] / "data"
-    return [*roots, beside] if beside.is_dir() and beside != roots[-1].resolve() else roots
+    given = os.environ.get("CAPSNET_DATA")
+    first = [Path(given).expanduser()] if given else []
+    return [*first, Path("data"), Path(__file__).resolve().parents[2] / "data"]
 
 
 def below(name: str) -> Path:
@@ -145,13 +148,11 @@ def official(name: str) -> dict[str, tuple[str, list[str]]]:
 
 def verified(archive: Path, md5: str) -> bytes:
     """The content of a file, of a .gz file unpacked; its MD5, or that of the file, must be md5."""
-    packed = content = archive.read_bytes()
+    content = archive.read_bytes()
+    found = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if archive.suffix == ".gz":
-        try:
-            content = gzip.decompress(packed)
-        except (OSError, EOFError, zlib.error):
-            content = b""
-    found = hashlib.md5(packed, usedforsecurity=False).hexdigest()
+        with contextlib.suppress(OSError, EOFError, zlib.error):
+            content = gzip.decompress(content)
     if md5 not in (found, hashlib.md5(content, usedforsecurity=False).hexdigest()):
         raise ValueError(f"{archive} is damaged: expected MD5 {md5}, got {found}")
     return content

@@ -1,6 +1,7 @@
 """Labelled images in memory: uint8 [n, c, h, w] that may live on any device."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
@@ -71,21 +72,8 @@ def hold_out(image_set: ImageSet) -> tuple[ImageSet, ImageSet]:
     """
     if len(image_set) < 6:
         raise ValueError(f"holding out a sixth takes at least 6 images, got {len(image_set)}")
-    return cut(image_set)
-
-
-def cut(image_set: ImageSet) -> tuple[ImageSet, ImageSet]:
-    """As :func:`hold_out`; of fewer than 6 images none are validation images."""
     kept = len(image_set) - len(image_set) // 6
     return image_set.subset(slice(kept)), image_set.subset(slice(kept, None))
-
-
-def joined(sets: Sequence[ImageSet]) -> ImageSet:
-    """The images of all of them, in this order."""
-    if len(sets) == 1:
-        return sets[0]
-    images, labels = (torch.cat([getattr(s, of) for s in sets]) for of in ("images", "labels"))
-    return replace(sets[0], images=images, labels=labels, trusted=True)
 
 
 @dataclass
@@ -98,7 +86,7 @@ class Source:
     split_by: str  # what tells the parts apart, for the user
     parts: tuple[str, ...] = ("train", "validation", "test")
     holds_out: bool = True  # its validation images are a sixth of those it has for training
-    found: str = ""  # of the images, where their shape was not given
+    found: str = ""  # what the images are, where their shape was not given
 
     def usual_split(self, trained_on: object) -> str:
         """The split to evaluate on; trained_on: the name of what the network learned from."""
@@ -127,29 +115,25 @@ class Source:
         """
         raise NotImplementedError
 
-    def describe(self, groups: Sequence[tuple[str, ...]], labels: dict[str, Tensor]) -> str:
-        """Which images are what; labels: those of each part that is known."""
-        size = math.prod(self.image_shape)
-        counts = {part: of.bincount(minlength=len(self.classes)) for part, of in labels.items()}
-        total = sum(len(labels[part]) for group in groups for part in group)
-        shape, found = " × ".join(map(str, self.image_shape)), self.found and f" ({self.found})"
-        split_by = "all images" if (*groups,) == (self.parts,) else self.split_by
+    def describe(self, groups: tuple[tuple[str, ...], ...], labels: dict[str, list[int]]) -> str:
+        """Which images are what, by the labels of the parts; what is in no group is not read."""
+        read = [[label for part in group for label in labels[part]] for group in groups]
+        total, shape = sum(map(len, read)), " × ".join(map(str, self.image_shape))
+        memory = f"{total * math.prod(self.image_shape) / 1e6:,.1f} MB in memory as uint8"
         lines = [
-            f"{self.name}: {len(self.classes)} classes, {split_by}",
-            f"{total:,} images of {shape}{found}, {total * size / 1e6:,.1f} MB in memory as uint8",
+            f"{self.name}: {len(self.classes)} classes, {self.split_by}",
+            f"{total:,} images of {shape}{self.found}, {memory}",
         ]
-        for group in groups:
-            of = sum((counts[part] for part in group), torch.zeros(len(self.classes)).long())
-            by_class = [f"{name}: {n:,}" for name, n in zip(self.classes, of.tolist(), strict=True)]
-            least, most = by_class[int(of.argmin())], by_class[int(of.argmax())]
-            if len(by_class) > MANY:
-                by_class = [f"smallest class {least}", f"largest {most}"]
-            title = "all" if group == self.parts else " and ".join(group)
-            lines.append(f"  {title}: {int(of.sum()):,} ({'; '.join(by_class)})")
-            if of.max() > UNEQUAL * of.min():
-                lines.append(f"  warning: unequal classes, from {least} to {most}")
-        rest = counts.keys() - set().union(*groups)
-        lines += [f"  {part}: {int(counts[part].sum()):,}, not read now" for part in sorted(rest)]
+        for group, of in zip(groups, read, strict=True):
+            count = Counter(of)
+            by_size = sorted(range(len(self.classes)), key=count.__getitem__)
+            sizes = [f"{self.classes[k]}: {count[k]:,}" for k in by_size]
+            shown = sizes if len(sizes) <= MANY else [sizes[0], "…", sizes[-1]]
+            lines.append(f"  {' and '.join(group)}: {len(of):,} ({'; '.join(shown)})")
+            if count[by_size[-1]] > UNEQUAL * count[by_size[0]]:
+                lines.append(f"  warning: unequal classes, from {sizes[0]} to {sizes[-1]}")
+        for part in labels.keys() - {*sum(groups, ())}:
+            lines.append(f"  {part}: {len(labels[part]):,}, not read now")
         return "\n".join(lines)
 
 

@@ -1,6 +1,10 @@
 """Anybody's picture file as the uint8 tensor that a network takes."""
 
+import os
+import sys
 import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +24,7 @@ STYLES = ("plain", "digit", "garment")
 # Pillow reads more, but for EPS and WMF, for instance, it starts other programs.
 FORMATS = ["PNG", "JPEG", "MPO", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "JPEG2000", "PPM"]
 FORMATS += ["TGA", "ICO", "ICNS", "PCX", "QOI", "SGI"]
+NAMED = 10  # unreadable pictures
 
 WORKING_SIZE = 320  # pixels of the longer side at which digits and garments are looked for
 FAINT = 10.0  # grey levels: fainter ink does not count in a bounding box
@@ -33,8 +38,69 @@ SKIRT = 0.25  # of the strongest ink within a stroke: what is less is a soft edg
 TOUCHING = np.ones((3, 3), dtype=bool)  # a pixel and its eight neighbours
 
 
-class Blank(Exception):
+class Blank(ValueError):
     """There is nothing but ground in the picture."""
+
+
+def pictures_in(folder: Path) -> list[Path]:
+    """The files at any depth that are not hidden, nor named like something else than a picture.
+
+    Raises:
+        ValueError: there is none.
+    """
+    endings, found = {"", *Image.registered_extensions()}, []
+    for root, folders, files in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        paths = [Path(root, name) for name in files if not name.startswith(".")]
+        found += [path for path in paths if path.suffix.lower() in endings]
+    if not found:
+        raise ValueError(f"no pictures in {folder}")
+    return sorted(found)
+
+
+def read_pictures(
+    paths: Sequence[Path],
+    image_shape: tuple[int, int, int],
+    style: str = "plain",
+    progress: bool = False,
+) -> tuple[Tensor, dict[int, ValueError | OSError]]:
+    """Read many pictures as :func:`read_picture` does, in parallel, with a bar if asked for.
+
+    Returns:
+        uint8 [n, c, h, w], and the errors of those that cannot be read, by index; they are zeros.
+    """
+    from tqdm import tqdm
+
+    images = torch.zeros(len(paths), *image_shape, dtype=torch.uint8)
+
+    def read(i: int) -> ValueError | OSError | None:
+        try:
+            images[i] = read_picture(paths[i], image_shape, style)
+        except (ValueError, OSError) as error:
+            error.__traceback__ = error.__context__ = None  # their frames hold the picture
+            return error
+        return None
+
+    pool = ThreadPoolExecutor()
+    try:
+        # Each picture changes the filters of warnings and puts them back, which threads do in any
+        # order: here they are the same before and after, and put back at last.
+        with warnings.catch_warnings(action="ignore"):
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            found = tqdm(  # which shows nothing of what takes less than a second
+                pool.map(read, range(len(paths))), "reading", len(paths), unit=" pictures", delay=1,
+                leave=False, disable=not progress, mininterval=0.2 if sys.stderr.isatty() else 15,
+            )  # fmt: skip
+            return images, {i: error for i, error in enumerate(found) if error}
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def unreadable(names: Sequence[str], first: object, total: int) -> str:
+    """How many pictures cannot be read, ten of their names, and why the first cannot."""
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    count = f"{len(names):,} of {total:,} pictures cannot be read"
+    return f"{count}: {', '.join(names[:NAMED])}{more}; the first: {first}"
 
 
 def read_picture(
@@ -48,22 +114,22 @@ def read_picture(
     with antialiasing, on white. A picture of h × w pixels keeps them as they are.
 
     "digit", MNIST's recipe, for a figure drawn or photographed, dark on light or light on dark, on
-    a transparent, plain or unevenly lit ground that fills the picture: bright ink on zeros,
-    cropped, fitted with its aspect ratio into a box of 20/28 of the size, the centre of mass at the
-    centre. Two steps are not MNIST's: thin strokes, of a ball pen for instance, are widened, and
-    soft ones, of a picture enlarged from few pixels, lose the faint part of their edges. A digit of
-    MNIST, or its negative, comes through as it is.
+    a transparent, plain or unevenly lit ground that fills the picture: bright ink on zeros, fitted
+    into a box of 20/28 of the size, the centre of mass at the centre. Two steps are not MNIST's:
+    thin strokes are widened, and soft ones, of a picture enlarged from few pixels, lose the faint
+    part of their edges. A digit of MNIST, or its negative, comes through as it is.
 
     "garment", Fashion-MNIST's recipe, for one thing on a plain ground, darker or lighter than the
-    ground: bright on zeros, cropped, fitted with its aspect ratio into h × w, and centred.
+    ground: bright on zeros, fitted into h × w, and centred.
 
     Returns:
         uint8 [c, h, w] = image_shape, where c is 1 (grey) or 3 (RGB).
 
     Raises:
         FileNotFoundError, IsADirectoryError, PermissionError: the file cannot be read.
-        ValueError: the file is no picture, is damaged, too large for Pillow or blank; or there is
-            no such image_shape or style.
+        Blank: a ValueError; there is no digit or garment.
+        ValueError: the file is no picture, is damaged or too large for Pillow; or there is no such
+            image_shape or style.
     """
     channels, height, width = image_shape
     if channels not in (1, 3) or height < 1 or width < 1:
@@ -77,7 +143,7 @@ def read_picture(
         make = digit if style == "digit" else garment
         figure = make(to_grey(picture), height, width)
     except Blank:
-        raise ValueError(f"{path}: no {style} found, the picture is blank") from None
+        raise Blank(f"{path}: no {style} found, the picture is blank") from None
     return torch.from_numpy(figure.round().astype(np.uint8)).repeat(channels, 1, 1)
 
 

@@ -23,12 +23,7 @@ from capsnet.figures.style import (
 
 @mpl.rc_context(STYLE)
 def confusion_matrix(confusion: ArrayLike, classes: Sequence[str]) -> Figure:
-    """Counts of label against prediction; only mistakes are coloured.
-
-    Args:
-        confusion: [classes, classes], a row for each label, a column for each prediction.
-        classes: their names.
-    """
+    """Counts [classes, classes], a row for each label; only mistakes are coloured."""
     counts = array(confusion)
     if counts.shape != (len(classes), len(classes)):
         raise ValueError(
@@ -63,12 +58,8 @@ def reconstructions(
 ) -> Figure:
     """Rows of originals over rows of their reconstructions; wrong predictions are marked.
 
-    Args:
-        images: [n, channels, height, width], uint8 or floating point in 0 … 1.
-        reconstructed: the same shape.
-        labels: true class indices, [n].
-        predictions: predicted class indices, [n].
-        classes: class names.
+    Images and reconstructed are [n, channels, height, width], uint8 or floating point in 0 … 1;
+    labels and predictions are class indices [n].
     """
     originals, drawn = array(images), array(reconstructed)
     if originals.shape != drawn.shape or originals.ndim != 4 or len(originals) == 0:
@@ -115,12 +106,8 @@ def prediction(
 ) -> Figure:
     """One image, its reconstruction where there is one, and the length of every class's capsule.
 
-    Args:
-        image: [channels, height, width], uint8 or floating point in 0 … 1.
-        reconstruction: the same shape, or None.
-        lengths: ‖v_k‖, [classes].
-        classes: class names.
-        answer: what is predicted; the class of the longest capsule if None.
+    Images are [channels, height, width], uint8 or floating point in 0 … 1; lengths are ‖v_k‖
+    [classes]. The title names the answer, or the class of the longest capsule.
     """
     values = array(lengths).astype(float)
     if len(values) != len(classes):

@@ -1,14 +1,16 @@
 """Folders of pictures as data sets."""
 
 import shutil
+import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
 
-from capsnet.data import ImageSet, find, hold_out, load
+from capsnet.data import ImageSet, find, hold_out, load, pictures
 
 Captured = pytest.CaptureFixture[str]
 
@@ -29,14 +31,12 @@ def two_classes(folder: Path, count: int, value: int = 1) -> None:
 
 
 def test_a_folder_without_splits_is_split_by_a_seed(tmp_path: Path) -> None:
-    for i in range(100):  # more than a thread takes at once
+    for i in range(100):
         picture(tmp_path / "ä b" / f"{i:02}.png", i)
         if i < 25:
             picture(tmp_path / "c" / "inside" / f"{i:02}.png", 100 + i)  # a folder in a class
-    (tmp_path / "c" / ".hidden.png").write_bytes(b"")
-    training, test, everything = (
-        load(f"folder:{tmp_path}", split=split) for split in ("train", "test", "all")
-    )
+    name = f"folder:{tmp_path}"
+    training, test, everything = (load(name, split=part) for part in ("train", "test", "all"))
     assert training.classes == test.classes == ("c", "ä b")
     assert test.labels.bincount().tolist() == [25 // 6, 100 // 6]
     assert sorted(values(training) + values(test)) == values(everything) == [*range(125)]
@@ -46,12 +46,26 @@ def test_a_folder_without_splits_is_split_by_a_seed(tmp_path: Path) -> None:
         names = [image_set.classes[label] for label in image_set.labels]
         assert names == ["c" if v >= 100 else "ä b" for v in image_set.images[:, 0, 14, 14]]
     # Mixed, so that the held-out last sixth is.
-    learned, validation = find(f"folder:{tmp_path}").read(("train",), ("validation",))
+    learned, validation = find(name).read(("train",), ("validation",))
     for cut, expected in zip((learned, validation), hold_out(training), strict=True):
         assert torch.equal(cut.images, expected.images)
         assert torch.equal(cut.labels, expected.labels) and len(cut.labels.unique()) == 2
-    assert torch.equal(load(f"folder:{tmp_path}", split="validation").images, validation.images)
-    assert torch.equal(load(f"folder:{tmp_path}", train=False).images, test.images)
+    assert torch.equal(load(name, split="validation").images, validation.images)
+
+
+def test_what_is_no_picture_is_passed_over(tmp_path: Path, refuses) -> None:
+    two_classes(tmp_path, 3)
+    (tmp_path / "a" / "0.png").rename(tmp_path / "a" / "without a suffix")
+    (tmp_path / "a" / "1.png").rename(tmp_path / "a" / "1.PNG")
+    (tmp_path / "b" / ".thumbnails").mkdir()
+    for name in ("a/Thumbs.db", "a/notes.txt", "a/.hidden.png", "b/.thumbnails/0.png"):
+        (tmp_path / name).write_text("no picture")
+    assert len(load(f"folder:{tmp_path}", split="all")) == 6
+    for path in tmp_path.glob("b/*.png"):
+        path.unlink()
+    (tmp_path / "b" / "notes.txt").write_text("no picture")
+    with refuses("no pictures in", tmp_path / "b"):
+        load(f"folder:{tmp_path}")
 
 
 @pytest.mark.parametrize("name", ["val", "valid", "Validation"])
@@ -59,12 +73,9 @@ def test_folders_of_splits(tmp_path: Path, refuses, name: str) -> None:
     for part, count in (("train", 6), (name, 3), ("test", 2)):
         two_classes(tmp_path / part, count, count)
     source = find(f"folder:{tmp_path}")
-    sets = source.read(("train",), ("validation",), ("test",), ("train", "validation"))
-    assert [values(images) for images in sets] == [
-        [6] * 12, [3] * 6, [2] * 4, [3] * 6 + [6] * 12,
-    ]  # fmt: skip
-    assert values(load(f"folder:{tmp_path}")) == [6] * 12  # of val/ nothing is learned
-    assert len(load(f"folder:{tmp_path}", split="all")) == 22
+    sets = source.read(("train",), ("validation",), ("test",), source.group("all"))
+    each = [6] * 12, [3] * 6, [2] * 4  # of val/ nothing is learned
+    assert [values(images) for images in sets] == [*each, [*each[2], *each[1], *each[0]]]
     shutil.rmtree(tmp_path / "test")
     assert find(f"folder:{tmp_path}").group("all") == ("train", "validation")
     with refuses("no 'test' images", "its splits are: train, validation, all"):
@@ -90,7 +101,6 @@ def test_folders_of_splits(tmp_path: Path, refuses, name: str) -> None:
 @pytest.mark.parametrize(
     ("pictures", "expected"),
     [
-        ([(9, (28, 28))], (1, 28, 28)),
         ([(9, (40, 30))], (1, 30, 40)),
         ([((9, 9, 9), (32, 32))], (1, 32, 32)),  # grey, though kept as RGB
         ([((9, 9, 9), (32, 32)), ((200, 9, 9), (32, 32))], (3, 32, 32)),
@@ -109,29 +119,26 @@ def test_shape_and_colour_are_found(tmp_path: Path, pictures, expected) -> None:
 
 
 def test_what_is_read_is_said(tmp_path: Path, capsys: Captured) -> None:
-    two_classes(tmp_path / "train", 12)
-    two_classes(tmp_path / "test", 2)
-    shutil.rmtree(tmp_path / "train" / "b")
-    picture(tmp_path / "train" / "b" / "0.png", 1)
-    load(f"folder:{tmp_path}")
-    assert capsys.readouterr().out == ""
+    for part, counts in (("train", (12, 1)), ("test", (2, 2))):
+        for kind, count in zip("ab", counts, strict=True):
+            for i in range(count):
+                picture(tmp_path / part / kind / f"{i}.png", 1)
     load(f"folder:{tmp_path}", progress=True)
+    assert capsys.readouterr().out == (
+        f"folder:{tmp_path}: 2 classes, split by train/, test/; a sixth of the training pictures "
+        "is for validation\n"
+        "13 images of 1 × 28 × 28 (grey pictures of this size), 0.0 MB in memory as uint8\n"
+        "  train and validation: 13 (b: 1; a: 12)\n"
+        "  warning: unequal classes, from b: 1 to a: 12\n"
+        "  test: 4, not read now\n"
+    )
+    for i in range(31):
+        picture(tmp_path / "many" / f"class {i % 30:02}" / f"{i}.png", 1)
+    load(f"folder:{tmp_path / 'many'}", progress=True)
     said = capsys.readouterr().out
-    for part in (
-        "2 classes, split by train/, test/; a sixth of the training pictures is for validation",
-        "13 images of 1 × 28 × 28 (grey pictures of this size), 0.0 MB in memory as uint8",
-        "  train and validation: 13 (a: 12; b: 1)\n",
-        "  warning: unequal classes, from b: 1 to a: 12\n",
-        "  test: 4, not read now\n",
-    ):
-        assert part in said
-    for i in range(30):
-        picture(tmp_path / "many" / f"class {i:02}" / "0.png", 1)
-    picture(tmp_path / "many" / "class 07" / "1.png", 1)
-    load(f"folder:{tmp_path / 'many'}", split="all", progress=True)
-    said = capsys.readouterr().out
-    assert "30 classes, all images" in said and "warning" not in said
-    assert "all: 31 (smallest class class 00: 1; largest class 07: 2)" in said
+    assert "30 classes, split by a seed: a sixth of each class is for test; a sixth" in said
+    assert "train and validation: 30 (class 00: 1; …; class 29: 1)" in said
+    assert "warning" not in said
 
 
 def test_unreadable_pictures(tmp_path: Path, refuses, capsys: Captured) -> None:
@@ -145,30 +152,44 @@ def test_unreadable_pictures(tmp_path: Path, refuses, capsys: Captured) -> None:
     read = load(f"folder:{tmp_path}", split="all", skip_unreadable=True, progress=True)
     assert read.labels.bincount().tolist() == [8, 20] and values(read) == [1] * 28
     out = capsys.readouterr().out
-    assert "left out: 12 of 40 pictures cannot be read: " in out and out.count(".png") == 10
+    assert "left out: 12 of 40 pictures cannot be read: a/" in out
+    assert out.count(".png") == 10 + 1  # and the first with its reason
     for path in (tmp_path / "a").iterdir():
         path.write_text("no picture")
     with refuses("not one picture of a can be read"):
         load(f"folder:{tmp_path}", skip_unreadable=True)
 
 
+def test_ctrl_c_does_not_wait_for_the_other_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Path] = []
+
+    def slowly(path: Path, *_: object) -> torch.Tensor:
+        time.sleep(0.01)
+        read.append(path)
+        return torch.zeros(1, 28, 28)
+
+    def interrupted(found: Iterator[object], *_: object, **__: object) -> Iterator[object]:
+        yield next(found)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pictures, "read_picture", slowly)
+    monkeypatch.setattr("tqdm.tqdm", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pictures.read_pictures([Path(str(i)) for i in range(1000)], (1, 28, 28))
+    assert len(read) < 200
+
+
 def test_folders_that_are_no_data_set(tmp_path: Path, refuses) -> None:
     with pytest.raises(FileNotFoundError, match="no such folder"):
         load(f"folder:{tmp_path / 'nowhere'}")
     picture(tmp_path / "only" / "0.png", 1)
-    with pytest.raises(NotADirectoryError, match="not a folder"):
-        load(f"folder:{tmp_path / 'only' / '0.png'}")
     with refuses("two or more class folders", "got only only/"):
         load(f"folder:{tmp_path}")
-    with refuses("two or more class folders", "got files beside each other"):
+    with refuses("two or more class folders", "got none"):
         load(f"folder:{tmp_path / 'only'}")
-    (tmp_path / "second").mkdir()
-    with refuses("no pictures in", "second"):
-        load(f"folder:{tmp_path}")
     picture(tmp_path / "second" / "0.png", 1)
-    with refuses("two or more pictures"):
-        load(f"folder:{tmp_path}", train=False)
-    with refuses("at least 6 training pictures"):
-        load(f"folder:{tmp_path}", split="validation")
+    for split in ("test", "validation"):
+        with refuses(f"is too small: no picture is for {split}"):
+            load(f"folder:{tmp_path}", split=split)
     with refuses("no 'half' images", "train, validation, test, all"):
         load(f"folder:{tmp_path}", split="half")

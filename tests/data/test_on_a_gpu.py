@@ -23,14 +23,10 @@ def seeded() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 
 
-@pytest.fixture(scope="module")
-def digits() -> ImageSet:
-    return some_digits(50)
-
-
 @pytest.fixture
-def there(digits: ImageSet, monkeypatch: pytest.MonkeyPatch) -> Iterator[ImageSet]:
-    """The digits on a GPU that need not exist."""
+def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[ImageSet]:
+    """Digits on a GPU that need not exist."""
+    digits = some_digits(50)
     order, starts, present = digits.by_class  # its one read comes before the first batch
     monkeypatch.setattr(Tensor, "pin_memory", lambda tensor: tensor)  # fake tensors have none
     with FakeTensorMode(allow_non_fake_inputs=True):
@@ -70,9 +66,8 @@ MAKERS: dict[str, tuple[Callable[[ImageSet], Tensor], int]] = {
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_a_cpu_generator_gives_the_same_on_every_device(
-    digits: ImageSet, name: str, device: torch.device
-) -> None:
+def test_a_cpu_generator_gives_the_same_on_every_device(name: str, device: torch.device) -> None:
     make, most = MAKERS[name]
+    digits = some_digits(50)
     there, here = make(digits.to(device)).cpu(), make(digits)
     assert (there.int() - here.int()).abs().max() <= most
