@@ -332,8 +332,8 @@ DEVIATIONS: dict[str, Deviation] = {
         Deviation(
             "plateau-rate",
             RATE,
-            "The rate is divided by 10 when the loss on the test set has not fallen for more than 15 "
-            "epochs.",
+            "The rate is divided by 10 when the loss on the test set has not fallen for more than "
+            "15 epochs.",
             recipe={"schedule": "plateau"},
         ),
         Deviation(
