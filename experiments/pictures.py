@@ -1,17 +1,16 @@
 """``python -m experiments.pictures``: how many digits are read right in pictures of many kinds.
 
 The committed network reads each picture three times: as style "digit" gives it now, as it gave it
-before it was made for soft pictures, and cropped, scaled and centred by mass, nothing else.
+before it was made for soft pictures, and cropped, scaled and centred by mass, nothing else. It
+takes scikit-learn, for its digits, and a clone with its history.
 """
 
-import importlib
 import subprocess
-import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,9 +25,10 @@ from experiments.running import LEDGER
 
 Picture = Image.Image
 Maker = Callable[[Picture], Picture]  # from a digit's bright ink on black
+Kinds = dict[str, tuple[Maker, int | None]]  # and the quality of a JPEG; a PNG if None
+Digits = tuple[str, Sequence[Picture], Sequence[int]]  # whose, and their ink and labels
 
-CODE = "capsnet/data/pictures.py"
-BEFORE = "5781580"  # the last commit that has it as it was
+BEFORE = "5781580"  # the last commit that has the reader as it was
 TUNED = range(200, 300)  # of scikit-learn's digits; it was tuned on these and on some up to 897
 
 # (paper, ink, fall of light, shadow, noise): levels of 255, but for the shadow, a part of the light
@@ -73,14 +73,10 @@ def drawn(ink: Picture, least: float = 0.35) -> Picture:
     return Image.fromarray((255 * strokes(ink, least)).astype(np.uint8))
 
 
-def on_nothing(ink: Picture) -> Picture:
-    picture = Image.new("RGBA", (196, 196))
-    picture.putalpha(drawn(ink))
+def on_nothing(ink: Picture, colour: tuple[int, int, int] = (0, 0, 0)) -> Picture:
+    picture = Image.new("RGBA", ink.size, (*colour, 0))
+    picture.putalpha(ink)
     return picture
-
-
-def thin_pen(ink: Picture) -> Picture:
-    return ImageOps.invert(ImageOps.expand(drawn(ink, 0.7), 40))
 
 
 def in_light(light: str) -> Maker:
@@ -92,8 +88,7 @@ def coarse(side: int, boxed: bool = False) -> Maker:
 
     def make(ink: Picture) -> Picture:
         small = ink.crop((4, 4, 24, 24)) if boxed else ink
-        small = ImageOps.contain(small, (side, side), Image.Resampling.BOX)
-        return ImageOps.contain(small, (112, 112), Image.Resampling.BICUBIC)
+        return enlarged(112)(small.resize((side, side), Image.Resampling.BOX))
 
     return make
 
@@ -104,81 +99,46 @@ def blurred(ink: Picture) -> Picture:
 
 def uneven(side: int) -> Maker:
     """The right half has a third of the strength, as of a pen that runs dry."""
-
-    def make(ink: Picture) -> Picture:
-        strength = np.interp(np.arange(side), (0.4 * side, 0.6 * side), (1, 0.33))
-        return Image.fromarray((np.asarray(enlarged(side)(ink)) * strength).astype(np.uint8))
-
-    return make
+    strength = np.interp(np.arange(side), (0.4 * side, 0.6 * side), (1, 0.33))
+    return lambda ink: Image.fromarray((np.asarray(enlarged(side)(ink)) * strength).astype("u1"))
 
 
 def inverted(make: Maker) -> Maker:
     return lambda ink: ImageOps.invert(make(ink))
 
 
-class Saved(NamedTuple):
-    """How a picture of a digit is made, and written to a file."""
-
-    make: Maker
-    quality: int | None = None  # of a JPEG; a PNG if None
-
-
-STYLES = {
-    "white on black": Saved(drawn),
-    "black on nothing": Saved(on_nothing),
-    "thin pen": Saved(thin_pen),
-    "black on white, JPEG 75": Saved(inverted(drawn), 75),
-    **{name: Saved(in_light(name), 75) for name in list(LIGHTS)[2:]},
+STYLES: Kinds = {
+    "white on black": (drawn, None),
+    "black on nothing": (lambda ink: on_nothing(drawn(ink)), None),
+    "thin pen": (inverted(lambda ink: ImageOps.expand(drawn(ink, 0.7), 40)), None),
+    "black on white, JPEG 75": (inverted(drawn), 75),
+    **{name: (in_light(name), 75) for name in list(LIGHTS)[2:]},
 }
-SOFT = {
-    **{f"to {side}, bicubic": Saved(enlarged(side)) for side in (28, 56, 224, 400)},
-    **{f"to 112, {method}": Saved(enlarged(112, method)) for method in ("bilinear", "nearest")},
-    "to 112, bicubic, dark on light": Saved(inverted(enlarged(112))),
-    "to 112, nearest, dark on light": Saved(inverted(enlarged(112, "nearest"))),
-    "to 400, bicubic, dark on light": Saved(inverted(enlarged(400))),
-    "to 112, bicubic, JPEG 30": Saved(enlarged(112), 30),
-    "to 400, bicubic, dark on light, JPEG 30": Saved(inverted(enlarged(400)), 30),
-    "to 112, bicubic, uneven ink": Saved(uneven(112)),
+SOFT: Kinds = {
+    **{f"to {side}, bicubic": (enlarged(side), None) for side in (28, 56, 224, 400)},
+    **{f"to 112, {method}": (enlarged(112, method), None) for method in ("bilinear", "nearest")},
+    "to 112, bicubic, dark on light": (inverted(enlarged(112)), None),
+    "to 112, nearest, dark on light": (inverted(enlarged(112, "nearest")), None),
+    "to 400, bicubic, dark on light": (inverted(enlarged(400)), None),
+    "to 112, bicubic, JPEG 30": (enlarged(112), 30),
+    "to 400, bicubic, dark on light, JPEG 30": (inverted(enlarged(400)), 30),
+    "to 112, bicubic, uneven ink": (uneven(112), None),
 }
-MNIST = {
-    "by way of 10 × 10 to 112": Saved(coarse(10)),
-    "by way of 10 × 10 to 112, dark on light": Saved(inverted(coarse(10))),
-    "of the box, by way of 8 × 8 to 112": Saved(coarse(8, boxed=True)),
-    "blurred by a twentieth of the picture": Saved(blurred),
-    "blurred by a twentieth of the picture, dark on light, JPEG 30": Saved(inverted(blurred), 30),
-    "uneven ink": Saved(uneven(140)),
-    "uneven ink, dark on light, JPEG 75": Saved(inverted(uneven(140)), 75),
+MNIST: Kinds = {
+    "by way of 10 × 10 to 112": (coarse(10), None),
+    "by way of 10 × 10 to 112, dark on light": (inverted(coarse(10)), None),
+    "of the box, by way of 8 × 8 to 112": (coarse(8, boxed=True), None),
+    "blurred by a twentieth of the picture": (blurred, None),
+    "blurred by a twentieth of the picture, dark on light, JPEG 30": (inverted(blurred), 30),
+    "uneven ink": (uneven(140), None),
+    "uneven ink, dark on light, JPEG 75": (inverted(uneven(140)), 75),
 }
-
-
-class Digits(NamedTuple):
-    name: str
-    inks: list[Picture]
-    labels: list[int]
-
-
-def scikit_learns() -> Digits:
-    try:
-        datasets = importlib.import_module("sklearn.datasets")
-    except ImportError:
-        raise OSError("scikit-learn's digits are not here: pip install scikit-learn") from None
-    found = datasets.load_digits()
-    levels = (found.images * (255 / 16)).round().astype(np.uint8)  # [1797, 8, 8], of 0..16
-    return Digits("scikit-learn", [Image.fromarray(image) for image in levels], list(found.target))
-
-
-def mnists() -> Digits:
-    test = load("mnist", train=False)
-    inks = [Image.fromarray(image[0].numpy()) for image in test.images]
-    return Digits("MNIST's test", inks, test.labels.tolist())
 
 
 def as_before() -> ModuleType:
-    """The module as the commit BEFORE has it."""
-    command = ["git", "show", f"{BEFORE}:{CODE}"]
-    found = subprocess.run(command, cwd=LEDGER.parent, capture_output=True, text=True)
-    if found.returncode:
-        raise OSError(f"{' '.join(command)}: {found.stderr.strip()}")
+    """The reader's module as the commit BEFORE has it."""
+    command = ["git", "show", f"{BEFORE}:capsnet/data/pictures.py"]
+    found = subprocess.run(command, cwd=LEDGER.parent, capture_output=True, text=True, check=True)
     module = ModuleType("before")
     exec(found.stdout, module.__dict__)
     return module
@@ -208,11 +168,11 @@ def read_by(module: ModuleType, path: Path) -> Tensor:
 
 
 @torch.no_grad()
-def measure(name: str, digits: Digits, chosen: range, saved: Saved) -> dict[str, Any]:
+def measure(digits: Digits, chosen: range, name: str, make: Maker, quality: int | None) -> dict:
     """How many of the chosen digits are read right in each way; which are won and lost by now."""
     model, _ = load_weights(LEDGER / "mnist" / "weights.safetensors")
-    before = as_before()
-    ways = {
+    before, (whose, inks, known) = as_before(), digits
+    ways: dict[str, Callable[[Path], Tensor]] = {
         "before": lambda path: read_by(before, path),
         "naive": naive,
         "now": lambda path: read_by(pictures, path),
@@ -220,19 +180,17 @@ def measure(name: str, digits: Digits, chosen: range, saved: Saved) -> dict[str,
     read: dict[str, list[Tensor]] = {way: [] for way in ways}
     with tempfile.TemporaryDirectory() as folder:
         for i in chosen:
-            path = Path(folder) / ("digit.png" if saved.quality is None else "digit.jpg")
-            options: dict[str, Any] = {} if saved.quality is None else {"quality": saved.quality}
-            saved.make(digits.inks[i]).save(path, **options)
+            path = Path(folder) / ("digit.jpg" if quality else "digit.png")
+            make(inks[i]).save(path, quality=quality)  # which a PNG has not
             for way, read_one in ways.items():
                 read[way].append(read_one(path))
-    labels = torch.tensor([digits.labels[i] for i in chosen])
-    right = {}
+    labels, right = torch.tensor([known[i] for i in chosen]), {}
     for way, images in read.items():
         parts = to_float(torch.stack(images)).split(250)
         right[way] = torch.cat([model(part).lengths for part in parts]).argmax(1) == labels
     won, lost = right["now"] & ~right["before"], right["before"] & ~right["now"]
     return {
-        "digits": digits.name,
+        "digits": whose,
         "pictures": name,
         "first": chosen[0],
         "total": len(chosen),
@@ -242,26 +200,30 @@ def measure(name: str, digits: Digits, chosen: range, saved: Saved) -> dict[str,
     }
 
 
-def main(path: Path = LEDGER / "pictures" / "readings.json") -> int:
+def mnists() -> Digits:
+    test = load("mnist", train=False)
+    return "MNIST's test", [*map(Image.fromarray, test.images[:, 0].numpy())], test.labels.tolist()
+
+
+def main() -> None:
     """Measure every set of pictures, and write the record."""
-    try:
-        soft, mnist = scikit_learns(), mnists()
-        usual = Saved(enlarged(112))
-        rest = range(TUNED.stop, len(soft.inks))
-        sets = [("to 112, bicubic", soft, chosen, usual) for chosen in (range(200), TUNED, rest)]
-        sets += [(name, soft, rest[:200], saved) for name, saved in SOFT.items()]
-        sets += [(name, mnist, range(200), saved) for name, saved in MNIST.items()]
-        sets += [(name, mnist, range(20), saved) for name, saved in STYLES.items()]
-        found = []
-        for name, digits, chosen, saved in sets:
-            found.append(measure(name, digits, chosen, saved))
-            print(*list(found[-1].values())[:-2], sep=", ", flush=True)
-        write_json(path, {"before": BEFORE, "sets": found}, indent=None)
-    except OSError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+    from sklearn import datasets  # type: ignore[import-not-found]
+
+    found = datasets.load_digits()
+    levels = (found.images * (255 / 16)).round().astype(np.uint8)  # [1797, 8, 8], of 0..16
+    soft: Digits = "scikit-learn", [*map(Image.fromarray, levels)], [*found.target]
+    usual, rest, mnist = ("to 112, bicubic", enlarged(112), None), range(TUNED.stop, 1797), mnists()
+    sets: list[tuple] = [(soft, chosen, *usual) for chosen in (range(200), TUNED, rest)]
+    sets += [(soft, rest[:200], name, *saved) for name, saved in SOFT.items()]
+    sets += [(mnist, range(200), name, *saved) for name, saved in MNIST.items()]
+    sets += [(mnist, range(20), name, *saved) for name, saved in STYLES.items()]
+    records = []
+    for one in sets:
+        records.append(measure(*one))
+        print(*list(records[-1].values())[:-2], sep=", ", flush=True)
+    document = {"before": BEFORE, "sets": records}
+    write_json(LEDGER / "pictures" / "readings.json", document, indent=None)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

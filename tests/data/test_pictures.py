@@ -15,12 +15,12 @@ from torch import Tensor
 
 from capsnet.checkpoint import load_weights
 from capsnet.data import load, to_float
-from capsnet.data.pictures import read_picture
+from capsnet.data.pictures import read_picture, read_pictures
+from capsnet_book import ledger
 from experiments import pictures
-from experiments.pictures import LIGHTS, Maker, photographed
+from experiments.pictures import LIGHTS, Maker, enlarged, in_light, inverted, photographed
 
 SHAPE = (1, 28, 28)
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -48,36 +48,47 @@ def likeness(left: Tensor, right: Tensor) -> float:
     return torch.corrcoef(torch.stack([left.flatten(), right.flatten()]).float())[0, 1].item()
 
 
-def transparent(colour: tuple[int, int, int]) -> Maker:
-    def make(ink: Image.Image) -> Image.Image:
-        picture = Image.new("RGBA", ink.size, (*colour, 0))
-        picture.putalpha(ink)
-        return picture
-
-    return make
+def levels(dtype: str, factor: float) -> Maker:
+    return lambda ink: Image.fromarray((np.asarray(ink, float) * factor).astype(dtype))
 
 
-MAKERS: dict[str, tuple[Maker, str, float]] = {
-    "ten times larger": (lambda ink: ink.resize((280, 280), Image.Resampling.BICUBIC), "png", 0.8),
+def mode(name: str) -> Maker:
+    return lambda ink: ink.convert(name)
+
+
+# How it is drawn, and how like MNIST's digit it is then; of what loses nothing, 1.
+KINDS: dict[str, tuple[Maker, str, float]] = {
+    "ten times larger": (enlarged(280), "png", 0.8),
     "dark on light": (ImageOps.invert, "png", 0.99),
     "colour": (lambda ink: ImageOps.colorize(ink, "white", (20, 40, 140)), "png", 0.95),
-    "black on nothing": (transparent((0, 0, 0)), "png", 0.99),
-    "white on nothing": (transparent((255, 255, 255)), "png", 0.99),
-    "palette": (lambda ink: ink.convert("P"), "gif", 0.95),
+    "black on nothing": (pictures.on_nothing, "png", 0.99),
+    "white on nothing": (lambda ink: pictures.on_nothing(ink, (255, 255, 255)), "png", 0.99),
+    "palette": (mode("P"), "gif", 0.95),
     "one bit": (lambda ink: ink.point(lambda level: 255 * (level > 127)).convert("1"), "png", 0.85),
-    "sixteen bits": (lambda i: Image.fromarray(np.asarray(i).astype("u2") * 257), "png", 0.99),
     "CMYK": (lambda ink: ImageOps.invert(ink).convert("CMYK"), "tiff", 0.95),
     "wide": (lambda ink: ImageOps.expand(ink, (5, 8, 87, 4)), "png", 0.95),
-}  # fmt: skip
+    "RGB": (mode("RGB"), "png", 1),
+    "LA": (mode("LA"), "png", 1),
+    "PA, as RGBA": (mode("RGBA"), "webp", 1),
+    "I": (levels("i4", 257), "tiff", 1),
+    "F": (levels("f4", 1 / 255), "tiff", 1),
+    "I;16": (levels("u2", 257), "png", 1),
+    "I;16B": (levels(">u2", 257), "tiff", 1),
+}
 
 
-@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_digits_of_every_kind(digits: Tensor, tmp_path: Path, kind: str) -> None:
-    make, ending, least = MAKERS[kind]
-    for i, digit in enumerate(digits[:10]):
-        path = saved(tmp_path / f"{i}.{ending}", make(grey(digit)))
+    make, ending, least = KINDS[kind]
+    options = {"lossless": True} if ending == "webp" else {}
+    for digit in digits[:6]:
+        path = saved(tmp_path / f"digit.{ending}", make(grey(digit)), **options)
         found = read_picture(path, SHAPE, "digit")
-        assert likeness(found, digit) > least, i
+        if least < 1:
+            assert likeness(found, digit) > least
+            continue
+        assert difference(found, digit) <= 1
+        assert difference(read_picture(path, SHAPE, "plain"), digit) <= 1
 
 
 @pytest.mark.parametrize("negative", [False, True])
@@ -128,8 +139,8 @@ def test_neither_place_nor_ground_nor_polarity_matters(
 
 SOFT: dict[str, tuple[Maker, str]] = {
     "few pixels": (pictures.coarse(8, boxed=True), "png"),
-    "few pixels, dark on light": (pictures.inverted(pictures.coarse(8, boxed=True)), "jpg"),
-    "uneven, dark on light": (pictures.inverted(pictures.uneven(140)), "jpg"),
+    "few pixels, dark on light": (inverted(pictures.coarse(8, boxed=True)), "jpg"),
+    "uneven, dark on light": (inverted(pictures.uneven(140)), "jpg"),
 }
 
 
@@ -137,16 +148,13 @@ SOFT: dict[str, tuple[Maker, str]] = {
 def test_soft_and_uneven_digits_are_read(digits: Tensor, tmp_path: Path, kind: str) -> None:
     """They are no photographs, though few of their pixels are the ground, and ink touches it."""
     make, ending = SOFT[kind]
-    paths = [tmp_path / f"{i}.{ending}" for i in range(50)]
-    found = [
-        read_picture(saved(path, make(grey(digit))), SHAPE, "digit")
-        for path, digit in zip(paths, digits, strict=False)
-    ]
-    model, _ = load_weights(ROOT / "results/mnist/weights.safetensors")
+    paths = [saved(tmp_path / f"{i}.{ending}", make(grey(digits[i]))) for i in range(50)]
+    images, errors = read_pictures(paths, SHAPE, "digit")
+    model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
     with torch.no_grad():
-        named = model(to_float(torch.stack(found))).lengths.argmax(1)
+        named = model(to_float(images)).lengths.argmax(1)
     labels = load("mnist", train=False, download=False).labels[:50]
-    assert int((named == labels).sum()) >= 49
+    assert not errors and int((named == labels).sum()) >= 49
 
 
 @pytest.mark.parametrize(("blur", "width"), [(0, (4.0, 4.0)), (16, (3.4, 4.1))])
@@ -162,54 +170,28 @@ def test_a_soft_stroke_is_no_broad_one(
 @pytest.mark.parametrize("light", LIGHTS)
 def test_photographed_digits(digits: Tensor, tmp_path: Path, light: str) -> None:
     likenesses = []
-    for digit in digits[:20]:
-        ink = np.asarray(grey(digit).resize((196, 196), Image.Resampling.BICUBIC)) / 255
-        picture = photographed(((ink - 0.35) / 0.3).clip(0, 1), light)
-        path = saved(tmp_path / "photo.jpg", picture, quality=75)
+    for digit in digits[:10]:
+        path = saved(tmp_path / "photo.jpg", in_light(light)(grey(digit)), quality=75)
         found = read_picture(path, SHAPE, "digit")
         likenesses.append(likeness(found, digit))
         assert found[0, 0].eq(0).all() and found[0, :, 0].eq(0).all()  # no paper is left over
     assert min(likenesses) > 0.6
-    assert sum(likenesses) / 20 > 0.85
+    assert sum(likenesses) / 10 > 0.85
 
 
 def test_a_pen_thinner_than_mnists_is_widened(tmp_path: Path) -> None:
-    levels = np.full((280, 280), 255, np.uint8)
-    levels[40:240, 139:141] = 0  # 2 pixels of 200, so 0.2 of 20
-    found = read_picture(saved(tmp_path / "pen.png", Image.fromarray(levels)), SHAPE, "digit")[0]
+    stroke = ImageOps.expand(Image.new("L", (2, 200)), (139, 40), 255)  # 0.2 of 20 pixels
+    found = read_picture(saved(tmp_path / "pen.png", stroke), SHAPE, "digit")[0]
     assert 1 <= found[14].float().sum() / 255 <= 2
 
 
 def test_specks_and_what_reaches_the_border_are_left_out(digits: Tensor, tmp_path: Path) -> None:
-    ink = np.asarray(grey(digits[0]).resize((196, 196), Image.Resampling.BICUBIC)) / 255
-    clean = photographed(ink, "even light")
-    dirty = np.array(clean)
-    dirty[20:24, 350:354] = 40  # a speck
-    dirty[260:, 380:] = 40  # the table, beyond the sheet
-    found, expected = (
-        read_picture(saved(tmp_path / f"{i}.png", picture), SHAPE, "digit")
-        for i, picture in enumerate((Image.fromarray(dirty), clean))
-    )
+    picture = in_light("even light")(grey(digits[0]))
+    expected = read_picture(saved(tmp_path / "clean.png", picture), SHAPE, "digit")
+    picture.paste((40, 40, 40), (350, 20, 354, 24))  # a speck
+    picture.paste((40, 40, 40), (380, 260, 400, 300))  # the table, beyond the sheet
+    found = read_picture(saved(tmp_path / "dirty.png", picture), SHAPE, "digit")
     assert likeness(found, expected) > 0.97
-
-
-MODES: dict[str, tuple[Maker, str]] = {
-    "RGB": (lambda ink: ink.convert("RGB"), "png"),
-    "LA": (lambda ink: ink.convert("LA"), "png"),
-    "PA, as RGBA": (lambda ink: ink.convert("RGBA"), "webp"),
-    "I": (lambda ink: Image.fromarray(np.asarray(ink).astype(np.int32) * 257), "tiff"),
-    "F": (lambda ink: Image.fromarray(np.asarray(ink).astype(np.float32) / 255), "tiff"),
-    "I;16B": (lambda ink: Image.fromarray(np.asarray(ink).astype(">u2") * 257), "tiff"),
-}
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_modes_that_lose_nothing(digits: Tensor, tmp_path: Path, mode: str) -> None:
-    make, ending = MODES[mode]
-    options = {"lossless": True} if ending == "webp" else {}
-    path = saved(tmp_path / f"d.{ending}", make(grey(digits[3])), **options)
-    assert difference(read_picture(path, SHAPE, "plain"), digits[3]) <= 1
-    assert difference(read_picture(path, SHAPE, "digit"), digits[3]) <= 1
 
 
 def test_another_size_and_colour_channels(digits: Tensor, tmp_path: Path) -> None:
@@ -221,7 +203,7 @@ def test_another_size_and_colour_channels(digits: Tensor, tmp_path: Path) -> Non
 
 def test_garments_of_fashion_mnist_come_through_as_they_are(tmp_path: Path) -> None:
     try:
-        garments = load("fashion-mnist", train=False, download=False).images[:300]
+        garments = load("fashion-mnist", train=False, download=False).images[:150]
     except FileNotFoundError:
         pytest.skip("Fashion-MNIST is not here: set CAPSNET_DATA, or install dataset-fashion-mnist")
     for negative in (False, True):
@@ -229,7 +211,7 @@ def test_garments_of_fashion_mnist_come_through_as_they_are(tmp_path: Path) -> N
         for garment in garments:
             path = saved(tmp_path / "g.png", grey(255 - garment if negative else garment))
             same += int(torch.equal(read_picture(path, SHAPE, "garment"), garment))
-        assert same >= 297
+        assert same >= 148
 
 
 @pytest.mark.parametrize(
