@@ -13,7 +13,7 @@ shrunk to 28 × 28 pixels as they are ("raw"). No rings, bars, discs, nor letter
 import math
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +47,10 @@ def letter(dice: Generator) -> Image.Image:
 
 def star(dice: Generator) -> Image.Image:
     picture, points, turn = Image.new("L", (SIDE, SIDE)), dice.integers(3, 7), dice.uniform(0, 7)
+    angles = [turn + math.pi * i / points for i in range(2 * points + 2)]
+    radii = [50, 20] * (points + 1)
     corners = [
-        (56 + r * math.sin(a), 56 + r * math.cos(a))
-        for i in range(2 * points + 2)
-        for r, a in [(20 if i % 2 else 50, turn + math.pi * i / points)]
+        (56 + r * math.sin(a), 56 + r * math.cos(a)) for r, a in zip(radii, angles, strict=True)
     ]
     if dice.integers(2):
         ImageDraw.Draw(picture).polygon(corners, 255)
@@ -91,24 +91,7 @@ KINDS: dict[str, Callable[[Generator], Image.Image]] = {
 }
 
 
-def pictures() -> dict[str, list[Image.Image]]:
-    """Pictures without a digit, by kind."""
-    clothes = load("fashion-mnist", train=False).images[:COUNT, 0].numpy()
-    drawn = {"clothes": [Image.fromarray(image) for image in clothes]}
-    for name, draw in KINDS.items():
-        dice = np.random.default_rng(0)
-        drawn[name] = [draw(dice) for _ in range(COUNT)]
-    return drawn
-
-
-def longest(model: CapsNet, images: Tensor) -> Tensor:
-    """The length of each image's longest capsule."""
-    classes = tuple("0123456789")
-    some = ImageSet(images, torch.zeros(len(images), dtype=torch.int64), classes, "pictures")
-    return evaluate(model, some).lengths.max(dim=1).values
-
-
-def refused(model: CapsNet, kind: list[Image.Image], threshold: float) -> dict[str, Any]:
+def refused(model: CapsNet, kind: Sequence[Image.Image], threshold: float) -> dict[str, int]:
     """How many of these the network refuses, and the reader before it."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder, f"{i}.png") for i in range(len(kind))]
@@ -116,37 +99,46 @@ def refused(model: CapsNet, kind: list[Image.Image], threshold: float) -> dict[s
             picture.save(path)
         answers = [one.answer for one in predict(model, "0123456789", paths, "digit", threshold)]
     small = [np.array(picture.resize((28, 28), Image.Resampling.BOX)) for picture in kind]
-    raw = longest(model, torch.from_numpy(np.stack(small)[:, None]))
+    nothing = torch.zeros(len(kind), dtype=torch.int64)
+    raw = ImageSet(torch.from_numpy(np.stack(small)[:, None]), nothing, (*"0123456789",), "raw")
     counts = {"blank": answers.count("blank"), "no digit": answers.count("no digit")}
-    return {"pictures": len(kind), **counts, "raw": int((raw < threshold).sum())}
+    return {"pictures": len(kind), **counts, "raw": count(longest(model, raw) < threshold)}
+
+
+def longest(model: CapsNet, images: ImageSet) -> Tensor:
+    """The length of each image's longest capsule."""
+    return evaluate(model, images).lengths.max(dim=1).values
+
+
+def count(mask: Tensor) -> int:
+    return int(mask.sum())
 
 
 def main() -> None:
     first, metadata = load_weights(*sys.argv[1:])
     if metadata["images"] > 50_000:
         raise SystemExit("the network has learned the validation images too")
-    lengths = longest(first, hold_out(load("mnist", train=True))[1].images)
+    lengths = longest(first, hold_out(load("mnist", train=True))[1])
     threshold = math.floor(100 * float(lengths.quantile(SHARE))) / 100
     record: dict[str, Any] = {
         "share": SHARE, "threshold": threshold, "config": metadata["config"],
-        "validation": {"images": len(lengths), "refused": int((lengths < threshold).sum())},
+        "validation": {"images": len(lengths), "refused": count(lengths < threshold)},
     }  # fmt: skip
-    kinds = pictures()
-    released = load_weights(ledger.path("mnist/weights.safetensors"))[0]
+    clothes = load("fashion-mnist", train=False).images[:COUNT, 0].numpy()
+    kinds = {"clothes": [*map(Image.fromarray, clothes)]}
+    for name, draw in KINDS.items():
+        dice = np.random.default_rng(0)
+        kinds[name] = [draw(dice) for _ in range(COUNT)]
+    released, _ = load_weights(ledger.path("mnist/weights.safetensors"))
     for name, model in (("two epochs", first), ("results/mnist", released)):
         found = evaluate(model, load("mnist", train=False))
         short = found.lengths.max(dim=1).values < threshold
         wrong = found.predictions != found.labels
-        record[name] = {
-            "test": {
-                "images": found.total, "wrong": int(wrong.sum()), "refused": int(short.sum()),
-                "refused and wrong": int((short & wrong).sum()),
-            },
-            **{kind: refused(model, drawn, threshold) for kind, drawn in kinds.items()},
-        }  # fmt: skip
-    write_json(LEDGER / "pictures" / "threshold.json", record, indent=None)
-    for name in ("two epochs", "results/mnist"):
+        test = {"images": found.total, "wrong": count(wrong), "refused": count(short)}
+        record[name] = {"test": test | {"refused and wrong": count(short & wrong)}}
+        record[name] |= {kind: refused(model, drawn, threshold) for kind, drawn in kinds.items()}
         print(name, *record[name].items(), sep="\n  ")
+    write_json(LEDGER / "pictures" / "threshold.json", record, indent=None)
 
 
 if __name__ == "__main__":
