@@ -39,7 +39,7 @@ def test_fifty_images_are_learned() -> None:
     assert 400 <= suited.epochs * (50 // suited.batch_size) <= 1000
     right = {}
     for name, config in {"suited": suited, "MNIST's": TrainingConfig(shift=0)}.items():
-        model = tiny_model()
+        model = tiny_model(conv_channels=8, capsule_types=2)
         fit(model, images, None, dataclasses.replace(FP32, **dataclasses.asdict(config)))
         right[name] = evaluate(model, images).correct
     assert right["suited"] >= 45 and right["MNIST's"] < 25, right
