@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +105,15 @@ def save_weights(
     write_tensors(path, tensors, {**(metadata or {}), "model": model.config})
 
 
-def load_weights(path: str | Path) -> tuple[CapsNet, dict[str, Any]]:
+def load_weights(
+    path: str | Path, make: Callable[..., CapsNet] = CapsNet
+) -> tuple[CapsNet, dict[str, Any]]:
     """Make the network that :func:`save_weights` wrote, in float32 and in evaluation mode.
+
+    Args:
+        path: the file.
+        make: makes the network of its ``config``; :func:`capsnet.wild.make_network` those of others
+            too.
 
     Returns:
         the model and the metadata.
@@ -122,7 +129,7 @@ def load_weights(path: str | Path) -> tuple[CapsNet, dict[str, Any]]:
         raise ValueError(f"{path} does not say which network it holds")
     try:
         with torch.device("meta"):  # no memory and no random numbers before the shapes are checked
-            model = CapsNet(**metadata["model"])
+            model = make(**metadata["model"])
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"{path} describes a network this version does not know: {error}"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from capsnet import CapsNet, data, training
+from capsnet import CapsNet, data, training, wild
 from capsnet import predict as answers
 from capsnet.checkpoint import load_weights, write_atomically, write_json
 from capsnet.data import ImageSet, Source, to_float
@@ -116,12 +116,18 @@ def make_parser() -> argparse.ArgumentParser:
     option("--dataset", default="mnist", help=f"{sets} (%(default)s)")
     text = "where weights, checkpoint and metrics are (runs/DATASET); a cut-off run there goes on"
     option("--out", type=Path, help=text)
+    names = ", ".join(wild.IMPLEMENTATIONS)
+    text = f"another's network, loss and recipe, as --list-implementations describes them: {names}"
+    option("--as", dest="like", metavar="NAME", choices=wild.IMPLEMENTATIONS, help=text)
+    text = "print what others do otherwise than the paper, and leave"
+    option("--list-implementations", action="store_true", help=text)
     for name, field in settings.items():
-        changes: dict[str, Any] = {"default": None} if name == "compile" else {}
+        text = field.metadata["help"]
         if name in SUITED:
-            text = f"{field.default} for MNIST, fitted to other networks and images"
-            changes = {"default": None, "help": f"{field.metadata['help']} ({text})"}
-        add_setting(option, name, **changes)
+            text += f" ({field.default} for MNIST, fitted to other networks and images)"
+        elif not isinstance(field.default, bool):
+            text += f" ({field.default})"
+        add_setting(option, name, default=None, help=text)
     option("--routing-iterations", type=int, help="iterations of the routing (3)")
     yes, no = {"action": "store_true", "default": None}, {"action": "store_false", "default": None}
     option("--learn-prior", **yes, help="learn the routing's prior")
@@ -170,24 +176,29 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def train(args: argparse.Namespace) -> int:
+    if args.list_implementations:
+        print("\n\n".join(map(str, wild.IMPLEMENTATIONS.values())))
+        return 0
+    like = wild.IMPLEMENTATIONS[args.like] if args.like else None
     names = [field.name for field in dataclasses.fields(TrainingConfig)]
-    given = {name: getattr(args, name) for name in names}
-    given = {k: value for k, value in given.items() if value is not None or k not in SUITED}
-    TrainingConfig(**given)  # which refuses what is out of range before anything is read
+    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    given = {"compile": None, **(like.recipe if like else {}), **given}
+    seed = TrainingConfig(**given).seed  # it refuses what is out of range before anything is read
     fabric = make_fabric(args.device)
     data_name = Path(args.dataset.removeprefix("folder:")).expanduser().resolve().name
     out = args.out or Path("runs") / data_name
     choices = ("routing_iterations", "learn_prior", "reconstruct")
     network = {name: getattr(args, name) for name in choices if getattr(args, name) is not None}
     shape = parse_shape(args.image_shape) if args.image_shape else None
+    make: Callable[..., CapsNet] = like.make if like else CapsNet
     if args.init:
-        if network or args.image_shape:
+        if network or args.image_shape or like:
             raise ValueError("--init fixes the network: give no option of its shape beside it")
-        model, metadata = load_weights(args.init)
+        model, metadata = load_weights(args.init, wild.make_network)
         shape = tuple(model.config["image_shape"])
     else:
         with torch.device("meta"):  # a wrong option is told before the pictures are looked at
-            CapsNet(shape or (1, 28, 28), **network)
+            make(**network | ({"image_shape": shape} if shape else {}))
     source = data.find(args.dataset, shape, download=not args.no_download)
     groups: list[tuple[str, ...]]
     groups = [("train", "validation")] if args.all else [("train",), ("validation",)]
@@ -196,8 +207,9 @@ def train(args: argparse.Namespace) -> int:
     if args.init:
         check_classes(class_names(metadata, model, args.init), source)
     else:
-        torch.manual_seed(args.seed)
-        model = CapsNet(source.image_shape, len(source.classes), **network)
+        torch.manual_seed(seed)
+        its = {"image_shape": source.image_shape, "num_classes": len(source.classes)}
+        model = make(**its, **network)
     check_writable(out / WEIGHTS)
     # Last of what may be refused before the pictures are read: torch.compile takes seconds, and
     # has things to say on stderr.
@@ -209,13 +221,16 @@ def train(args: argparse.Namespace) -> int:
     test = sets.pop() if args.test else None
     learned, validation = sets[0], None if args.all else sets[1]
     config = TrainingConfig.suited(model, len(learned), **given)
+    how: dict[str, Any] = {"draw": like.draw} if like else {}
+    if isinstance(model, wild.WildCapsNet):
+        how["loss"] = wild.WildLoss
     if first:
         parameters = sum(p.numel() for p in model.parameters())
         print(f"{parameters:,} parameters, {len(learned):,} images, {fabric.device}")
-        how = f"batches of {config.batch_size}, learning rate {config.learning_rate:g}"
-        print(f"{config.epochs} epochs, {how}", flush=True)
+        text = f"batches of {config.batch_size}, learning rate {config.learning_rate:g}"
+        print(f"{config.epochs} epochs, {text}", flush=True)
     start = f"{zlib.crc32(args.init.read_bytes()):08x}" if args.init else None
-    training.fit(model, learned, validation, config, out=out, fabric=fabric, start=start)
+    training.fit(model, learned, validation, config, out=out, fabric=fabric, start=start, **how)
     if first:
         print(f"weights: {out / WEIGHTS}")
         if test is not None:
@@ -226,7 +241,7 @@ def train(args: argparse.Namespace) -> int:
 def evaluate(args: argparse.Namespace) -> int:
     check_outputs(args, "figure", "reconstructions", "json")
     device = pick_device(args.device)
-    model, metadata = load_weights(args.weights)
+    model, metadata = load_weights(args.weights, wild.make_network)
     if args.reconstructions and model.decoder is None:
         raise ValueError("the network has no decoder, so there are no reconstructions to draw")
     name = args.dataset or metadata.get("dataset")
@@ -280,7 +295,7 @@ def predict(args: argparse.Namespace) -> int:
         raise ValueError(f"--save takes one picture, got {len(pictures)}: --sheet takes many")
     outputs = check_outputs(args, "save", "sheet", "json", "csv", inputs=pictures)
     device = pick_device(args.device)
-    model, metadata = load_weights(args.weights)
+    model, metadata = load_weights(args.weights, wild.make_network)
     classes, style = class_names(metadata, model, args.weights), args.style
     if style == "auto":
         styles = {"mnist": "digit", "fashion-mnist": "garment"}
@@ -322,7 +337,7 @@ def export(args: argparse.Namespace) -> int:
     from capsnet.export import export_onnx
 
     check_writable(args.onnx, args.weights)
-    model, _ = load_weights(args.weights)
+    model, _ = load_weights(args.weights, wild.make_network)
     difference = export_onnx(model, args.onnx)
     print(f"{args.onnx}: onnxruntime and PyTorch differ by at most {difference:.1e}")
     return 0

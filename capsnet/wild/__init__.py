@@ -5,10 +5,9 @@ from capsnet.wild.implementations import (
     IMPLEMENTATIONS,
     Implementation,
     Published,
-    Recipe,
     found_in,
 )
-from capsnet.wild.network import WildCapsNet, WildLoss
+from capsnet.wild.network import WildCapsNet, WildLoss, make_network
 from capsnet.wild.parts import Parts
 
 __all__ = [
@@ -18,8 +17,8 @@ __all__ = [
     "Implementation",
     "Parts",
     "Published",
-    "Recipe",
     "WildCapsNet",
     "WildLoss",
     "found_in",
+    "make_network",
 ]

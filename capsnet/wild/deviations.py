@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from capsnet.training.loop import Draw
 from capsnet.wild.parts import (
     Parts,
     bare_squash,
@@ -20,6 +21,7 @@ from capsnet.wild.parts import (
     rectified,
     released_start,
     routed_to_types,
+    shifted_together,
     softmax_of_lengths,
     squash_beside,
     standardised,
@@ -38,7 +40,8 @@ class Deviation:
         paper: what the paper says, and where.
         code: what the code does.
         parts: what it replaces of :class:`Parts`, of the network or of its loss.
-        recipe: what it replaces of :class:`Recipe`.
+        recipe: what it replaces of the options of :class:`capsnet.training.TrainingConfig`.
+        draw: what makes a batch of the training, in place of :func:`capsnet.data.shifted`.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Deviation:
     code: str
     parts: Mapping[str, Any] = field(default_factory=dict)
     recipe: Mapping[str, Any] = field(default_factory=dict)
+    draw: Draw | None = None
 
 
 OWN_LENGTH = "A capsule is shrunk by its own length, which stays below 1 (eq. 1)."
@@ -114,7 +118,7 @@ DEVIATIONS: dict[str, Deviation] = {
         Deviation(
             "digit-bias",
             "s_j is the weighted sum of the predictions, and nothing else (eq. 2).",
-            "A learned bias is added to it.",
+            "A learned bias is added to s_j.",
             {"bias": True},
         ),
         Deviation(
@@ -133,14 +137,14 @@ DEVIATIONS: dict[str, Deviation] = {
         Deviation(
             "relu-before-squash",
             "Squash is the convolution's non-linearity (section 4).",
-            "ReLU comes before it: no number of a primary capsule is negative.",
+            "ReLU comes before squash: no number of a primary capsule is negative.",
             {"maps": rectified},
         ),
         Deviation(
             "routed-to-types",
             "Nothing is routed between the first convolution and the primary capsules (section 4).",
-            "One iteration of it: a softmax over the 32 types gives each 1/32 of what the kernels "
-            "give, before the bias.",
+            "One iteration of routing: a softmax over the 32 types gives each 1/32 of what the "
+            "kernels give, before the bias.",
             {"maps": routed_to_types},
         ),
         Deviation(
@@ -202,50 +206,50 @@ DEVIATIONS: dict[str, Deviation] = {
         Deviation(
             "softmax-of-lengths",
             "The margins are for the lengths of the capsules (section 3, eq. 4).",
-            "They are for a softmax of the lengths, in which one of ten reaches 0.23 at most.",
+            "The margins are for a softmax of the lengths: of ten, one reaches 0.23 at most.",
             {"lengths": softmax_of_lengths},
         ),
         Deviation(
             "prediction-mask",
             MASK,
-            "It sees the longest capsule, in training too.",
+            "The decoder sees the longest capsule, in training too.",
             {"mask": by_prediction},
         ),
         Deviation(
             "batch-mask",
             MASK,
-            "It sees the one that leads in a softmax over the images of the batch, in training and "
-            "in use.",
+            "The decoder sees the one that leads in a softmax over the images of the batch, in "
+            "training and in use.",
             {"mask": by_softmax_over_batch},
         ),
         Deviation(
             "other-decoder",
             "The decoder's hidden layers have 512 and 1024 units (Fig. 2).",
-            "They have 522 and 1176: 2/3 of the pixels, and 3/2.",
+            "The decoder's hidden layers have 522 and 1176 units: 2/3 of the pixels, and 3/2.",
             {"hidden": (522, 1176)},
         ),
         Deviation(
             "unsquared-margin",
             "Each term of the margin loss is squared (eq. 4).",
-            "The terms are not squared.",
+            "The terms of the margin loss are not squared.",
             {"margin": unsquared_margin_loss},
         ),
         Deviation(
             "mean-margin",
             "The losses of all classes are summed (section 3).",
-            "They are averaged: with ten classes, a tenth of the sum.",
+            "The losses of all classes are averaged: with ten, a tenth of the sum.",
             {"mean_over_classes": True},
         ),
         Deviation(
             "halved-margin",
             "Only the terms of absent classes are halved, by λ (eq. 4).",
-            "All terms are halved once more.",
+            "All terms of the margin loss are halved once more.",
             {"margin_weight": 0.5},
         ),
         Deviation(
             "mean-reconstruction",
             "0.0005 times the sum of the squared differences of all pixels (section 4.1).",
-            "0.0005 times their mean: for 28 × 28 pixels, 784 times less.",
+            "0.0005 times the mean of the squared differences: for 28 × 28 pixels, 784 times less.",
             {"mean_over_pixels": True},
         ),
         Deviation(
@@ -275,15 +279,15 @@ DEVIATIONS: dict[str, Deviation] = {
         Deviation(
             "released-start",
             "It does not say how the other weights start.",
-            "They start as normals with a standard deviation of 0.1 (the first convolution: 0.05), "
-            "cut off at two of them, and all biases at 0.1.",
+            "The other weights start as normals with a standard deviation of 0.1 (the first "
+            "convolution: 0.05), cut off at two of them, and all biases at 0.1.",
             {"start": released_start},
         ),
         Deviation(
             "glorot-start",
             "It does not say how the other weights start.",
-            "They start uniform within ± √(6 / (inputs + outputs)), and their biases at 0: "
-            "TensorFlow's default.",
+            "The other weights start uniform within ± √(6 / (inputs + outputs)), and their biases "
+            "at 0: TensorFlow's default.",
             {"start": glorot_start},
         ),
         Deviation(
@@ -309,13 +313,13 @@ DEVIATIONS: dict[str, Deviation] = {
             "one-shift-for-all",
             "Training images are shifted by up to 2 pixels, test images not at all (section 5).",
             "All images of a batch are shifted alike, those of the test set too.",
-            recipe={"shift_together": True},
+            draw=shifted_together,
         ),
         Deviation(
             "new-optimiser",
             "It does not say; Adam is made once as a rule.",
             "Adam is made anew for each epoch and forgets its moments.",
-            recipe={"new_optimiser": True},
+            recipe={"fresh_adam": True},
         ),
         Deviation(
             "rate-by-epoch",

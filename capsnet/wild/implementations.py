@@ -1,32 +1,25 @@
 """Who deviates in what, and how they train: the paper, and networks that many learn from."""
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from capsnet.data import shifted
+from capsnet.training.loop import Draw
 from capsnet.wild.deviations import DEVIATIONS, Deviation
 from capsnet.wild.network import WildCapsNet
 
-
-@dataclass(frozen=True)
-class Recipe:
-    """How to train, in the words of :class:`capsnet.training.TrainingConfig`.
-
-    The defaults are the paper's and, where it is silent, those of its authors' code: 300,000 steps.
-    Nothing is averaged over the steps, and all is float32.
-    """
-
-    epochs: int = 640
-    batch_size: int = 128
-    learning_rate: float = 1e-3
-    # exponential: × 0.96 every 2000 steps; plateau: as the deviation of that name says;
-    # constant; by-epoch: × 0.9 after each epoch.
-    schedule: str = "exponential"
-    shuffle: bool = True
-    shift: int = 2  # pixels
-    shift_together: bool = False  # a batch as one, and the test images too
-    new_optimiser: bool = False  # each epoch
+# The paper's, as options of :class:`TrainingConfig`. Where it is silent, they are those of its
+# authors' code: 300,000 steps, and no weights are averaged over them.
+PAPER_RECIPE: dict[str, Any] = {
+    "epochs": 640,
+    "batch_size": 128,
+    "learning_rate": 1e-3,
+    "schedule": "exponential",
+    "average": 0.0,
+    "precision": "fp32",
+    "arrangement": "plain",
+}
 
 
 class Published(NamedTuple):
@@ -46,10 +39,10 @@ class Implementation:
         title: of the work, for credit.
         link: where it is.
         deviations: all of its own, in the network, its loss and its recipe.
-        training: what else it chooses of :class:`Recipe`.
+        training: options of :class:`TrainingConfig` that it has and :data:`PAPER_RECIPE` has not.
         options: of its network, where they are not :class:`CapsNet`'s.
         published: what it reports.
-        remarks: what its recipe has and :class:`Recipe` has not.
+        remarks: what it does otherwise in training, and ``--as`` does not.
     """
 
     name: str
@@ -62,10 +55,25 @@ class Implementation:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def recipe(self) -> Recipe:
-        """How it trains."""
+    def recipe(self) -> dict[str, Any]:
+        """How it trains, as options of :class:`TrainingConfig`."""
         deviating = {k: v for d in self.deviations for k, v in d.recipe.items()}
-        return dataclasses.replace(Recipe(), **deviating, **self.training)
+        return {**PAPER_RECIPE, **deviating, **self.training}
+
+    @property
+    def draw(self) -> Draw:
+        """How its batches are made, for ``fit``."""
+        return next((d.draw for d in self.deviations if d.draw is not None), shifted)
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {self.title}", f"  {self.link}"]
+        lines += [f"  {of.accuracy:.2f} % {of.what} ({of.source})" for of in self.published]
+        if self.remarks:
+            lines.append(f"  {self.remarks}")
+        recipe = self.recipe
+        told = (f"{name} {recipe[name]}" for name in ("epochs", "batch_size", "learning_rate"))
+        lines.append(f"  recipe: {', '.join(told).replace('_', ' ')}")
+        return "\n".join(lines + [f"  - {of.name}: {of.code}" for of in self.deviations])
 
     def make(self, **options: Any) -> WildCapsNet:
         """Its network; options as of :class:`WildCapsNet`, in place of its own."""

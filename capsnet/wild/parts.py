@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from capsnet.data import ImageSet, to_float
+from capsnet.data.augment import random_offsets, shift
 from capsnet.functional import class_mask, margin_loss, one_hot, squash
 from capsnet.layers import PrimaryCapsules, channels_to_capsules
 from capsnet.model import CapsNet
@@ -166,6 +168,15 @@ def normal(std: float) -> Callable[[Tensor], object]:
 
 def uniform_by_children(weight: Tensor) -> None:
     nn.init.uniform_(weight, -(len(weight) ** -0.5), len(weight) ** -0.5)
+
+
+def shifted_together(
+    image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """As :func:`capsnet.data.shifted`, but one shift for all images of the batch."""
+    images = image_set.images[index]
+    offset = random_offsets(1, max_shift, generator, images.device)
+    return to_float(shift(images, offset.expand(len(images), -1))), image_set.labels[index]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Each deviation alone, put on our network, changes what it says, and nothing else."""
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ import torch
 from torch import Tensor
 
 from capsnet.training import TrainingConfig, evaluate, make_step
-from capsnet.wild import DEVIATIONS, IMPLEMENTATIONS, Parts, Recipe, WildCapsNet, WildLoss, found_in
+from capsnet.wild import DEVIATIONS, IMPLEMENTATIONS, Parts, WildCapsNet, WildLoss, found_in
 from helpers.tiny import fit, some_digits, tiny_model
 
 CLASSES = 5
@@ -99,7 +98,6 @@ def observed(*deviations: str) -> dict[str, Any]:
     loss.backward()
     out = model(images, labels)
     zeros = made.squash(torch.zeros(1, CLASSES, 6, dtype=torch.float64), 2)
-    changed = {k: v for name in deviations for k, v in DEVIATIONS[name].recipe.items()}
     common = [p for name, p in made.named_parameters() if name not in ("digits.prior", "bias")]
     return {
         "parameters": [(name, p.shape) for name, p in made.named_parameters()],
@@ -109,7 +107,9 @@ def observed(*deviations: str) -> dict[str, Any]:
         "reconstruction": out.reconstruction,
         "loss": loss,
         "gradient": torch.cat([p.grad.flatten() for p in model.parameters() if p.dim() == 4]),
-        "recipe": dataclasses.replace(Recipe(), **changed),
+        "recipe": [
+            (d.recipe, d.draw) for d in map(DEVIATIONS.get, deviations) if d.recipe or d.draw
+        ],
     }
 
 
@@ -133,7 +133,7 @@ def test_changes_what_it_says(name: str) -> None:
 def test_says_what_it_is(name: str) -> None:
     deviation = DEVIATIONS[name]
     assert deviation.name == name
-    assert deviation.parts or deviation.recipe
+    assert deviation.parts or deviation.recipe or deviation.draw
     for text in (deviation.paper, deviation.code):
         assert text.endswith(".") and len(text) < 200
     assert found_in(deviation) or name in ALONE
@@ -226,7 +226,7 @@ def test_learns(name: str) -> None:
     torch.manual_seed(0)
     model, digits = made.make(**tiny), some_digits(32)
     before = WildLoss(model)(digits.images / 255, digits.labels).item()
-    config = TrainingConfig(epochs=2, batch_size=16, precision="fp32", shift=made.recipe.shift)
-    fit(model, digits, None, config, loss=WildLoss)
+    config = TrainingConfig(**(made.recipe | {"epochs": 2, "batch_size": 16}))
+    fit(model, digits, None, config, loss=WildLoss, draw=made.draw)
     assert WildLoss(model)(digits.images / 255, digits.labels).item() < before
     assert evaluate(model, digits).total == 32

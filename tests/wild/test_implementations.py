@@ -12,8 +12,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from capsnet import CapsNet
+from capsnet.data import ImageSet
+from capsnet.training import TrainingConfig
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT, TrainingLoss
-from capsnet.wild import IMPLEMENTATIONS, Recipe, WildCapsNet, WildLoss
+from capsnet.wild import IMPLEMENTATIONS, WildCapsNet, WildLoss
+from helpers.tiny import some_digits
 
 Weights = dict[str, Tensor]
 Computed = tuple[Tensor, Tensor | None, Tensor]
@@ -416,17 +419,36 @@ def test_the_paper_is_ours_to_the_bit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "recipe"),
+    ("name", "epochs", "batch_size", "learning_rate", "schedule", "shift"),
     [
-        ("paper", Recipe(640, 128, 1e-3, "exponential", shuffle=True, shift=2)),
-        ("labml", Recipe(10, 64, 1e-3, "constant", shuffle=True, shift=0)),
-        ("labml-notebook", Recipe(5, 16, 1e-4, "constant", shuffle=True, shift=0)),
-        ("adambielski", Recipe(250, 128, 1e-3, "plateau", shuffle=True, shift=2)),
-        ("cezannec", Recipe(3, 20, 1e-3, "constant", shuffle=False, shift=0)),
-        ("xifengguo", Recipe(50, 100, 1e-3, "by-epoch", shuffle=True, shift=2)),
-        ("gram-ai", Recipe(500, 100, 1e-3, "constant", True, 2, shift_together=True)),
-        ("timomernick", Recipe(10, 128, 1e-2, "constant", True, 0, new_optimiser=True)),
+        ("paper", 640, 128, 1e-3, "exponential", 2),
+        ("labml", 10, 64, 1e-3, "constant", 0),
+        ("labml-notebook", 5, 16, 1e-4, "constant", 0),
+        ("adambielski", 250, 128, 1e-3, "plateau", 2),
+        ("cezannec", 3, 20, 1e-3, "constant", 0),
+        ("xifengguo", 50, 100, 1e-3, "by-epoch", 2),
+        ("gram-ai", 500, 100, 1e-3, "constant", 2),
+        ("timomernick", 10, 128, 1e-2, "constant", 0),
     ],
 )
-def test_recipes_are_the_published_ones(name: str, recipe: Recipe) -> None:
-    assert IMPLEMENTATIONS[name].recipe == recipe
+def test_recipes_are_the_published_ones(
+    name: str, epochs: int, batch_size: int, learning_rate: float, schedule: str, shift: int
+) -> None:
+    config = TrainingConfig(**IMPLEMENTATIONS[name].recipe)
+    published = epochs, batch_size, learning_rate, schedule, shift
+    ours = config.epochs, config.batch_size, config.learning_rate, config.schedule, config.shift
+    assert ours == published
+    assert config.shuffle == (name != "cezannec")
+    assert config.fresh_adam == (name == "timomernick")
+    assert (config.average, config.precision) == (0.0, "fp32")
+
+
+def test_one_shift_for_all_moves_a_batch_as_one() -> None:
+    draw, digits = IMPLEMENTATIONS["gram-ai"].draw, some_digits(20)
+    same = ImageSet(digits.images[:1].expand(20, -1, -1, -1), digits.labels, digits.classes, "one")
+    generator, seen = torch.Generator().manual_seed(0), []
+    for _ in range(8):
+        images, _ = draw(same, torch.arange(20), 2, generator)
+        assert torch.equal(images, images[:1].expand(20, -1, -1, -1))
+        seen.append(images[0])
+    assert len(torch.stack(seen).unique(dim=0)) > 4

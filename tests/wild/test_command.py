@@ -1,0 +1,73 @@
+"""Others' networks on the command line."""
+
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from capsnet import cli, wild
+from capsnet.checkpoint import load_weights
+from helpers.tiny import some_digits
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path, digits = tmp_path_factory.mktemp("digits"), some_digits(60)
+    for i, (image, label) in enumerate(zip(digits.images, digits.labels.tolist(), strict=True)):
+        (path / str(label % 2)).mkdir(exist_ok=True)
+        Image.fromarray(image[0].numpy()).save(path / str(label % 2) / f"{i}.png")
+    return path
+
+
+def train(folder: Path, out: Path, *words: str) -> int:
+    dataset = ["--dataset", f"folder:{folder}", "--out", str(out), "--epochs", "1"]
+    return cli.main(["train", *dataset, "--batch-size", "8", "--device", "cpu", *words])
+
+
+@pytest.mark.parametrize("name", ["labml", "gram-ai"])
+def test_as_another_network_that_is_read_again(
+    name: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(folder, tmp_path, "--as", name, "--no-compile") == 0
+    weights = tmp_path / "weights.safetensors"
+    model, metadata = load_weights(weights, wild.make_network)
+    made = wild.IMPLEMENTATIONS[name]
+    assert model.config["deviations"] == [deviation.name for deviation in made.deviations]
+    given = {"epochs": 1, "batch_size": 8, "compile": False}
+    assert metadata["config"] == metadata["config"] | made.recipe | given
+    capsys.readouterr()
+    assert cli.main(["evaluate", str(weights)]) == 0
+    assert "accuracy" in capsys.readouterr().out
+    (some, *_) = sorted(folder.rglob("*.png"))
+    assert cli.main(["predict", str(weights), str(some)]) == 0
+    assert str(some) in capsys.readouterr().out
+
+
+def test_as_trains_that_network_in_that_way(folder: Path, tmp_path: Path) -> None:
+    train(folder, tmp_path / "ours", "--as", "paper", "--no-compile")
+    train(folder, tmp_path / "theirs", "--as", "cezannec", "--no-compile")
+    ours, theirs = (
+        load_weights(tmp_path / run / "weights.safetensors", wild.make_network)[0]
+        for run in ("ours", "theirs")
+    )
+    # W starts ten times as wide, and a step of Adam's changes it by a thousandth.
+    assert theirs.digits.weight.std() > 8 * ours.digits.weight.std()
+
+
+def test_the_list_says_what_each_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["train", "--list-implementations"]) == 0
+    said = capsys.readouterr().out
+    for name, made in wild.IMPLEMENTATIONS.items():
+        assert f"{name}: {made.title}" in said and made.link in said
+        assert all(deviation.code in said for deviation in made.deviations)
+
+
+def test_one_line_for_what_does_not_go(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        train(folder, tmp_path, "--as", "nobody")
+    assert "nobody" in capsys.readouterr().err
+    weights = str(tmp_path / "none.safetensors")
+    assert train(folder, tmp_path, "--as", "labml", "--init", weights) == 2
+    assert "--init fixes the network" in capsys.readouterr().err
