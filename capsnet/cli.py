@@ -186,7 +186,7 @@ def train(args: argparse.Namespace) -> int:
     seed = TrainingConfig(**given).seed  # it refuses what is out of range before anything is read
     fabric = make_fabric(args.device)
     data_name = Path(args.dataset.removeprefix("folder:")).expanduser().resolve().name
-    out = args.out or Path("runs") / data_name
+    out = args.out or Path("runs") / "-".join([data_name, *filter(None, [args.like])])
     choices = ("routing_iterations", "learn_prior", "reconstruct")
     network = {name: getattr(args, name) for name in choices if getattr(args, name) is not None}
     shape = parse_shape(args.image_shape) if args.image_shape else None
