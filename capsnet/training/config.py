@@ -65,10 +65,10 @@ class TrainingConfig:
 
         Those of MNIST, but for what is given, and these: few images are seen more often, in smaller
         batches, so that there are steps enough; in a short training the average spans less. The
-        rate falls as the primary capsules grow in number for each class: s_j is the sum of their
-        predictions, each weighed by 1 / classes at first, and a step of Adam's moves the weights of
-        all of them alike. At too high a rate all capsules are soon of length 1, where squash is
-        flat, and stay so.
+        rate falls as a sum has more terms, for a step of Adam's moves all weights alike: s_j is the
+        sum of the primary capsules' predictions, each weighed by 1 / classes at first, and a
+        feature that of all channels. At too high a rate all capsules are soon of length 1, where
+        squash is flat, and stay so.
         """
         usual = cls()
         epochs = given.setdefault("epochs", max(usual.epochs, math.ceil(FEWEST_SEEN / images)))
@@ -77,6 +77,7 @@ class TrainingConfig:
         steps = epochs * max(1, images // batch)
         children, classes = model.digits.weight.shape[:2]
         rate = usual.learning_rate * min(1.0, MNIST_CHILDREN / (children / classes))
+        rate /= model.config["image_shape"][0]
         given.setdefault("learning_rate", float(f"{rate:.2g}"))
         given.setdefault("average", min(usual.average, max(0.0, round(1 - 8 / steps, 3))))
         return cls(**given)
