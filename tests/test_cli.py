@@ -370,15 +370,6 @@ def test_output_that_cannot_be_written(fails, weights: Path, tmp_path: Path) -> 
     assert "auto, bf16, fp32, got int8" in fails("evaluate", weights, "--precision", "int8")
 
 
-def test_a_folder_that_holds_another_run(
-    tmp_path: Path, capsys: Captured, few_digits: None
-) -> None:
-    config = TrainingConfig(epochs=1, batch_size=30)
-    fit(tiny_model(), some_digits(60), None, config, out=tmp_path)
-    assert main(["train", "--no-compile", "--device", "cpu", "--out", str(tmp_path)]) == 2
-    assert "is of another run" in capsys.readouterr().err.splitlines()[-1]
-
-
 def test_other_weights_to_start_from_are_another_run(
     pictures: Path, tmp_path: Path, capsys: Captured
 ) -> None:

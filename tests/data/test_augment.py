@@ -69,12 +69,10 @@ def test_offsets_are_uniform_and_independent() -> None:
     assert all(abs(count - 2000) < 219 for count in counts.values())
 
 
-def test_random_shift_is_per_image_and_repeats_with_its_seed(digits: ImageSet, refuses) -> None:
+def test_random_shift_is_per_image(digits: ImageSet, refuses) -> None:
     same = digits.images[:1].expand(100, -1, -1, -1)
     moved = data.random_shift(same, 2, seeded())
     assert len({m.numpy().tobytes() for m in moved}) > 20
-    assert torch.equal(moved, data.random_shift(same, 2, seeded()))
-    assert not torch.equal(moved, data.random_shift(same, 2, seeded(1)))
     assert torch.equal(moved, data.shift(same, data.random_offsets(100, 2, seeded())))
     assert data.random_shift(same, 0) is same
     with refuses("at least 0", "-1"):
@@ -140,9 +138,6 @@ def test_multimnist_pairs(digits: ImageSet, refuses) -> None:
         windows = digit.unfold(1, 28, 1).unfold(2, 28, 1).flatten(0, 2)  # [81, 28, 28]
         known = digits.images[digits.labels == label]  # [n, 1, 28, 28]
         assert (windows == known).all(-1).all(-1).any()
-    again = data.multimnist(digits, index, seeded())
-    assert all(torch.equal(a, b) for a, b in zip(pairs, again, strict=True))
-    assert not torch.equal(pairs.images, data.multimnist(digits, index, seeded(1)).images)
     assert len(data.multimnist(digits, generator=seeded()).images) == 300
     with refuses("at least two classes"):
         data.multimnist(digits.subset((digits.labels == 3).nonzero().flatten()))
@@ -180,5 +175,3 @@ def test_affine_is_rotation_times_shear_times_scaling(digits: ImageSet) -> None:
         offset = 19.5 - inverse @ (19.5, 19.5)
         expected = ndimage.affine_transform(canvas[i, 0], inverse, offset, order=1)
         assert np.abs(bent[i, 0].numpy() - expected).max() < 1
-    assert torch.equal(bent, affine(digits.images[:5], seeded(3)))
-    assert not torch.equal(bent, affine(digits.images[:5], seeded(4)))
