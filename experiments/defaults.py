@@ -1,0 +1,131 @@
+"""Do the defaults train, whatever the pictures? And what would another rate, start … do?
+
+    python -m experiments.defaults [FOLDER]
+
+FOLDER holds pictures of CIFAR-10's classes in train/ and test/; without it that set is left out.
+Each training is counted on images for validation, which it does not see. What the record has is not
+made again.
+"""
+
+import dataclasses
+import functools
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch.optim.lr_scheduler import OneCycleLR
+
+from capsnet import CapsNet
+from capsnet.checkpoint import write_json
+from capsnet.data import ImageSet, centred, hold_out, load
+from capsnet.fast.allocator import keep_freed_memory
+from capsnet.training import TrainingConfig, evaluate, fit, loop
+from experiments.running import LEDGER
+
+RECORD = LEDGER / "defaults.json"
+COUNTED = 2000  # images for validation, at most
+CIFAR = "CIFAR-10's pictures"
+Halves = tuple[ImageSet, ImageSet]  # to learn from, and for validation
+
+
+def some(name: str, count: int = 50_000) -> Halves:
+    learned, held = hold_out(load(name))
+    return learned.subset(slice(count)), held.subset(slice(COUNTED))
+
+
+def large(count: int) -> Halves:
+    learned, held = some("mnist", count)
+    return centred(learned, 40), centred(held.subset(slice(COUNTED // 2)), 40)
+
+
+def folder(name: str, classes: int, each: int) -> Halves:
+    """So few images of each of the first so many classes; all that there are for validation."""
+    learned, held = some(name)
+    return few(learned, classes, each), few(held, classes, COUNTED)
+
+
+def few(images: ImageSet, classes: int, each: int) -> ImageSet:
+    chosen = [(images.labels == k).nonzero()[:each, 0] for k in range(classes)]
+    return dataclasses.replace(images.subset(torch.cat(chosen)), classes=images.classes[:classes])
+
+
+SETS: dict[str, Callable[[], Halves]] = {
+    CIFAR: lambda: hold_out(load(f"folder:{sys.argv[1]}")),
+    "folder of 150 digits, 3 classes": lambda: folder("mnist", 3, 50),
+    "folder of 50 digits": lambda: folder("mnist", 10, 5),
+    "folder of 500 clothes": lambda: folder("fashion-mnist", 10, 50),
+    "MNIST on 40 × 40": lambda: large(3_000),
+    "Fashion-MNIST": lambda: some("fashion-mnist", 5_000),
+    "MNIST": lambda: some("mnist", 10_000),
+}
+SENSITIVE = (CIFAR, "folder of 150 digits, 3 classes", "MNIST on 40 × 40")
+BUDGETS: dict[str, dict[str, Any]] = {"short": {"epochs": 2}, "long": {}}  # folders: only short
+
+
+class Arm(NamedTuple):
+    """What is done otherwise than by default."""
+
+    rate: float = 1  # factor
+    weight: float = 1  # factor of W's standard deviation, 0.1
+    rising: float = 0.3  # share of the steps in which the rate rises
+
+
+ARMS = {
+    "default": Arm(),
+    "rate ÷ 3": Arm(rate=1 / 3),
+    "rate × 3": Arm(rate=3),
+    "σ of W 0.03": Arm(weight=0.3),
+    "rate rises for 3 %": Arm(rising=0.03),
+}
+
+
+def declared() -> Iterator[tuple[str, str, str]]:
+    """Set, arm and budget of each training."""
+    for arm, changed in ARMS.items():
+        yield from ((s, arm, "short") for s in SETS if changed[1:] == (1, 0.3) or s in SENSITIVE)
+    yield from ((s, "default", "long") for s in SETS if not s.startswith("folder"))
+
+
+def train(learned: ImageSet, held: ImageSet, arm: Arm, **given: Any) -> Iterator[tuple[str, Any]]:
+    """What a record says of one training, of seed 0."""
+    torch.compiler.reset()
+    torch.manual_seed(0)
+    model = CapsNet(tuple(learned.images.shape[1:]), len(learned.classes))
+    with torch.no_grad():
+        model.digits.weight.mul_(arm.weight)
+    suited = TrainingConfig.suited(model, len(learned), **given)
+    rate = float(f"{arm.rate * suited.learning_rate:.2g}")
+    config = dataclasses.replace(suited, learning_rate=rate)
+    loop.OneCycleLR = functools.partial(OneCycleLR, pct_start=arm.rising)  # type: ignore
+    start = time.perf_counter()
+    fit(model, learned, config=config, progress=False)
+    yield "seconds", round(time.perf_counter() - start)
+    result = evaluate(model, held)
+    for name in ("epochs", "batch_size", "learning_rate", "average"):
+        yield name, getattr(config, name)
+    yield from {"images": len(learned), "correct": result.correct, "total": result.total}.items()
+    for name, lengths in zip(("shortest", "longest"), result.lengths.aminmax(dim=1), strict=True):
+        yield name, round(float(lengths.mean()), 3)  # capsule of an image
+
+
+def main() -> None:
+    keep_freed_memory()
+    done = json.loads(RECORD.read_text()) if RECORD.exists() else []
+    loaded = functools.cache(lambda name: SETS[name]())
+    for key in declared():
+        name, arm, budget = key
+        known = any((row["set"], row["arm"], row["budget"]) == key for row in done)
+        if known or (name == CIFAR and len(sys.argv) < 2):
+            continue
+        given = {} if name.startswith("folder") else {"compile": None, **BUDGETS[budget]}
+        found = dict(train(*loaded(name), ARMS[arm], **given))
+        done.append({"set": name, "arm": arm, "budget": budget, **found})
+        write_json(RECORD, done, indent=None)
+        print(*done[-1].values(), sep=", ", flush=True)
+
+
+if __name__ == "__main__":
+    main()
