@@ -10,7 +10,7 @@ ARGS ?=
 # thread: two kernels of two threads each, on two cores, wait for each other and take five times as
 # long.
 PYTEST = OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest
-WORKERS = -n auto --maxprocesses 4
+WORKERS = -n auto --maxprocesses 4 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
