@@ -115,7 +115,7 @@ def count(mask: Tensor) -> int:
 
 
 def main() -> None:
-    first, metadata = load_weights(*sys.argv[1:])
+    first, metadata = load_weights(sys.argv[1])
     if metadata["images"] > 50_000:
         raise SystemExit("the network has learned the validation images too")
     lengths = longest(first, hold_out(load("mnist", train=True))[1])
