@@ -1,0 +1,254 @@
+"""Which deviations anybody's capsule network has: ``capsnet check my_module:MyCapsNet``."""
+
+import copy
+import importlib
+import os
+import sys
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from capsnet.model import CapsNet
+from capsnet.training.loss import RECONSTRUCTION_WEIGHT, TrainingLoss
+from capsnet.wild import evidence
+from capsnet.wild.deviations import DEVIATIONS
+from capsnet.wild.evidence import Adapter, Subject, Unseen, Verdicts
+from capsnet.wild.network import WildCapsNet, WildLoss
+from capsnet.wild.parts import unchanged
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A deviation, and by which numbers it shows."""
+
+    name: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What :func:`check` saw; names are those of :data:`DEVIATIONS`.
+
+    Attributes:
+        title: of the network.
+        found: deviations that it has.
+        clean: deviations that were looked for, and that it has not.
+        not_examined: those that were not, and why.
+    """
+
+    title: str
+    found: list[Finding]
+    clean: list[str]
+    not_examined: dict[str, str]
+
+    def __str__(self) -> str:
+        looked = len(self.found) + len(self.clean)
+        lines = [f"{self.title}: {len(self.found)} of {looked} deviations that were looked for"]
+        for finding in self.found:
+            lines += [f"\n{finding.name}", f"  the paper: {DEVIATIONS[finding.name].paper}"]
+            lines += [f"  here:      {DEVIATIONS[finding.name].code}"]
+            lines += [f"  measured:  {finding.evidence}"]
+        lines += [f"\nnot there: {', '.join(self.clean) or 'none'}"]
+        for why in dict.fromkeys(self.not_examined.values()):
+            names = [name for name, reason in self.not_examined.items() if reason == why]
+            lines.append(f"not examined: {', '.join(names)} ({why})")
+        return "\n".join(lines)
+
+
+RECIPE = "how a network is trained does not show in it"
+
+
+def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = None) -> Report:
+    """Say which deviations a capsule network has, by what it computes.
+
+    Copies of the network are looked at, in float64 on the CPU; it stays as it is. A network that
+    has learned shows how it was started no more.
+
+    Args:
+        model: the network, or what makes one without arguments.
+        adapter: how to call it and to reach its inside; by itself for :class:`CapsNet` and
+            :class:`WildCapsNet`. Without one, only what shows from outside is examined.
+
+    Raises:
+        ValueError: there is no network, or it cannot be called with images.
+    """
+    dtype = torch.get_default_dtype()
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        torch.manual_seed(0)
+        made = model if isinstance(model, nn.Module) else make(model)
+        adapter = adapter or own_adapter(made)
+        try:
+            torch.set_default_dtype(torch.float64)
+            verdicts = examine(Subject(made, adapter))
+        finally:
+            torch.set_default_dtype(dtype)
+    found, clean, unseen = [], [], {}
+    for name in DEVIATIONS:
+        verdict = verdicts[name]
+        if isinstance(verdict, str):
+            found.append(Finding(name, verdict))
+        elif verdict is None:
+            clean.append(name)
+        else:
+            unseen[name] = verdict.why
+    return Report(type(made).__name__, found, clean, unseen)
+
+
+def make(maker: Any) -> nn.Module:
+    """A network, of what makes one.
+
+    Raises:
+        ValueError: it makes none, or not without arguments.
+    """
+    name = getattr(maker, "__name__", repr(maker))
+    if not callable(maker):
+        raise ValueError(f"{name} must be or make a torch.nn.Module, got {type(maker).__name__}")
+    try:
+        made = maker()
+    except Exception as error:  # a stranger's
+        raise ValueError(f"{name}() makes no network: {error}") from error
+    if not isinstance(made, nn.Module):
+        raise ValueError(f"{name}() must make a torch.nn.Module, got {type(made).__name__}")
+    return made
+
+
+def own_adapter(model: nn.Module) -> Adapter:
+    """Of our networks; an empty one of all others."""
+    if not isinstance(model, CapsNet):
+        return Adapter()
+    shape = model.config["image_shape"]
+    if isinstance(model, WildCapsNet):
+
+        def primary(net: Any, images: Tensor) -> Tensor:
+            until_u = copy.copy(net)  # its encode, with nothing after the primary capsules
+            until_u.predict, until_u.route = unchanged, lambda u, trace: u
+            return until_u.encode(images)
+
+        def digits(net: Any, u: Tensor) -> Tensor:
+            return net.route(net.predict(u))
+
+        def loss(net: Any, images: Tensor, labels: Tensor) -> Tensor:
+            return WildLoss(net)(images, labels)
+
+        return Adapter(None, primary, digits, loss, shape)
+    return Adapter(
+        primary=lambda net, images: net.primary(F.relu(net.conv(images))),
+        digits=lambda net, u: net.digits(u),
+        loss=lambda net, images, labels: TrainingLoss(net, RECONSTRUCTION_WEIGHT, "fp32")(
+            images, labels
+        ),
+        image_shape=shape,
+    )
+
+
+# What an Adapter needs to have, by what a deviation replaces of Parts; the rest needs both stages.
+STAGES = "primary and digits"
+NEEDS = {
+    **dict.fromkeys(("maps", "group", "primary_axis", "same_padding", "start"), "primary"),
+    **dict.fromkeys(("margin", "mean_over_classes", "margin_weight"), "loss"),
+    **dict.fromkeys(("mean_over_pixels", "prepare", "lengths"), "loss"),
+}
+
+
+def examine(net: Subject) -> Verdicts:
+    """All that can be seen: a finding goes before a clean result, and that before none."""
+    adapter = net.adapter
+    looks: list[tuple[str, Callable[[Subject], Verdicts]]] = [
+        ("call", evidence.of_lengths),
+        ("call", evidence.of_brightness),
+        ("call", evidence.of_decoder),
+    ]
+    if adapter.primary is not None:
+        looks += [("primary", evidence.of_primary), ("primary", evidence.of_start)]
+    if adapter.primary is not None and adapter.digits is not None:
+        looks.append((STAGES, evidence.of_layer))
+    else:
+        looks.append(("call", evidence.of_whole))
+    if adapter.loss is not None:
+        looks.append(("loss", evidence.of_loss))
+
+    verdicts: Verdicts = {}
+    failed: dict[str, str] = {}
+    for field, look in looks:
+        try:
+            seen = look(net)
+        except Exception as error:  # a stranger's
+            failed[field] = f"{field} fails: {type(error).__name__}: {error}".splitlines()[0]
+            continue
+        for name, verdict in seen.items():
+            known = verdicts.get(name, Unseen(""))
+            if isinstance(known, Unseen) or (known is None and isinstance(verdict, str)):
+                verdicts[name] = verdict
+    for name, deviation in DEVIATIONS.items():
+        if deviation.parts:
+            field = NEEDS.get(next(iter(deviation.parts)), STAGES)
+            why = failed.get(field) or failed.get("call") or f"needs an Adapter with {field}"
+            verdicts.setdefault(name, Unseen(why))
+        else:
+            verdicts[name] = Unseen(RECIPE)
+    return verdicts
+
+
+def assert_paper(
+    model: nn.Module | Callable[[], nn.Module],
+    adapter: Adapter | None = None,
+    allow: Collection[str] = (),
+) -> None:
+    """For a test of your own: the network has no deviations but those that you allow.
+
+    In ``test_my_capsnet.py``::
+
+        from capsnet.wild.check import assert_paper
+
+        def test_is_the_papers_network():
+            assert_paper(MyCapsNet, allow=["mean-reconstruction"])
+
+    Raises:
+        AssertionError: it has others; the report says by which numbers.
+        ValueError: as :func:`check`, or a name that is allowed is not known.
+    """
+    if unknown := set(allow) - set(DEVIATIONS):
+        raise ValueError(f"no deviation is called {', '.join(sorted(unknown))}")
+    report = check(model, adapter)
+    if {finding.name for finding in report.found} - set(allow):
+        raise AssertionError(str(report))
+
+
+def main_check(target: str, adapter: str | None = None) -> Report:
+    """Check what an importable name stands for; the current directory is looked in first.
+
+    Args:
+        target: "my_module:MyCapsNet", a network or what makes one without arguments.
+        adapter: "my_module:adapter", an :class:`Adapter`.
+
+    Raises:
+        ImportError: there is no such module, it cannot be imported, or it has no such name.
+        ValueError: a name without a colon, another thing than an adapter, or as :func:`check`.
+    """
+    model = imported(target)
+    how = None if adapter is None else imported(adapter)
+    if how is not None and not isinstance(how, Adapter):
+        raise ValueError(f"{adapter} must be an Adapter, got {type(how).__name__}")
+    return check(model, how)
+
+
+def imported(target: str) -> Any:
+    """What a name such as "my_module:MyCapsNet" stands for."""
+    module, colon, name = target.partition(":")
+    if not (module and colon and name):
+        raise ValueError(f"expected a name such as my_module:MyCapsNet, got {target}")
+    kept = sys.path.copy()
+    sys.path.insert(0, os.getcwd())
+    try:
+        found = importlib.import_module(module)
+    except Exception as error:  # a stranger's
+        raise ImportError(f"{module} cannot be imported: {error}") from error
+    finally:
+        sys.path[:] = kept
+    if not hasattr(found, name):
+        raise ImportError(f"{module} has no {name}")
+    return getattr(found, name)

@@ -1,0 +1,291 @@
+"""The checker finds in a network what is there, by numbers, and nothing else."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from capsnet import CapsNet
+from capsnet.functional import margin_loss
+from capsnet.wild import DEVIATIONS, IMPLEMENTATIONS, WildCapsNet
+from capsnet.wild.check import Adapter, Report, assert_paper, check, main_check
+
+SMALL = {"num_classes": 5, "conv_channels": 4, "capsule_types": 3, "capsule_dim": 6}
+SMALL["image_shape"] = (1, 24, 24)
+SEEN = [name for name, deviation in DEVIATIONS.items() if deviation.parts]  # in a module
+
+
+def found(report: Report) -> list[str]:
+    return [finding.name for finding in report.found]
+
+
+def network(*deviations: str) -> WildCapsNet:
+    torch.manual_seed(0)
+    return WildCapsNet(deviations=deviations, **SMALL)
+
+
+def test_ours_has_none() -> None:
+    report = check(lambda: CapsNet(**SMALL))
+    assert not report.found and report.clean == SEEN
+    assert set(report.not_examined) == set(DEVIATIONS) - set(SEEN)
+
+
+@pytest.mark.parametrize("name", IMPLEMENTATIONS)
+def test_finds_those_of_an_implementation(name: str) -> None:
+    made = IMPLEMENTATIONS[name]
+    torch.manual_seed(0)
+    shape = made.options.get("image_shape", SMALL["image_shape"])
+    report = check(made.make(**SMALL | {"image_shape": shape}))
+    here = {deviation.name for deviation in made.deviations}
+    assert found(report) == [seen for seen in SEEN if seen in here]
+    # what cannot be seen beside the others is said not to be
+    assert set(report.clean) | here | set(report.not_examined) == set(DEVIATIONS)
+    if "reconstruct" not in made.options:
+        assert set(report.not_examined) == set(DEVIATIONS) - set(SEEN)
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_finds_one_alone(name: str) -> None:
+    report = check(network(name))
+    assert found(report) == [name]
+    (finding,) = report.found
+    assert any(digit in finding.evidence for digit in "0123456789")
+    assert f"measured:  {finding.evidence}" in str(report)
+
+
+class Literal(nn.Module):
+    """A stranger's network: weights and answers laid out otherwise, on request with slips."""
+
+    def __init__(self, slips: bool = False) -> None:
+        super().__init__()
+        self.slips = slips
+        self.first = nn.Conv2d(1, 4, 9)
+        self.units = nn.ModuleList(nn.Conv2d(4, 3, 9, stride=2) for _ in range(8))
+        w = 0.01 * torch.randn(1, 5, 48, 6, 8)
+        self.route_weights = nn.Parameter(
+            w if slips else nn.init.trunc_normal_(w, 0, 0.1, -0.2, 0.2)
+        )
+        self.draw = nn.Sequential(
+            *(nn.Linear(30, 512), nn.ReLU(), nn.Linear(512, 1024), nn.ReLU()),
+            *(nn.Linear(1024, 576), nn.Sigmoid()),
+        )
+
+    def squash(self, s: Tensor) -> Tensor:
+        squared = (s**2).sum(-1, keepdim=True)
+        safe = squared if self.slips else squared.clamp(min=1e-150)
+        return squared / (1 + squared) * s / safe.sqrt()
+
+    def lower(self, x: Tensor) -> Tensor:
+        u = torch.stack([unit(self.first(x).relu()) for unit in self.units], dim=-1)
+        return self.squash(u.view(len(x), 48, 8))
+
+    def parents(self, u: Tensor) -> Tensor:
+        u_hat = (self.route_weights @ u[:, None, :, :, None]).squeeze(-1)  # [n, out, in, out_dim]
+        b = torch.zeros(u_hat.shape[:3])  # in the dtype that happens to be torch's default
+        for iteration in range(3):
+            c = F.softmax(b, dim=2 if self.slips else 1)
+            v = self.squash((c[..., None] * u_hat).sum(2, keepdim=True))
+            if iteration < 2:
+                b = b + (u_hat * v).sum(-1)
+        return v.squeeze(2).unsqueeze(-1)
+
+    def forward(self, x: Tensor, y: Tensor | None = None) -> dict[str, Tensor]:
+        v = self.parents(self.lower(x))
+        if y is None:
+            y = F.one_hot(v.norm(dim=2).squeeze(-1).argmax(dim=1), 5)
+        seen = (v * y[:, :, None, None]).view(len(x), -1)
+        return {"digits": v, "drawn": self.draw(seen)}
+
+    def loss(self, x: Tensor, classes: Tensor) -> Tensor:
+        out = self(x, F.one_hot(classes, 5).to(x.dtype))
+        margin = margin_loss(out["digits"].squeeze(-1).norm(dim=2), classes)
+        squares = (out["drawn"] - x.flatten(1)).square().sum()
+        return margin / (5 if self.slips else 1) + 0.0005 * squares / len(x)
+
+
+ADAPTER = Adapter(
+    primary=lambda net, images: net.lower(images),
+    digits=lambda net, u: net.parents(u),
+    loss=lambda net, images, labels: net.loss(images, labels),
+    image_shape=(1, 24, 24),
+)
+SLIPS = ["softmax-over-children", "bare-norm", "mean-margin", "small-w"]
+
+
+def test_a_strangers_network_without_slips() -> None:
+    report = check(Literal, ADAPTER)
+    assert not report.found and report.clean == SEEN
+
+
+def test_a_strangers_network_with_slips() -> None:
+    report = check(lambda: Literal(slips=True), ADAPTER)
+    assert found(report) == SLIPS
+    assert set(SEEN) == {*found(report), *report.clean}
+
+
+def test_from_outside_it_says_what_it_needs() -> None:
+    torch.manual_seed(0)
+    report = check(Literal(slips=True), Adapter(image_shape=(1, 24, 24)))
+    assert found(report) == ["bare-norm"]
+    assert (
+        report.not_examined["softmax-over-children"] == "needs an Adapter with primary and digits"
+    )
+    assert report.not_examined["relu-before-squash"] == "needs an Adapter with primary"
+    assert report.not_examined["mean-margin"] == "needs an Adapter with loss"
+    assert {"batch-logits", "stopped-gradient", "prediction-mask"} <= set(report.clean)
+    assert "mean-reconstruction, normalised-images (needs an Adapter with loss)" in str(report)
+
+
+class Returns(nn.Module):
+    """Of a network, some of what it returns, without labels."""
+
+    def __init__(self, net: CapsNet, *names: str) -> None:
+        super().__init__()
+        self.net, self.names = net, names
+
+    def forward(self, x: Tensor) -> Any:
+        out = self.net(x)._asdict()
+        return (
+            tuple(out[name] for name in self.names) if len(self.names) > 1 else out[self.names[0]]
+        )
+
+
+@pytest.mark.parametrize(
+    ("deviations", "returned", "seen"),
+    [
+        ("batch-logits bare-norm", "capsules", "batch-logits bare-norm"),
+        ("stopped-gradient", "capsules", "stopped-gradient"),
+        ("squash-by-component", "capsules", "squash-by-component"),
+        ("squash-over-classes", "capsules", "squash-over-classes"),
+        ("softmax-of-lengths", "lengths", "softmax-of-lengths"),
+        ("standardised-images", "lengths", "standardised-images"),
+        ("other-decoder", "capsules reconstruction", "prediction-mask other-decoder"),
+        ("batch-mask", "capsules reconstruction", "batch-mask"),
+        ("leak", "capsules", ""),
+    ],
+)
+def test_from_outside(deviations: str, returned: str, seen: str) -> None:
+    model = Returns(network(*deviations.split()), *returned.split())
+    report = check(model, Adapter(image_shape=(1, 24, 24)))
+    assert set(found(report)) == set(seen.split())
+    assert not set(report.clean) & set(deviations.split())
+
+
+def test_what_fits_nothing_known_is_not_guessed() -> None:
+    class Odd(Literal):
+        def squash(self, s: Tensor) -> Tensor:
+            return s.tanh()
+
+        def loss(self, x: Tensor, classes: Tensor) -> Tensor:
+            return super().loss(x, classes) ** 2
+
+    report = check(Odd, ADAPTER)
+    assert not report.found
+    whys = report.not_examined
+    assert whys["leak"].startswith("no squash known here fits")
+    assert whys["mean-margin"].startswith("the loss is no sum")
+    assert "leak" not in report.clean and "mean-margin" not in report.clean
+
+
+def test_more_iterations_than_are_known() -> None:
+    report = check(WildCapsNet(routing_iterations=5, **SMALL))
+    assert not report.found
+    assert report.not_examined["one-iteration-more"] == "5 iterations fit"
+
+
+def test_a_stage_that_fails_is_said_to() -> None:
+    broken = Adapter(
+        primary=lambda net, images: net.nothing(images),
+        image_shape=(1, 24, 24),
+    )
+    report = check(Literal, broken)
+    assert "'Literal' object has no attribute 'nothing'" in report.not_examined["same-padding"]
+
+
+def test_leaves_everything_as_it_was() -> None:
+    model = network("bare-norm").train()
+    model.conv.weight.requires_grad_(False)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    state = torch.get_rng_state()
+    first = check(model)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.get_default_dtype() == torch.float32
+    assert model.training and not model.conv.weight.requires_grad
+    assert all(parameter.grad is None for parameter in model.parameters())
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, before[name]) and tensor.dtype == torch.float32
+    torch.rand(1)
+    assert check(model) == first
+
+
+def test_as_an_assertion() -> None:
+    model = network("small-w", "mean-margin")
+    assert_paper(model, allow=["small-w", "mean-margin", "leak"])
+    with pytest.raises(AssertionError, match="mean-margin\n  the paper: The losses of all classes"):
+        assert_paper(model, allow=["small-w"])
+    with pytest.raises(ValueError, match="no deviation is called smal-w"):
+        assert_paper(model, allow=["smal-w"])
+
+
+MODULE = """
+import torch
+from capsnet.wild import WildCapsNet
+from capsnet.wild.check import Adapter
+
+def make():
+    return WildCapsNet((1, 24, 24), 5, conv_channels=4, capsule_types=3, deviations=["leak"])
+
+class Wants(torch.nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+
+class Empty(torch.nn.Module):
+    def forward(self, images):
+        return images.mean()
+
+made, adapter, number = make(), Adapter(image_shape=(1, 24, 24)), 7
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    name = f"capsules_of_{os.getpid()}"
+    (tmp_path / f"{name}.py").write_text(MODULE)
+    (tmp_path / f"{name}_broken.py").write_text("1 / 0")
+    monkeypatch.chdir(tmp_path)
+    return name
+
+
+def test_by_name(module: str) -> None:
+    report = main_check(f"{module}:make")
+    assert found(report) == ["leak"]
+    assert str(report).startswith("WildCapsNet: 1 of 38 deviations that were looked for\n\nleak\n")
+    outside = main_check(f"{module}:made", f"{module}:adapter")
+    assert not outside.found and "leak" in outside.not_examined
+
+
+@pytest.mark.parametrize(
+    ("target", "error", "message"),
+    [
+        ("{}", ValueError, "expected a name such as my_module:MyCapsNet, got"),
+        ("no_such_module:Net", ImportError, "no_such_module cannot be imported: No module named"),
+        ("{}_broken:Net", ImportError, "cannot be imported: division by zero"),
+        ("{}:Net", ImportError, "has no Net"),
+        ("{}:Wants", ValueError, r"Wants\(\) makes no network: .* argument: 'sizes'"),
+        ("{}:number", ValueError, "7 must be or make a torch.nn.Module, got int"),
+        ("{}:Empty", ValueError, r"cannot be called with images \[8, 1, 28, 28\]: it returns nei"),
+    ],
+)
+def test_refuses(module: str, target: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message) as raised:
+        main_check(target.format(module))
+    assert "\n" not in str(raised.value)
+
+
+def test_refuses_another_adapter(module: str) -> None:
+    with pytest.raises(ValueError, match="must be an Adapter, got int"):
+        main_check(f"{module}:make", f"{module}:number")
