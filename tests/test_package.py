@@ -16,6 +16,8 @@ ORDER = [
     "predict", "device", "training.loss", "training.config", "training.evaluation",
     "training.run", "training.step", "training.loop", "training",
     "wild.parts", "wild.deviations", "wild.network", "wild.implementations", "wild",
+    "routings.votes", "routings.em", "routings.self_attention", "routings.attention",
+    "routings.uniform", "routings.network", "routings",
     "export", "bench", "cli", "__main__",
 ]  # fmt: skip
 

@@ -1,0 +1,182 @@
+"""EM routing: every parent a Gaussian, the children's votes the points that it explains.
+
+Source: G. E. Hinton, S. Sabour, N. Frosst, *Matrix capsules with EM routing*, ICLR 2018. Equation
+and procedure numbers are that paper's.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from capsnet.functional import RoutingStep, class_mask, require_floating
+from capsnet.routings.votes import check_votes, matrix_votes
+
+ROWS = 4  # of a pose, a matrix: 16 numbers are 4 × 4, 8 are 4 × 2
+MIN_VARIANCE = 1e-6  # for a single vote has none; the authors' released code adds 5e-4
+LEAST_ACTIVATION = 1e-12  # its logarithm is needed, so that no child is less active
+
+
+def inverse_temperature_at(final: float, iteration: int) -> float:
+    """λ of an iteration, counted from 1: final · (1 − 0.95^iteration), as the authors say."""
+    return float(final * (1 - 0.95**iteration))
+
+
+def em_routing(
+    votes: Tensor,
+    activations: Tensor,
+    beta_u: Tensor,
+    beta_a: Tensor,
+    iterations: int = 3,
+    inverse_temperature: float = 0.01,
+    min_variance: float = MIN_VARIANCE,
+    trace: list[RoutingStep] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """EM routing (Procedure 1), with logarithms of the shares R_ij, in float32 or wider.
+
+    M-step, for each parent j, with R_ij ← R_ij a_i:
+    μ_j = Σ_i R_ij V_ij / Σ_i R_ij, σ_j² = Σ_i R_ij (V_ij − μ_j)² / Σ_i R_ij,
+    cost_j = Σ_h (β_u + log σ_j^h) Σ_i R_ij, a_j = logistic(λ (β_a − cost_j)).
+    E-step, for each child i: R_ij ∝ a_j N(V_ij; μ_j, σ_j²), with Σ_j R_ij = 1.
+
+    Args:
+        votes: V_ij, [batch, in_capsules, out_capsules, numbers h].
+        activations: a_i in 0 … 1, [batch, in_capsules].
+        beta_u: β_u, [out_capsules]; Procedure 1 charges it for each h, eq. 2 once for all.
+        beta_a: β_a, [out_capsules].
+        iterations: at least 1.
+        inverse_temperature: what λ grows to, see :func:`inverse_temperature_at`.
+        min_variance: is added to every σ²; 0 for Procedure 1 to the letter.
+        trace: a list that receives a :class:`RoutingStep` an iteration: log R_ij and R_ij before
+            it, the means μ_j, and these with the length a_j.
+
+    Returns:
+        the parents' poses μ_j, [batch, out_capsules, numbers], and activations a_j, [batch,
+        out_capsules].
+
+    Raises:
+        ValueError: ``votes`` is not a 4-D floating-point tensor, ``activations`` has not its first
+            two sizes, or ``iterations`` is below 1.
+    """
+    check_votes(votes, iterations)
+    if activations.shape != votes.shape[:2]:
+        raise ValueError(
+            f"activations must be [batch, in_capsules] = {list(votes.shape[:2])}, got shape "
+            f"{list(activations.shape)}"
+        )
+    narrow, wide = votes.dtype, torch.promote_types(votes.dtype, torch.float32)
+    with torch.autocast(votes.device.type, enabled=False):
+        votes = votes.to(wide)
+        log_active = activations.to(wide).clamp(min=LEAST_ACTIVATION).log().unsqueeze(2)
+        log_r = F.log_softmax(votes.new_zeros(votes.shape[:3]), dim=2)  # 1 / parents
+        for iteration in range(1, iterations + 1):
+            weights = log_r + log_active  # M 2
+            mass = weights.logsumexp(1).exp()  # Σ_i R_ij, [batch, out_capsules]
+            share = F.softmax(weights, dim=1)  # R_ij / Σ_i R_ij: never 0 / 0
+            mean = torch.einsum("nij,nijh->njh", share, votes)  # M 3
+            distance = (votes - mean.unsqueeze(1)).square()
+            variance = torch.einsum("nij,nijh->njh", share, distance) + min_variance  # M 4
+            log_sigma = variance.log() / 2
+            cost = (beta_u.unsqueeze(1) + log_sigma).sum(dim=2) * mass  # M 5
+            logit = inverse_temperature_at(inverse_temperature, iteration) * (beta_a - cost)  # M 6
+            if trace is not None:
+                v = F.normalize(mean, dim=2) * logit.sigmoid().unsqueeze(2)
+                trace.append(RoutingStep(log_r, log_r.exp(), mean, v))
+            if iteration < iterations:  # nothing would read the last shares
+                # E 2, without the power of 2π, which is the same for all parents
+                log_p = torch.einsum("nijh,njh->nij", distance, -0.5 / variance)
+                log_p = log_p - log_sigma.sum(dim=2).unsqueeze(1)
+                log_r = F.log_softmax(F.logsigmoid(logit).unsqueeze(1) + log_p, dim=2)  # E 3
+        return mean.to(narrow), logit.sigmoid()
+
+
+class EMCapsules(nn.Module):
+    """Capsules with a pose and an activation, routed to by EM, every child voting for every parent.
+
+    Poses are matrices of 4 rows, kept as vectors, so that the paper's primary capsules of 8 numbers
+    may be children (4 × 2) as well as those of 16 (4 × 4).
+
+    Args:
+        in_capsules: children i.
+        in_dim: numbers of a child's pose, a multiple of 4.
+        out_capsules: parents j.
+        out_dim: numbers of a parent's pose, a multiple of 4.
+        routing_iterations: at least 1.
+        inverse_temperature: what λ grows to; parents / children if None, which is the authors'
+            0.01 at 100 children a parent. Costs grow with the children, and λ makes up for it.
+
+    Attributes:
+        weight: W_ij, [in_capsules, out_capsules, in_dim / 4, out_dim / 4].
+        beta_u: β_u, [out_capsules].
+        beta_a: λ β_a at the last iteration, [out_capsules]; β_a would have to move by hundreds.
+
+    Shape:
+        poses [batch, in_capsules, in_dim] and activations [batch, in_capsules], in 0 … 1,
+        → [batch, out_capsules, out_dim] and [batch, out_capsules].
+
+    Raises:
+        ValueError: ``in_dim`` or ``out_dim`` is no multiple of 4, ``routing_iterations`` is below
+            1, or poses or activations have another shape.
+    """
+
+    def __init__(
+        self,
+        in_capsules: int,
+        in_dim: int,
+        out_capsules: int,
+        out_dim: int,
+        routing_iterations: int = 3,
+        inverse_temperature: float | None = None,
+    ) -> None:
+        super().__init__()
+        if routing_iterations < 1:
+            raise ValueError(f"routing_iterations must be at least 1, got {routing_iterations}")
+        if in_dim % ROWS or out_dim % ROWS:
+            raise ValueError(f"poses must be multiples of {ROWS} numbers, got {in_dim}, {out_dim}")
+        self.routing_iterations = routing_iterations
+        self.inverse_temperature = inverse_temperature or out_capsules / in_capsules
+        columns = in_dim // ROWS, out_dim // ROWS
+        self.weight = nn.Parameter(torch.empty(in_capsules, out_capsules, *columns))
+        self.beta_u = nn.Parameter(torch.empty(out_capsules))
+        self.beta_a = nn.Parameter(torch.empty(out_capsules))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw W anew; the paper does not say how. β are such that parents are half active."""
+        nn.init.normal_(self.weight)
+        nn.init.constant_(self.beta_u, 2)  # votes for a parent differ by σ ≈ e^−2 at first
+        nn.init.zeros_(self.beta_a)
+
+    def forward(
+        self, poses: Tensor, activations: Tensor, trace: list[RoutingStep] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        votes = matrix_votes(poses, self.weight, ROWS)
+        final, iterations = self.inverse_temperature, self.routing_iterations
+        beta_a = self.beta_a / inverse_temperature_at(final, iterations)
+        return em_routing(votes, activations, self.beta_u, beta_a, iterations, final, trace=trace)
+
+
+def spread_loss(activations: Tensor, targets: Tensor, margin: float = 0.9) -> Tensor:
+    """Spread loss (eq. 3), L = Σ_{i ≠ t} max(0, m − (a_t − a_i))², averaged over the batch.
+
+    Args:
+        activations: a_i, [batch, classes].
+        targets: t, the index of the one class that is present, integer [batch].
+        margin: m; in the paper it grows from 0.2 to 0.9 during the training.
+
+    Returns:
+        the loss, a scalar.
+
+    Raises:
+        ValueError: ``activations`` is not 2-D floating point, or ``targets`` are no indices of its
+            classes.
+    """
+    require_floating("activations", activations)
+    if activations.dim() != 2 or targets.dim() != 1:
+        raise ValueError(
+            "activations must be [batch, classes] and targets class indices [batch], got shapes "
+            f"{list(activations.shape)} and {list(targets.shape)}"
+        )
+    present = class_mask(targets, *activations.shape)
+    target = activations.masked_fill(~present, 0).sum(dim=1, keepdim=True)  # a_t, [batch, 1]
+    loss = F.relu(margin - (target - activations)).square()
+    return loss.masked_fill(present, 0).sum(dim=1).mean()

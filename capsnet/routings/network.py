@@ -1,0 +1,145 @@
+"""The paper's network with another way to route, and with more than one routed layer."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from capsnet.functional import RoutingStep, one_hot
+from capsnet.layers import CapsuleLayer, channels_to_capsules
+from capsnet.model import CapsNet, CapsNetOutput
+from capsnet.routings.attention import AttentionCapsules
+from capsnet.routings.em import EMCapsules
+from capsnet.routings.self_attention import SelfAttentionCapsules
+from capsnet.routings.uniform import UniformCapsules
+
+ROUTINGS = ("dynamic", "em", "self-attention", "attention", "uniform", "shared")
+SCORED = ("em", "attention")  # where another number than its length says that a capsule is there
+
+
+class RoutedCapsNet(CapsNet):
+    """:class:`CapsNet` whose capsules are routed to in another way.
+
+    What ``out.lengths`` holds: with "em" the activations, with "attention" the logistic of a linear
+    map of each pose, else the capsules' lengths. With "em" the primary capsules are not squashed,
+    and the logistic of a linear map of each is its activation; it learns from
+    :func:`spread_loss`, hardly from the margin loss. With "attention" their layer normalisation
+    follows the squash. The fast arrangement does not compute it.
+
+    Args:
+        image_shape: as of :class:`CapsNet`.
+        num_classes: likewise.
+        routing_iterations: likewise; "self-attention", "uniform" and "shared" have none.
+        routing: "dynamic", "em", "self-attention", "attention", "uniform" (no routing), or
+            "shared": no routing, and one W for all positions of a type of primary capsule.
+        stack: capsules of each further layer between the primary capsules and the classes', from
+            the bottom up, of ``capsule_dim`` numbers each.
+        options: the others of :class:`CapsNet`.
+
+    Attributes:
+        config: the arguments above, as a dict that makes the same network again.
+        stack: the layers in between.
+
+    Raises:
+        ValueError: as of :class:`CapsNet`; another routing, a layer without capsules, a learned
+            prior where routing is not "dynamic", or numbers of a capsule that suit not "em".
+    """
+
+    digits: Any
+    score: Any
+
+    def __init__(
+        self,
+        image_shape: Sequence[int] = (1, 28, 28),
+        num_classes: int = 10,
+        routing_iterations: int = 3,
+        *,
+        routing: str = "dynamic",
+        stack: Sequence[int] = (),
+        **options: Any,
+    ) -> None:
+        if routing not in ROUTINGS:
+            raise ValueError(f"routing must be one of {', '.join(ROUTINGS)}, got {routing}")
+        if min(stack, default=1) < 1:
+            raise ValueError(f"stack must be numbers of capsules, got {list(stack)}")
+        super().__init__(image_shape, num_classes, routing_iterations, **options)
+        config = self.config
+        if config["learn_prior"] and routing != "dynamic":
+            raise ValueError(f"learn_prior is of routing dynamic, got routing {routing}")
+        config |= {"routing": routing, "stack": list(stack)}
+        children, dim = len(self.digits.weight), config["primary_dim"]
+        out_dim = config["capsule_dim"]
+        positions = children // config["capsule_types"]
+        layers = []
+        for parents in (*stack, num_classes):
+            layer = self.layer((children, dim, parents, out_dim), positions)
+            if stack and routing not in SCORED:
+                # Each squash shortens what is short: children of length 1 shall give sums as long.
+                nn.init.normal_(layer.weight, std=parents / math.sqrt(children * out_dim))
+            layers.append(layer)
+            children, dim, positions = parents, out_dim, 1
+        self.stack, self.digits = nn.Sequential(*layers[:-1]), layers[-1]
+        scored = config["primary_dim"] if routing == "em" else out_dim
+        self.score = nn.Linear(scored, 1) if routing in SCORED else None
+
+    def layer(self, shape: tuple[int, int, int, int], positions: int) -> Any:
+        """A routed layer: of children, their numbers, parents and theirs."""
+        config = self.config
+        routing, iterations = config["routing"], config["routing_iterations"]
+        if routing == "dynamic":
+            return CapsuleLayer(*shape, iterations, config["learn_prior"])
+        if routing == "em":
+            return EMCapsules(*shape, iterations)
+        if routing == "attention":
+            return AttentionCapsules(*shape, iterations)
+        if routing == "self-attention":
+            return SelfAttentionCapsules(*shape)
+        return UniformCapsules(*shape, positions if routing == "shared" else 1)
+
+    def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
+        return self.present(images, trace)[0]
+
+    def present(
+        self, images: Tensor, trace: list[RoutingStep] | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Images → the classes' capsules, and how present each is, if their lengths do not say.
+
+        Args:
+            images: as :meth:`forward`.
+            trace: receives the last layer's iterations.
+
+        Returns:
+            [batch, num_classes, capsule_dim], and [batch, num_classes], float32 or wider, or None.
+
+        Raises:
+            ValueError: as :meth:`encode`.
+        """
+        self.check_images(images)
+        features = F.relu(self.conv(images))
+        if self.config["routing"] == "em":
+            capsules = channels_to_capsules(self.primary.conv(features), self.primary.capsule_dim)
+            present = self.logistic(capsules)
+            for layer in self.stack:
+                capsules, present = layer(capsules, present)
+            return self.digits(capsules, present, trace)
+        capsules = self.primary(features)
+        if self.config["routing"] == "attention":
+            capsules = F.layer_norm(capsules, capsules.shape[2:])
+        capsules = self.digits(self.stack(capsules), trace)
+        return capsules, None if self.score is None else self.logistic(capsules)
+
+    def logistic(self, capsules: Tensor) -> Tensor:
+        """How present each capsule is, by a linear map of it: [batch, capsules], 0 … 1."""
+        score = self.score(capsules).squeeze(2)
+        return score.to(torch.promote_types(score.dtype, torch.float32)).sigmoid()
+
+    def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
+        capsules, present = self.present(images)
+        if present is None:
+            return self.read_out(capsules, labels)
+        if labels is None:
+            labels = one_hot(present.argmax(dim=1), present.shape[1])
+        return self.read_out(capsules, labels)._replace(lengths=present)

@@ -1,0 +1,166 @@
+"""Self-attention routing and Efficient-CapsNet, the small network that it comes from.
+
+Source: V. Mazzia, F. Salvetti, M. Chiaberge, *Efficient-CapsNet: capsule network with
+self-attention routing*, Scientific Reports 11, 2021, and the code that its authors released.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from capsnet.functional import RoutingStep
+from capsnet.layers import CapsuleLayer, Decoder, channels_to_capsules
+from capsnet.model import CapsNet
+from capsnet.routings.votes import check_votes
+
+TINY = 1e-5  # a length below which the squash is its own series
+
+
+def exponential_squash(s: Tensor, dim: int = -1) -> Tensor:
+    """(1 − e^{−‖s‖}) s / ‖s‖, of a length below 1; the shorter a vector, the less it changes.
+
+    Shapes as :func:`capsnet.functional.squash`.
+    """
+    norm = torch.linalg.vector_norm(s, dim=dim, keepdim=True)
+    usual = -torch.expm1(-norm) / norm.clamp(min=TINY)
+    return s * torch.where(norm < TINY, 1 - norm / 2, usual)
+
+
+def self_attention_routing(
+    u_hat: Tensor, prior: Tensor | None = None, trace: list[RoutingStep] | None = None
+) -> Tensor:
+    """Children share themselves out by how their predictions agree with their siblings'.
+
+    For each parent j, A_j = Û_j Û_jᵀ / √d holds the agreement of every two children. C is the
+    softmax over the parents of Σ_k A_ikj, and v_j = squash(Σ_i (C + B)_ij û_{j|i}), with
+    :func:`exponential_squash`. No iterations; and A, whose sums are û_{j|i} · Σ_k û_{j|k} / √d,
+    need not be formed.
+
+    Args:
+        u_hat: û_{j|i}, [batch, in_capsules, out_capsules, out_dim].
+        prior: B, [in_capsules, out_capsules]; the paper's "log priors" are added to the shares,
+            not to the logits, so that shares need not sum to 1.
+        trace: a list that receives one :class:`RoutingStep`.
+
+    Returns:
+        v_j, [batch, out_capsules, out_dim].
+
+    Raises:
+        ValueError: ``u_hat`` is not a 4-D floating-point tensor.
+    """
+    check_votes(u_hat)
+    total = u_hat.sum(dim=1)  # Σ_k û_{j|k}, [batch, out_capsules, out_dim]
+    logits = torch.einsum("nijd,njd->nij", u_hat, total) / math.sqrt(u_hat.shape[3])
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    c = F.softmax(logits, dim=2)
+    if prior is not None:
+        c = c + prior
+    s = torch.einsum("nij,nijd->njd", c.to(u_hat.dtype), u_hat)
+    v = exponential_squash(s)
+    if trace is not None:
+        trace.append(RoutingStep(logits, c, s, v))
+    return v
+
+
+class SelfAttentionCapsules(CapsuleLayer):
+    """:class:`CapsuleLayer` with :func:`self_attention_routing`; it has a prior, and no iterations.
+
+    Args, shape and errors are those of :class:`CapsuleLayer`.
+    """
+
+    def __init__(self, in_capsules: int, in_dim: int, out_capsules: int, out_dim: int) -> None:
+        super().__init__(in_capsules, in_dim, out_capsules, out_dim, learn_prior=True)
+
+    def reset_parameters(self) -> None:
+        """Draw W as the released code does: Keras's he_normal, cut at 2 standard deviations."""
+        super().reset_parameters()
+        std = math.sqrt(2 / self.weight[..., 0].numel()) / 0.8796  # what the cut takes away
+        nn.init.trunc_normal_(self.weight, std=std, a=-2 * std, b=2 * std)
+
+    def forward(self, u: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
+        return self_attention_routing(self.predict(u), self.prior, trace)
+
+
+class DepthwiseCapsules(nn.Module):
+    """Primary capsules by a depthwise convolution, each channel with a kernel of its own.
+
+    Shape:
+        [batch, channels, height, width] → [batch, capsules, capsule_dim].
+    """
+
+    def __init__(self, channels: int, capsule_dim: int, kernel_size: int) -> None:
+        super().__init__()
+        self.capsule_dim = capsule_dim
+        self.conv = nn.Conv2d(channels, channels, kernel_size, groups=channels)
+        nn.init.xavier_uniform_(self.conv.weight)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return exponential_squash(channels_to_capsules(self.conv(features), self.capsule_dim))
+
+
+class EfficientCapsNet(CapsNet):
+    """Efficient-CapsNet for MNIST, 161,824 parameters without the decoder.
+
+    Four convolutions with ReLU and batch normalisation, 16 primary capsules of 8 numbers by a
+    depthwise one, and a capsule of 16 numbers for each class by self-attention. It is trained and
+    called as :class:`CapsNet`; the decoder is the same. Only the plain arrangement computes it.
+
+    Args:
+        image_shape: [channels, height, width]; height and width of at least 27.
+        num_classes: at least 1.
+        reconstruct: have a decoder.
+
+    Attributes:
+        config: the arguments above, as a dict that makes the same network again.
+
+    Raises:
+        ValueError: no capsule is left of such an image, or there is no class.
+    """
+
+    conv: Any
+    primary: Any
+    digits: Any
+
+    def __init__(
+        self,
+        image_shape: Sequence[int] = (1, 28, 28),
+        num_classes: int = 10,
+        *,
+        reconstruct: bool = True,
+    ) -> None:
+        nn.Module.__init__(self)  # of CapsNet the methods, not the layers
+        # The kernels 5, 3, 3, 3 with stride 2 leave a grid, and 9 × 9 what are positions of it.
+        grid = [(side - 11) // 2 + 1 - 8 for side in image_shape[1:]]
+        if len(grid) != 2 or min(grid) < 1 or num_classes < 1:
+            raise ValueError(
+                "image_shape must be [channels, at least 27, at least 27] and num_classes at least "
+                f"1, got {list(image_shape)} and {num_classes}"
+            )
+        self.config: dict[str, Any] = {
+            "image_shape": list(image_shape),
+            "num_classes": num_classes,
+            "reconstruct": reconstruct,
+        }
+        layers: list[nn.Module] = []
+        before = image_shape[0]
+        for channels, kernel_size, stride in ((32, 5, 1), (64, 3, 1), (64, 3, 1), (128, 3, 2)):
+            conv = nn.Conv2d(before, channels, kernel_size, stride)
+            nn.init.kaiming_normal_(conv.weight, nonlinearity="relu")
+            # Keras's defaults, not PyTorch's
+            layers += [conv, nn.ReLU(), nn.BatchNorm2d(channels, eps=1e-3, momentum=0.01)]
+            before = channels
+        self.conv = nn.Sequential(*layers)
+        self.primary = DepthwiseCapsules(before, 8, 9)
+        self.digits = SelfAttentionCapsules(16 * math.prod(grid), 8, num_classes, 16)
+        self.decoder = Decoder(num_classes, 16, image_shape) if reconstruct else None
+
+    def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
+        self.check_images(images)
+        features = self.conv(images)  # [batch, 128, 9, 9] for MNIST
+        children = self.primary(features)  # [batch, 16, 8]
+        capsules: Tensor = self.digits(children, trace)  # [batch, 10, 16]
+        return capsules
