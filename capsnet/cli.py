@@ -1,4 +1,4 @@
-"""The command line: ``capsnet train | evaluate | predict | export | bench``.
+"""The command line: ``capsnet train | evaluate | predict | export | bench | check``.
 
 Bad input ends in one line on stderr and exit code 2.
 """
@@ -92,7 +92,7 @@ def make_parser() -> argparse.ArgumentParser:
         option("--debug", action="store_true", help="show where an error comes from")
         if run in (evaluate, predict, export):
             option("weights", type=Path, help="a weights file that train wrote")
-        if run is not export:
+        if run not in (export, check):
             option("--device", default="auto", help="auto, cpu, cuda or mps (%(default)s)")
         if run in (train, evaluate):
             option("--no-download", action="store_true", help="never download data")
@@ -172,6 +172,12 @@ def make_parser() -> argparse.ArgumentParser:
     add_setting(option, "batch_size")
     option("--steps", type=int, default=7, help="timed steps of each kind (%(default)s)")
     option("--json", type=Path, help="write the figures to this file too")
+
+    option = add(check, "Say what a network does otherwise than the paper (exit code 1).")
+    text = "a torch.nn.Module, or what makes one, that Python can import from here"
+    option("network", metavar="MODULE:NAME", help=text)
+    text = "how to reach its inside, a capsnet.wild.evidence.Adapter"
+    option("--adapter", metavar="MODULE:NAME", help=text)
     return parser
 
 
@@ -353,6 +359,14 @@ def bench(args: argparse.Namespace) -> int:
     if args.json:
         write_json(args.json, result)
     return 0
+
+
+def check(args: argparse.Namespace) -> int:
+    from capsnet.wild.check import main_check
+
+    report = main_check(args.network, args.adapter)
+    print(report)
+    return 1 if report.found else 0
 
 
 def print_evaluation(result: Evaluation) -> None:

@@ -71,3 +71,24 @@ def test_one_line_for_what_does_not_go(
     weights = str(tmp_path / "none.safetensors")
     assert train(folder, tmp_path, "--as", "labml", "--init", weights) == 2
     assert "--init fixes the network" in capsys.readouterr().err
+
+
+def test_check_says_what_a_network_does_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    small = "conv_channels=8, capsule_types=2"
+    (tmp_path / "somebodys.py").write_text(
+        f"""from capsnet import CapsNet
+from capsnet.wild import WildCapsNet
+def ours(): return CapsNet({small})
+def theirs(): return WildCapsNet(deviations=["softmax-over-children"], {small})
+"""
+    )
+    assert cli.main(["check", "somebodys:ours"]) == 0
+    capsys.readouterr()
+    assert cli.main(["check", "somebodys:theirs"]) == 1
+    said = capsys.readouterr().out
+    assert "\nsoftmax-over-children\n" in said and "1 of " in said
+    assert cli.main(["check", "somebodys:nobodys"]) == 2
+    assert capsys.readouterr().err == "capsnet check: somebodys has no nobodys\n"
