@@ -112,8 +112,7 @@ def load_weights(
 
     Args:
         path: the file.
-        make: makes the network of its ``config``; :func:`capsnet.wild.make_network` those of others
-            too.
+        make: makes the network of its ``config``, such as another subclass of :class:`CapsNet`.
 
     Returns:
         the model and the metadata.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from capsnet import CapsNet, data, training, wild
+from capsnet import CapsNet, data, routings, training, wild
 from capsnet import predict as answers
 from capsnet.checkpoint import load_weights, write_atomically, write_json
 from capsnet.data import ImageSet, Source, to_float
@@ -128,6 +128,9 @@ def make_parser() -> argparse.ArgumentParser:
         elif not isinstance(field.default, bool):
             text += f" ({field.default})"
         add_setting(option, name, default=None, help=text)
+    option("--routing", choices=routings.ROUTINGS, help="how capsules are routed to (dynamic)")
+    text = "capsules of each routed layer below the classes', from the bottom up (none)"
+    option("--stack", type=int, nargs="+", metavar="N", help=text)
     option("--routing-iterations", type=int, help="iterations of the routing (3)")
     yes, no = {"action": "store_true", "default": None}, {"action": "store_false", "default": None}
     option("--learn-prior", **yes, help="learn the routing's prior")
@@ -193,14 +196,16 @@ def train(args: argparse.Namespace) -> int:
     fabric = make_fabric(args.device)
     data_name = Path(args.dataset.removeprefix("folder:")).expanduser().resolve().name
     out = args.out or Path("runs") / "-".join([data_name, *filter(None, [args.like])])
-    choices = ("routing_iterations", "learn_prior", "reconstruct")
+    choices = ("routing", "stack", "routing_iterations", "learn_prior", "reconstruct")
     network = {name: getattr(args, name) for name in choices if getattr(args, name) is not None}
     shape = parse_shape(args.image_shape) if args.image_shape else None
-    make: Callable[..., CapsNet] = like.make if like else CapsNet
+    make: Callable[..., CapsNet] = like.make if like else make_network
+    if like and network.keys() & {"routing", "stack"}:
+        raise ValueError("--as fixes the routing: give neither --routing nor --stack beside it")
     if args.init:
         if network or args.image_shape or like:
             raise ValueError("--init fixes the network: give no option of its shape beside it")
-        model, metadata = load_weights(args.init, wild.make_network)
+        model, metadata = load_weights(args.init, make_network)
         shape = tuple(model.config["image_shape"])
     else:
         with torch.device("meta"):  # a wrong option is told before the pictures are looked at
@@ -230,6 +235,8 @@ def train(args: argparse.Namespace) -> int:
     how: dict[str, Any] = {"draw": like.draw} if like else {}
     if isinstance(model, wild.WildCapsNet):
         how["loss"] = wild.WildLoss
+    if model.config.get("routing") == "em":
+        how["criterion"] = routings.spread_loss  # its source's; the margin loss hardly moves it
     if first:
         parameters = sum(p.numel() for p in model.parameters())
         print(f"{parameters:,} parameters, {len(learned):,} images, {fabric.device}")
@@ -247,7 +254,7 @@ def train(args: argparse.Namespace) -> int:
 def evaluate(args: argparse.Namespace) -> int:
     check_outputs(args, "figure", "reconstructions", "json")
     device = pick_device(args.device)
-    model, metadata = load_weights(args.weights, wild.make_network)
+    model, metadata = load_weights(args.weights, make_network)
     if args.reconstructions and model.decoder is None:
         raise ValueError("the network has no decoder, so there are no reconstructions to draw")
     name = args.dataset or metadata.get("dataset")
@@ -301,7 +308,7 @@ def predict(args: argparse.Namespace) -> int:
         raise ValueError(f"--save takes one picture, got {len(pictures)}: --sheet takes many")
     outputs = check_outputs(args, "save", "sheet", "json", "csv", inputs=pictures)
     device = pick_device(args.device)
-    model, metadata = load_weights(args.weights, wild.make_network)
+    model, metadata = load_weights(args.weights, make_network)
     classes, style = class_names(metadata, model, args.weights), args.style
     if style == "auto":
         styles = {"mnist": "digit", "fashion-mnist": "garment"}
@@ -343,7 +350,7 @@ def export(args: argparse.Namespace) -> int:
     from capsnet.export import export_onnx
 
     check_writable(args.onnx, args.weights)
-    model, _ = load_weights(args.weights, wild.make_network)
+    model, _ = load_weights(args.weights, make_network)
     difference = export_onnx(model, args.onnx)
     print(f"{args.onnx}: onnxruntime and PyTorch differ by at most {difference:.1e}")
     return 0
@@ -374,6 +381,13 @@ def print_evaluation(result: Evaluation) -> None:
     print(f"margin loss {result.margin:.5f}, squared error an image {result.reconstruction:.2f}")
     print(f"\n{per_class_table(result.per_class, result.classes)}")
     print(f"\n{confusion_text(result.confusion, result.classes)}")
+
+
+def make_network(**config: Any) -> CapsNet:
+    """A network of its options: ours, another's, or one that is routed in another way."""
+    if "deviations" in config:
+        return wild.WildCapsNet(**config)
+    return (routings.RoutedCapsNet if {"routing", "stack"} & config.keys() else CapsNet)(**config)
 
 
 def parse_shape(text: str) -> tuple[int, int, int]:

@@ -7,7 +7,7 @@ from capsnet.wild.implementations import (
     Published,
     found_in,
 )
-from capsnet.wild.network import WildCapsNet, WildLoss, make_network
+from capsnet.wild.network import WildCapsNet, WildLoss
 from capsnet.wild.parts import Parts
 
 __all__ = [
@@ -20,5 +20,4 @@ __all__ = [
     "WildCapsNet",
     "WildLoss",
     "found_in",
-    "make_network",
 ]

@@ -115,11 +115,6 @@ class WildCapsNet(CapsNet):
         return out._replace(lengths=self.parts.lengths(out.lengths))
 
 
-def make_network(**config: Any) -> CapsNet:
-    """The network of a ``config``, ours or with deviations; what is raised is theirs."""
-    return WildCapsNet(**config) if "deviations" in config else CapsNet(**config)
-
-
 class WildLoss(TrainingLoss):
     """What :class:`TrainingLoss` is for ours, with the parts of a :class:`WildCapsNet`.
 

@@ -1,4 +1,4 @@
-"""Others' networks on the command line."""
+"""Others' networks, and other routings, on the command line."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def test_as_another_network_that_is_read_again(
 ) -> None:
     assert train(folder, tmp_path, "--as", name, "--no-compile") == 0
     weights = tmp_path / "weights.safetensors"
-    model, metadata = load_weights(weights, wild.make_network)
+    model, metadata = load_weights(weights, cli.make_network)
     made = wild.IMPLEMENTATIONS[name]
     assert model.config["deviations"] == [deviation.name for deviation in made.deviations]
     given = {"epochs": 1, "batch_size": 8, "compile": False}
@@ -43,11 +43,20 @@ def test_as_another_network_that_is_read_again(
     assert str(some) in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("routing", ["em", "shared"])
+def test_another_routing_and_a_stack_of_layers(routing: str, folder: Path, tmp_path: Path) -> None:
+    assert train(folder, tmp_path, "--routing", routing, "--stack", "6", "--no-compile") == 0
+    weights = tmp_path / "weights.safetensors"
+    model, _ = load_weights(weights, cli.make_network)
+    assert (model.config["routing"], model.config["stack"]) == (routing, [6])
+    assert cli.main(["evaluate", str(weights)]) == 0
+
+
 def test_as_trains_that_network_in_that_way(folder: Path, tmp_path: Path) -> None:
     train(folder, tmp_path / "ours", "--as", "paper", "--no-compile")
     train(folder, tmp_path / "theirs", "--as", "cezannec", "--no-compile")
     ours, theirs = (
-        load_weights(tmp_path / run / "weights.safetensors", wild.make_network)[0]
+        load_weights(tmp_path / run / "weights.safetensors", cli.make_network)[0]
         for run in ("ours", "theirs")
     )
     # W starts ten times as wide, and a step of Adam's changes it by a thousandth.
@@ -71,6 +80,8 @@ def test_one_line_for_what_does_not_go(
     weights = str(tmp_path / "none.safetensors")
     assert train(folder, tmp_path, "--as", "labml", "--init", weights) == 2
     assert "--init fixes the network" in capsys.readouterr().err
+    assert train(folder, tmp_path, "--as", "labml", "--stack", "6") == 2
+    assert "--as fixes the routing" in capsys.readouterr().err
 
 
 def test_check_says_what_a_network_does_otherwise(
