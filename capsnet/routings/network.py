@@ -25,9 +25,9 @@ class RoutedCapsNet(CapsNet):
 
     What ``out.lengths`` holds: with "em" the activations, with "attention" the logistic of a linear
     map of each pose, else the capsules' lengths. With "em" the primary capsules are not squashed,
-    and the logistic of a linear map of each is its activation; it learns from
-    :func:`spread_loss`, hardly from the margin loss. With "attention" their layer normalisation
-    follows the squash. The fast arrangement does not compute it.
+    the logistic of a linear map of each is its activation, and the criterion that suits is
+    :func:`spread_loss`. With "attention", layer normalisation follows their squash. The fast
+    arrangement does not compute any of it.
 
     Args:
         image_shape: as of :class:`CapsNet`.

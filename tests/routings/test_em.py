@@ -161,6 +161,9 @@ def test_em_invariants() -> None:
         strict=True,
     ):
         assert_close(seen, expected)
+    with torch.autocast("cpu", torch.bfloat16):  # changes nothing
+        half = em_routing(votes.float(), activations.float(), *(b.float() for b in betas), 3, 1.0)
+    assert_close(half[0], poses.float(), rtol=1e-4, atol=1e-5)
     moved = em_routing(votes + 5, activations, *betas, 3, 1.0)
     assert_close(moved[0], poses + 5)
     assert_close(moved[1], active)
