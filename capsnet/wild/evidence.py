@@ -67,6 +67,7 @@ class Unseen(NamedTuple):
     why: str
 
 
+EQUAL = Unseen("with equal shares no logits matter, nor how many iterations change them")
 Verdicts = dict[str, str | Unseen | None]  # by name: the evidence, or None where it is not there
 
 
@@ -370,12 +371,9 @@ def of_mask(net: Subject, model: nn.Module) -> Verdicts:
 
     Over a batch of the same images a softmax is equal everywhere, and the first class leads.
     """
-    guesses = {
-        "prediction-mask": ("its longest capsule alone", lambda v: v.argmax(dim=1)),
-        "batch-mask": (
-            "the capsule alone that leads in a softmax over the batch",
-            lambda v: F.softmax(v, dim=0).argmax(dim=1),
-        ),
+    guesses: dict[str, Map] = {
+        "prediction-mask": lambda lengths: lengths.argmax(dim=1),
+        "batch-mask": lambda lengths: F.softmax(lengths, dim=0).argmax(dim=1),
     }
     right = set(guesses)
     for images in (net.images, *(image.expand(2, -1, -1, -1) for image in net.images[:4])):
@@ -389,19 +387,14 @@ def of_mask(net: Subject, model: nn.Module) -> Verdicts:
             why = "the decoder does not depend on labels, nor on the capsules as they are returned"
             return dict.fromkeys(guesses, Unseen(why))
         which = without_ones(seen).norm(dim=2) > 0
-        right &= {
-            name
-            for name, (_, guess) in guesses.items()
-            if torch.equal(which, F.one_hot(guess(out.norms), net.classes).bool())
-        }
+        chosen = {name: guess(out.norms) for name, guess in guesses.items()}
+        right &= {n for n, k in chosen.items() if which.equal(F.one_hot(k, net.classes).bool())}
     if len(right) != 1:
         why = f"no label matters, and the decoder sees {which.sum(dim=1).tolist()} capsules"
         return dict.fromkeys(guesses, Unseen(why))
-    (name,) = right
-    text = (
-        f"other labels change reconstructions by less than {EXACT}; the gradient of each reaches "
-    )
-    return {**dict.fromkeys(guesses), name: text + guesses[name][0]}
+    text = f"other labels change reconstructions by less than {EXACT}; each has a gradient in one "
+    text += "capsule alone, and it is this"
+    return {name: text if name in right else None for name in guesses}
 
 
 # Of the primary capsules.
@@ -486,48 +479,46 @@ def of_start(net: Subject) -> Verdicts:
     """How the convolutions start."""
     names = "released-start", "glorot-start"
     kernels, biases = convolutions(net, net.model)
-    inputs = [k[0].numel() for k in kernels]
-    glorot = [6 / (k[0].numel() + k[:, 0].numel()) for k in kernels]
-    if all(is_uniform(k, n**-0.5) for k, n in zip(kernels, inputs, strict=True)):
+    if all(is_uniform(k, k[0].numel() ** -0.5) for k in kernels):
         return dict.fromkeys(names)  # PyTorch's
-    verdicts: Verdicts = {}
-    for name, bias, fits in (
-        (names[0], RELEASED_BIAS, [is_cut(k, 0.1) or is_cut(k, 0.05) for k in kernels]),
-        (names[1], 0.0, [is_uniform(k, b**0.5) for k, b in zip(kernels, glorot, strict=True)]),
-    ):
-        starts = all((b - bias).abs().max() < 1e-6 for b in biases)
-        if all(fits) and starts:
-            deviations = " and ".join(f"{k.std().item():.3f}" for k in kernels)
-            largest = " and ".join(f"{k.abs().max().item():.3f}" for k in kernels)
-            text = f"biases are all {bias:g}, kernels of standard deviation {deviations}, at most "
-            verdicts = {**dict.fromkeys(names), name: text + largest}
-    return verdicts or dict.fromkeys(names, Unseen("the kernels fit no start that is known here"))
+    glorot = all(is_uniform(k, (6 / (k[0].numel() + k[:, 0].numel())) ** 0.5) for k in kernels)
+    released = all(is_cut(k, 0.1) or is_cut(k, 0.05) for k in kernels)
+    for name, fits, bias in zip(names, (released, glorot), (RELEASED_BIAS, 0.0), strict=True):
+        if fits and all((b - bias).abs().max() < 1e-6 for b in biases):
+            numbers = ", ".join(
+                f"{k.std().item():.3f} (≤ {k.abs().max().item():.3f})" for k in kernels
+            )
+            text = f"biases are all {bias:g}, standard deviations of the kernels {numbers}"
+            return {**dict.fromkeys(names), name: text}
+    return dict.fromkeys(names, Unseen("the kernels fit no start that is known here"))
 
 
-def follows(values: Tensor, cdf: Map, low: float, high: float) -> bool:
-    """Could these be drawn so? Kolmogorov and Smirnov's test, and the largest of them."""
+def follows(values: Tensor, cdf: Map, std: float, low: float, high: float) -> bool:
+    """Could these be drawn so? Kolmogorov's and Smirnov's test, their deviation, the largest."""
     values = values.detach().flatten().sort().values
-    steps = torch.arange(len(values) + 1) / len(values)
-    drawn = cdf(values)
-    distance = max(float((drawn - steps[:-1]).max()), float((steps[1:] - drawn).max()))
-    inside = low < values.abs().max() <= high * (1 + 1e-6)
-    return bool(inside) and distance * len(values) ** 0.5 < 2.5
+    count, drawn = len(values), cdf(values)
+    steps = torch.arange(count + 1) / count
+    distance = torch.maximum(drawn - steps[:-1], steps[1:] - drawn).max().item()
+    return (
+        distance < 2.5 * count**-0.5
+        and abs(values.std().item() / std - 1) < 4 * (2 * count) ** -0.5
+        and low < values.abs().max().item() <= high * (1 + 1e-6)
+    )
 
 
 def is_uniform(values: Tensor, bound: float) -> bool:
-    return follows(values, lambda x: (x / bound + 1) / 2, 0.95 * bound, bound)
+    return follows(values, lambda x: (x / bound + 1) / 2, bound / 3**0.5, 0.95 * bound, bound)
 
 
 def is_normal(values: Tensor, std: float) -> bool:
     cdf = torch.distributions.Normal(0.0, std).cdf
-    return follows(values, cdf, 2 * std, float("inf"))
+    return follows(values, cdf, std, 2 * std, float("inf"))
 
 
 def is_cut(values: Tensor, std: float) -> bool:
-    """A normal without what is beyond two deviations."""
-    cdf = torch.distributions.Normal(0.0, 1.0).cdf
-    left = cdf(torch.tensor(-2.0))
-    return follows(values, lambda x: (cdf(x / std) - left) / (1 - 2 * left), std, 2 * std)
+    """A normal without what is beyond two deviations: 0.9545 are left, and 0.8796 of its own."""
+    cdf = torch.distributions.Normal(0.0, std).cdf
+    return follows(values, lambda x: (cdf(x) - 0.5) / 0.9545 + 0.5, 0.8796 * std, std, 2 * std)
 
 
 # Of the class capsules and their routing.
@@ -573,6 +564,9 @@ def of_layer(net: Subject) -> Verdicts:
         if axis:
             verdicts[axis] = f"{text}{misfits[kind, '']:.1g}"
         verdicts |= of_shares(layer, weak, SQUASHES[kind], AXES[axis])
+        if verdicts["uniform-shares"]:
+            idle = "learned-prior", "batch-logits", "stopped-gradient"
+            verdicts |= {name: EQUAL for name in idle if verdicts[name] is None}
     return verdicts | of_sharing(layer, strong)
 
 
@@ -642,8 +636,8 @@ def routed(u_hat: Tensor, share: Map, by: Any, axis: int) -> Iterator[Tensor]:
 
 @torch.no_grad()
 def of_shares(layer: Layer, t: float, by: Any, axis: int) -> Verdicts:
-    """W of four children, from faint u; then which routing gives the v of a strong one."""
-    some = torch.linspace(0, layer.children - 1, 4).long().unique()
+    """W of eight children, from faint u; then which routing gives the v of a strong one."""
+    some = torch.linspace(0, layer.children - 1, 8).long().unique()
     eye = torch.zeros(len(some), layer.dim, layer.children, layer.dim)
     for row, child in enumerate(some):
         eye[row, :, child] = torch.eye(layer.dim)
@@ -681,7 +675,7 @@ def of_shares(layer: Layer, t: float, by: Any, axis: int) -> Verdicts:
         verdicts[name] = text
     counts = {"one-iteration-more": 4, "two-iterations": 2}
     if name == "uniform-shares":
-        verdicts |= dict.fromkeys(counts, Unseen("with equal shares iterations change nothing"))
+        verdicts |= dict.fromkeys(counts, EQUAL)
     elif iterations in (3, *counts.values()):
         text = f"v is that of {iterations} iterations to {error:.0e}, of 3 to "
         text += f"{misfits[name, 3]:.1g}"
@@ -689,7 +683,7 @@ def of_shares(layer: Layer, t: float, by: Any, axis: int) -> Verdicts:
     else:
         verdicts |= dict.fromkeys(counts, Unseen(f"{iterations} iterations fit"))
 
-    weight = c_w / equal[name]
+    weight = (c_w / equal[name]).round(decimals=9).unique(dim=0)  # once, where children share it
     fits = [start for start, test in STARTS.items() if test(weight, layer.children)]
     text = f"{weight.numel()} numbers of W: standard deviation {float(weight.std()):.3g}, at most "
     text += f"{float(weight.abs().max()):.3g}"
@@ -717,77 +711,68 @@ def of_sharing(layer: Layer, u: Tensor) -> Verdicts:
 
 
 def of_loss(net: Subject) -> Verdicts:
-    """Which margin loss and which reconstruction loss, in what sum, the loss is."""
+    """Which margin loss of which lengths, and which reconstruction loss, the loss is a sum of."""
     assert net.adapter.loss is not None
-    model = net.learning
     margins = {"": margin_loss, "unsquared-margin": unsquared_margin_loss}
     targets = {"": unchanged, "normalised-images": normalised, "standardised-images": standardised}
-    rows: dict[tuple[str, str, str], list[list[float]]] = {}
+    terms: dict[tuple[str, str, str], list[list[float]]] = {}
     losses = []
     for _ in range(6):
         images = net.random(3, *net.adapter.image_shape).sigmoid()
         labels = torch.randint(net.classes, (3,), generator=net.generator)
+        out = net.output(net.learning, images, labels)
         torch.default_generator.manual_seed(0)
-        losses.append(net.adapter.loss(model, images, labels).item())
-        out = net.output(model, images, labels)
-        lengths = {"": out.lengths, "norms": out.norms}
-        if out.capsules is not None:
-            lengths["softmax-of-lengths"] = softmax_of_lengths(out.norms)
-        for of, length in lengths.items():
-            if length is None:
-                continue
-            for margin, by in margins.items():
-                for target, to in targets.items():
-                    row = [by(length, labels).item()]
-                    if out.reconstruction is not None:
-                        row.append(reconstruction_loss(out.reconstruction, to(images)).item())
-                    rows.setdefault((of, margin, target), []).append(row)
-    y = torch.tensor(losses)
-    fits = {}
-    for key, columns in rows.items():
-        x = torch.tensor(columns)
+        losses.append(net.adapter.loss(net.learning, images, labels).item())
+        lengths = {"": out.norms if out.lengths is None else out.lengths, "norms": out.norms}
+        lengths["softmax-of-lengths"] = softmax_of_lengths(out.norms)
+        for key in itertools.product(lengths, margins, targets):
+            row = [margins[key[1]](lengths[key[0]], labels).item()]
+            if out.reconstruction is not None:
+                row.append(reconstruction_loss(out.reconstruction, targets[key[2]](images)).item())
+            terms.setdefault(key, []).append(row)
+    loss, fits = torch.tensor(losses), {}
+    for key, rows in terms.items():
+        x = torch.tensor(rows)
         scale = x.abs().amax(dim=0).clamp(min=1e-300)
-        weights = torch.linalg.lstsq(x / scale, y[:, None], driver="gelsd").solution[:, 0] / scale
-        fits[key] = apart(x @ weights, y), weights.tolist()
+        weights = torch.linalg.lstsq(x / scale, loss[:, None], driver="gelsd").solution[:, 0]
+        fits[key] = apart(x / scale @ weights, loss), (weights / scale).tolist()
     best = min(fits, key=lambda key: fits[key][0])
     error, (weight, *drawn) = fits[best]
-    of, margin, target = best
-    names = ["unsquared-margin", "mean-margin", "halved-margin"]
+    drawing = ["mean-reconstruction", "normalised-images"]
     if error > 1e-7:
         why = f"the loss is no sum of the paper's two, or of variants known here: to {error:.1g}"
-        names += ["mean-reconstruction", "normalised-images"]
-        return dict.fromkeys(names, Unseen(why))
-    verdicts: Verdicts = {}
-    paper = min(fit for (_, name, _), (fit, _) in fits.items() if not name)
-    text = f"the loss is a sum of unsquared terms to {error:.0e}, of squared ones to {paper:.1g}"
-    verdicts["unsquared-margin"] = text if margin else None
-    text = f"the loss is that of a softmax of the lengths, to {error:.0e}"
-    verdicts["softmax-of-lengths"] = text if of == "softmax-of-lengths" else None
-    verdicts |= of_margin_weight(weight, net.classes)
+        return dict.fromkeys(["unsquared-margin", *MARGIN_WEIGHTS, *drawing], Unseen(why))
 
+    def at_best(part: int) -> str:
+        paper = min(fit for key, (fit, _) in fits.items() if not key[part])
+        return f"the loss is computed so to {error:.0e}, as in the paper at best to {paper:.1g}"
+
+    verdicts: Verdicts = {
+        "softmax-of-lengths": at_best(0) if best[0] == "softmax-of-lengths" else None,
+        "unsquared-margin": at_best(1) if best[1] else None,
+        **of_margin_weight(weight, net.classes),
+    }
     pixels = net.images[0].numel()
     if not drawn or abs(drawn[0]) < 1e-3 * RECONSTRUCTION_WEIGHT / pixels:
-        names = ["mean-reconstruction", "normalised-images"]
-        return verdicts | dict.fromkeys(names, Unseen("the loss has no reconstruction in it"))
-    ratio = drawn[0] / RECONSTRUCTION_WEIGHT
-    text = f"{drawn[0]:.3g} times the sum of squared differences, 0.0005 / {1 / ratio:.6g}"
-    mean = abs(ratio * pixels - 1) < 1e-4
-    other_weight = Unseen(f"the reconstruction's weight is {drawn[0]:.3g}")
-    verdicts["mean-reconstruction"] = (
-        text if mean else None if abs(ratio - 1) < 1e-4 else other_weight
-    )
-    other = min(fit for (_, _, name), (fit, _) in fits.items() if not name)
-    text = f"the loss compares with (x − 0.1307) / 0.3081 to {error:.0e}, with x to {other:.1g}"
-    verdicts["normalised-images"] = text if target == "normalised-images" else None
+        return verdicts | dict.fromkeys(drawing, Unseen("the loss has no reconstruction in it"))
+    ratio = RECONSTRUCTION_WEIGHT / drawn[0]
+    text = f"the sum of squared differences is weighted by {drawn[0]:.3g}, 0.0005 / {ratio:.6g}"
+    known = {1.0: None, float(pixels): text}
+    near = [verdict for value, verdict in known.items() if abs(ratio / value - 1) < 1e-4]
+    verdicts["mean-reconstruction"] = near[0] if near else Unseen(text)
+    verdicts["normalised-images"] = at_best(2) if best[2] == "normalised-images" else None
     return verdicts
+
+
+MARGIN_WEIGHTS = "mean-margin", "halved-margin"
 
 
 def of_margin_weight(weight: float, classes: int) -> Verdicts:
     """Sum or mean over the classes, halved or not: from the margin loss's weight."""
-    names = "mean-margin", "halved-margin"
-    known = (1.0, ()), (1 / classes, names[:1]), (0.5, names[1:]), (0.5 / classes, names)
-    close = [has for value, has in known if abs(weight / value - 1) < 1e-4]
-    if len(close) != 1:  # with two classes a mean is a half
-        return dict.fromkeys(names, Unseen(f"the margin loss is weighted by {weight:.4g}"))
+    mean, halved = MARGIN_WEIGHTS
+    known = (1.0, ()), (1 / classes, (mean,)), (0.5, (halved,)), (0.5 / classes, (mean, halved))
+    near = [has for value, has in known if abs(weight / value - 1) < 1e-4]
     text = f"the margin loss is weighted by {weight:.4g}, with {classes} classes"
-    return {name: text if name in close[0] else None for name in names}
+    if len(near) != 1:  # with two classes a mean is a half
+        return dict.fromkeys(MARGIN_WEIGHTS, Unseen(text))
+    return {name: text if name in near[0] else None for name in MARGIN_WEIGHTS}
