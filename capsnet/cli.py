@@ -232,6 +232,7 @@ def train(args: argparse.Namespace) -> int:
     test = sets.pop() if args.test else None
     learned, validation = sets[0], None if args.all else sets[1]
     config = TrainingConfig.suited(model, len(learned), **given)
+    check_arrangement(model, config.arrangement)
     how: dict[str, Any] = {"draw": like.draw} if like else {}
     if isinstance(model, wild.WildCapsNet):
         how["loss"] = wild.WildLoss
@@ -265,6 +266,7 @@ def evaluate(args: argparse.Namespace) -> int:
     )
     source = data.find(name, tuple(model.config["image_shape"]), not args.no_download)
     check_classes(class_names(metadata, model, args.weights), source)
+    check_arrangement(model, args.arrangement)
     split = args.split or source.usual_split(metadata.get("dataset"))
     group, skip = source.group(split), args.skip_unreadable
     (images,) = source.read(group, skip_unreadable=skip, progress=True)
@@ -388,6 +390,12 @@ def make_network(**config: Any) -> CapsNet:
     if "deviations" in config:
         return wild.WildCapsNet(**config)
     return (routings.RoutedCapsNet if {"routing", "stack"} & config.keys() else CapsNet)(**config)
+
+
+def check_arrangement(model: CapsNet, arrangement: str) -> None:
+    """Refuse "fast" for networks of which it would compute another."""
+    if arrangement == "fast" and type(model) is not CapsNet:
+        raise ValueError(f"arrangement fast is of CapsNet alone, got a {type(model).__name__}")
 
 
 def parse_shape(text: str) -> tuple[int, int, int]:

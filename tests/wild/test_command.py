@@ -44,12 +44,16 @@ def test_as_another_network_that_is_read_again(
 
 
 @pytest.mark.parametrize("routing", ["em", "shared"])
-def test_another_routing_and_a_stack_of_layers(routing: str, folder: Path, tmp_path: Path) -> None:
+def test_another_routing_and_a_stack_of_layers(
+    routing: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert train(folder, tmp_path, "--routing", routing, "--stack", "6", "--no-compile") == 0
     weights = tmp_path / "weights.safetensors"
     model, _ = load_weights(weights, cli.make_network)
     assert (model.config["routing"], model.config["stack"]) == (routing, [6])
     assert cli.main(["evaluate", str(weights)]) == 0
+    assert cli.main(["evaluate", str(weights), "--arrangement", "fast"]) == 2
+    assert "arrangement fast is of CapsNet alone" in capsys.readouterr().err
 
 
 def test_as_trains_that_network_in_that_way(folder: Path, tmp_path: Path) -> None:
