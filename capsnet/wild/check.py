@@ -16,9 +16,11 @@ from capsnet.model import CapsNet
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT, TrainingLoss
 from capsnet.wild import evidence
 from capsnet.wild.deviations import DEVIATIONS
-from capsnet.wild.evidence import Adapter, Subject, Unseen, Verdicts
+from capsnet.wild.evidence import Unseen, Verdicts
+from capsnet.wild.evidence_of_routing import of_layer
 from capsnet.wild.network import WildCapsNet, WildLoss
 from capsnet.wild.parts import unchanged
+from capsnet.wild.subject import Adapter, Subject
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ def examine(net: Subject) -> Verdicts:
     if adapter.primary is not None:
         looks += [("primary", evidence.of_primary), ("primary", evidence.of_start)]
     if adapter.primary is not None and adapter.digits is not None:
-        looks.append((STAGES, evidence.of_layer))
+        looks.append((STAGES, of_layer))
     else:
         looks.append(("call", evidence.of_whole))
     if adapter.loss is not None:

@@ -1,14 +1,13 @@
-"""What a capsule network computes, and which deviations that shows: :func:`examine`.
+"""Which deviations a capsule network shows, in inputs, outputs and gradients.
 
-Nothing is read but inputs, outputs, gradients, and the shapes of parameters that these depend on.
+Nothing else is read but the shapes of the parameters that these depend on. A deviation has as its
+verdict a line of evidence, None where it is not there, or why it was not looked for.
 """
 
 import copy
-import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -16,49 +15,23 @@ from torch import Tensor, nn
 
 from capsnet.functional import margin_loss, reconstruction_loss, squash
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT
-from capsnet.wild.deviations import DEVIATIONS
 from capsnet.wild.parts import (
     RELEASED_BIAS,
     normalised,
-    over_parents,
     softmax_of_lengths,
     standardised,
     unchanged,
     unsquared_margin_loss,
 )
-
-EXACT = 1e-9  # two float64 computations of the same thing agree to this
-Map = Callable[[Tensor], Tensor]
-
-
-@dataclass(frozen=True)
-class Adapter:
-    """How to call a network, and how to reach its inside; what is left out is not examined.
-
-    Each function's first argument is the network, because copies of it are looked at::
-
-        adapter = Adapter(
-            call=lambda net, images, labels: net(images, labels),
-            primary=lambda net, images: net.primary(net.conv(images).relu()),
-            digits=lambda net, u: net.digits(u),
-            loss=lambda net, images, labels: my_loss(*net(images, labels), images, labels),
-        )
-
-    Attributes:
-        call: images and class indices → what the network returns in training: capsules [n, classes,
-            dim], lengths [n, classes], a reconstruction, or several of them. By default
-            ``net(images, labels)``, with indices or one-hot, or ``net(images)``.
-        primary: images → u, the primary capsules, squashed, [n, children, dim].
-        digits: u → v, the class capsules, [n, classes, dim].
-        loss: images and class indices → the loss of training.
-        image_shape: [channels, height, width].
-    """
-
-    call: Callable[[Any, Tensor, Tensor], Any] | None = None
-    primary: Callable[[Any, Tensor], Tensor] | None = None
-    digits: Callable[[Any, Tensor], Tensor] | None = None
-    loss: Callable[[Any, Tensor, Tensor], Tensor] | None = None
-    image_shape: Sequence[int] = (1, 28, 28)
+from capsnet.wild.subject import (
+    EXACT,
+    Map,
+    Subject,
+    apart,
+    depends_on,
+    grow,
+    without_ones,
+)
 
 
 class Unseen(NamedTuple):
@@ -67,171 +40,7 @@ class Unseen(NamedTuple):
     why: str
 
 
-EQUAL = Unseen("with equal shares no logits matter, nor how many iterations change them")
 Verdicts = dict[str, str | Unseen | None]  # by name: the evidence, or None where it is not there
-
-
-class Output(NamedTuple):
-    capsules: Tensor | None  # [n, classes, dim]
-    lengths: Tensor | None  # [n, classes], as the network returns them
-    reconstruction: Tensor | None  # like the images
-    raw: Tensor | None  # the capsules as the network returns them: the decoder may have seen these
-
-    @property
-    def answer(self) -> Tensor:
-        """The most that is known of the classes."""
-        answer = self.lengths if self.capsules is None else self.capsules
-        assert answer is not None
-        return answer
-
-    @property
-    def norms(self) -> Tensor:
-        """How long the capsules are; the lengths where they are all that is returned."""
-        return self.answer if self.capsules is None else self.capsules.norm(dim=2)
-
-
-def by_part(part: str) -> dict[str, Any]:
-    """The deviations that replace one part, and what by."""
-    return {d.name: d.parts[part] for d in DEVIATIONS.values() if part in d.parts}
-
-
-SQUASHES = {"": squash, **by_part("squash")}
-del SQUASHES["bare-norm"]  # the same but at 0
-SHARES = {"": over_parents, **by_part("share")}
-AXES = {"": 2, **by_part("digits_axis")}
-MOST_ITERATIONS = 6
-
-
-class Subject:
-    """A copy of a network in float64, and how to call it.
-
-    Raises:
-        ValueError: it cannot be called, or returns no capsules and no lengths.
-    """
-
-    def __init__(self, model: nn.Module, adapter: Adapter) -> None:
-        self.model = copy.deepcopy(model).cpu().double().eval().requires_grad_(True)
-        self.adapter = adapter
-        self.generator = torch.Generator().manual_seed(0)
-        self.images = self.random(8, *adapter.image_shape).sigmoid()
-        self.classes = 10  # until it answers
-        ways: list[Callable[[Any, Tensor, Tensor], Any]] = [
-            lambda net, images, labels: net(images),
-            lambda net, images, labels: net(images, F.one_hot(labels, self.classes).to(images)),
-            lambda net, images, labels: net(images, labels),
-        ]
-        works, wrong = None, []
-        for self.call in [adapter.call] if adapter.call else ways:
-            try:
-                self.classes = self.output(self.model).answer.shape[1]
-                works = self.call  # the last that does
-            except Exception as error:  # a stranger's
-                wrong.append(error)
-        if works is None:
-            telling = [error for error in wrong if not isinstance(error, TypeError)] or wrong
-            raise ValueError(
-                f"the network cannot be called with images {list(self.images.shape)}: "
-                f"{telling[0]}; an Adapter says how"
-            ) from telling[0]
-        self.call = works
-
-    def random(self, *shape: int) -> Tensor:
-        return torch.randn(shape, generator=self.generator)
-
-    def labels(self, images: Tensor, after: int = 0) -> Tensor:
-        return (torch.arange(len(images)) + after) % self.classes
-
-    def output(
-        self, model: nn.Module, images: Tensor | None = None, labels: Tensor | None = None
-    ) -> Output:
-        """What the network returns, told apart by shape."""
-        images = self.images if images is None else images
-        labels = self.labels(images) if labels is None else labels
-        torch.default_generator.manual_seed(0)  # of dropout
-        returned = self.call(model, images, labels)
-        if isinstance(returned, dict):
-            returned = list(returned.values())
-        found: dict[str, Tensor] = {}
-        for tensor in [returned] if isinstance(returned, Tensor) else returned:
-            if not isinstance(tensor, Tensor) or tensor.dim() < 2 or len(tensor) != len(images):
-                continue
-            slim = without_ones(tensor)
-            if tensor.numel() == images.numel():
-                found.setdefault("reconstruction", tensor.reshape(images.shape))
-            elif slim.dim() == 3:
-                found.setdefault("capsules", slim)
-                found.setdefault("raw", tensor)
-            elif slim.dim() == 2 and slim.requires_grad:  # a mask is no lengths
-                found.setdefault("lengths", slim)
-        out = Output(*(found.get(name) for name in Output._fields))
-        if out.capsules is None and out.lengths is None:
-            raise ValueError("it returns neither capsules [n, classes, dim] nor lengths")
-        return out
-
-    @functools.cached_property
-    def lively(self) -> nn.Module:
-        """A copy of it with weights such that capsules are neither short nor long."""
-        model = copy.deepcopy(self.model)
-        for _ in range(12):
-            size = self.output(model).norms.detach().nan_to_num().mean().item()
-            if 0.2 < size < 0.7:
-                break
-            grow(model, min(max((0.45 / max(size, 1e-9)) ** (1 / 6), 0.5), 2))
-        return model
-
-    @functools.cached_property
-    def learning(self) -> nn.Module:
-        """The same in training."""
-        return copy.deepcopy(self.lively).train()
-
-    @functools.cached_property
-    def biased(self) -> nn.Module:
-        """A copy of it with biases that are all different."""
-        model = copy.deepcopy(self.model)
-        for parameter in model.parameters():
-            if parameter.dim() == 1:
-                parameter.data = 0.2 * self.random(*parameter.shape)
-        return model
-
-    def children(self, images: Tensor) -> Tensor:
-        """The primary capsules of that copy."""
-        assert self.adapter.primary is not None
-        return self.adapter.primary(self.biased, images).detach().nan_to_num()
-
-    @functools.cached_property
-    def even(self) -> Tensor:
-        """The primary capsules of an even image."""
-        return self.children(torch.full_like(self.images[:1], 0.5))
-
-
-@torch.no_grad()
-def grow(model: nn.Module, factor: float) -> None:
-    """Scale all weights, but no biases."""
-    for parameter in model.parameters():
-        if parameter.dim() > 1:
-            parameter.mul_(factor)
-
-
-def without_ones(tensor: Tensor) -> Tensor:
-    return tensor.reshape(len(tensor), *(side for side in tensor.shape[1:] if side > 1))
-
-
-def apart(one: Tensor, other: Tensor) -> float:
-    """The largest difference, relative to the largest number."""
-    one, other = one.detach().nan_to_num(), other.detach().nan_to_num()
-    return float((one - other).abs().max() / other.abs().max().clamp(min=1e-300))
-
-
-def depends_on(value: Tensor, model: nn.Module) -> list[nn.Parameter]:
-    """The parameters that a value is made of."""
-    parameters = list(model.parameters())
-    gradients = torch.autograd.grad(value.sum(), parameters, retain_graph=True, allow_unused=True)
-    return [p for p, g in zip(parameters, gradients, strict=True) if g is not None]
-
-
-def squashed(s: Tensor, by: Callable[[Tensor, int], Tensor], axis: int) -> Tensor:
-    """Capsules [n, capsules, dim], squashed; axis 3 takes each number by itself."""
-    return by(s.unsqueeze(3), axis).squeeze(3)
 
 
 def unsquashed(v: Tensor, by: Callable[[Tensor, int], Tensor], axis: int) -> Tensor:
@@ -244,18 +53,6 @@ def unsquashed(v: Tensor, by: Callable[[Tensor, int], Tensor], axis: int) -> Ten
         low, high = torch.where(above, low, middle), torch.where(above, middle, high)
     ratio = 10**high / length.clamp(min=1e-300)
     return v * (ratio if axis == 3 else ratio.reshape_as(v.narrow(axis, 0, 1)))
-
-
-@torch.no_grad()
-def scale_for(f: Map, x: Tensor, length: float) -> float:
-    """The t for which f(t x) is of about such a mean length."""
-    t = 1e-3
-    for _ in range(30):
-        size = float(f(t * x).norm(dim=2).nan_to_num().mean())
-        if 0.9 < size / length < 1.1:
-            break
-        t *= min(max((length / max(size, 1e-300)) ** 0.5, 0.01), 100)
-    return t
 
 
 # Of the whole network, from outside.
@@ -342,8 +139,9 @@ def of_brightness(net: Subject) -> Verdicts:
     one, other = (net.output(model, x).answer for x in (net.images, 2 * net.images + 0.3))
     if apart(one[:1], one[1:2]) < EXACT:
         return {"standardised-images": Unseen("all images get the same answer")}
-    text = f"an image twice as bright gets the same answer, to {apart(one, other):.0e}"
-    return {"standardised-images": text if apart(one, other) < EXACT else None}
+    difference = apart(one, other)
+    text = f"twice the contrast, and 0.3 brighter, changes an answer by {difference:.0e} of itself"
+    return {"standardised-images": text if difference < EXACT else None}
 
 
 def of_decoder(net: Subject) -> Verdicts:
@@ -392,8 +190,8 @@ def of_mask(net: Subject, model: nn.Module) -> Verdicts:
     if len(right) != 1:
         why = f"no label matters, and the decoder sees {which.sum(dim=1).tolist()} capsules"
         return dict.fromkeys(guesses, Unseen(why))
-    text = f"other labels change reconstructions by less than {EXACT}; each has a gradient in one "
-    text += "capsule alone, and it is this"
+    text = f"other labels change reconstructions by less than {EXACT}; in 16 images the "
+    text += "gradient of each reaches one capsule alone, this one"
     return {name: text if name in right else None for name in guesses}
 
 
@@ -519,192 +317,6 @@ def is_cut(values: Tensor, std: float) -> bool:
     """A normal without what is beyond two deviations: 0.9545 are left, and 0.8796 of its own."""
     cdf = torch.distributions.Normal(0.0, std).cdf
     return follows(values, lambda x: (cdf(x) - 0.5) / 0.9545 + 0.5, 0.8796 * std, std, 2 * std)
-
-
-# Of the class capsules and their routing.
-
-
-class Layer:
-    """The class capsules as a map from u to v."""
-
-    def __init__(self, net: Subject) -> None:
-        assert net.adapter.digits is not None
-        self.net, self.model, self.of_u = net, copy.deepcopy(net.model), net.adapter.digits
-        self.children, self.dim = net.even.shape[1:]
-
-    def __call__(self, u: Tensor) -> Tensor:
-        return without_ones(self.of_u(self.model, u))
-
-    def random(self, n: int) -> Tensor:
-        return self.net.random(n, self.children, self.dim)
-
-
-def of_layer(net: Subject) -> Verdicts:
-    """All that the map from u to v shows."""
-    layer = Layer(net)
-    verdicts = of_roles(layer)  # then a prior and a bias are zero
-    u = layer.random(5)
-    strong = scale_for(layer, u, 0.2) * u
-    verdicts |= of_batch_mates(layer, strong) | of_gradient(layer, strong, net.generator)
-
-    weak = scale_for(layer, u, 1e-6)
-    misfits = squashes_of(layer, weak)
-    kind, axis = min(misfits, key=lambda pair: misfits[pair])
-    misfit = misfits[kind, axis]
-    names = [*SQUASHES, *AXES]
-    if misfit > 1e-3:
-        why = f"no squash known here fits: the nearest, {kind or 'the paper’s'}, to {misfit:.1g}"
-        later = [*names, *SHARES, "one-iteration-more", "two-iterations", *STARTS]
-        verdicts |= dict.fromkeys(filter(None, later), Unseen(why))
-    else:
-        text = f"s is linear in u to {misfit:.0e} if v is squashed so, else to no better than "
-        verdicts |= {name: None for name in names if name}
-        if kind:
-            verdicts[kind] = f"{text}{misfits['', axis]:.1g}"
-        if axis:
-            verdicts[axis] = f"{text}{misfits[kind, '']:.1g}"
-        verdicts |= of_shares(layer, weak, SQUASHES[kind], AXES[axis])
-        if verdicts["uniform-shares"]:
-            idle = "learned-prior", "batch-logits", "stopped-gradient"
-            verdicts |= {name: EQUAL for name in idle if verdicts[name] is None}
-    return verdicts | of_sharing(layer, strong)
-
-
-def of_roles(layer: Layer) -> Verdicts:
-    """What the layer's parameters do; priors and biases are set to zero."""
-    u, nothing = layer.random(1), torch.zeros(1, layer.children, layer.dim)
-    u = scale_for(layer, u, 0.2) * u
-    verdicts: Verdicts = {"digit-bias": None, "learned-prior": None}
-    for parameter in depends_on(layer(u), layer.model):
-        kept, at_zero = parameter.detach().clone(), layer(nothing)
-        shape = " × ".join(map(str, without_ones(kept[None])[0].shape))
-        parameter.data = layer.net.random(*kept.shape)
-        moved = layer(nothing)
-        shifted = []
-        for shift in 40, 41:  # in a softmax nothing; a leak's logit of 0 is lost beside both
-            parameter.data = kept + shift
-            shifted.append(layer(u))
-        if not torch.allclose(moved, at_zero, equal_nan=True):
-            lengths = [v.norm(dim=2).mean().item() for v in (at_zero, moved)]
-            text = f"where u is zero capsules are {lengths[0]:.2g} long, and {lengths[1]:.2g} "
-            text += f"once {shape} numbers change: these add to s"
-            verdicts["digit-bias"] = text
-            parameter.data.zero_()
-        elif apart(*shifted) < EXACT < apart(layer(0.5 * u), shifted[1]):  # and not all of W
-            text = f"v depends on {shape} numbers, not on their sum, and not where u is zero"
-            verdicts["learned-prior"] = text
-            parameter.data.zero_()
-        else:
-            parameter.data = kept
-    return verdicts
-
-
-@torch.no_grad()
-def squashes_of(layer: Layer, t: float) -> dict[tuple[str, str], float]:
-    """How far s is from linear in u if v is squashed so: in sums, and from t to t / 1000."""
-    u = layer.random(2)
-    u = torch.cat([u, u.sum(dim=0, keepdim=True)])
-    v = torch.cat([layer(t * u), layer(1e-3 * t * u)])
-    misfits: dict[tuple[str, str], float] = {}
-    for kind, by in SQUASHES.items():
-        for axis, along in AXES.items():
-            strong, faint = unsquashed(v, by, along).chunk(2)
-            misfit = max(apart(1e3 * faint, strong), apart(faint[0] + faint[1], faint[2]))
-            misfits[kind, axis] = misfit
-        if min(misfits.values()) < 1e-4:  # of others, none is below 1e-3
-            break
-    return misfits
-
-
-STARTS: dict[str, Callable[[Tensor, int], bool]] = {
-    "": lambda w, children: is_cut(w, 0.1),
-    "unit-w": lambda w, children: is_normal(w, 1.0),
-    "small-w": lambda w, children: is_normal(w, 0.01),
-    "uncut-w": lambda w, children: is_normal(w, 0.1),
-    "uniform-w": lambda w, children: is_uniform(w, children**-0.5),
-}
-
-
-def routed(u_hat: Tensor, share: Map, by: Any, axis: int) -> Iterator[Tensor]:
-    """What each iteration gives, v, up to the most that are looked for."""
-    b = torch.zeros(u_hat.shape[:3])
-    for _ in range(MOST_ITERATIONS):
-        v = squashed(torch.einsum("nij,nijd->njd", share(b), u_hat), by, axis)
-        yield v
-        b = b + torch.einsum("nijd,njd->nij", u_hat, v)
-
-
-@torch.no_grad()
-def of_shares(layer: Layer, t: float, by: Any, axis: int) -> Verdicts:
-    """W of eight children, from faint u; then which routing gives the v of a strong one."""
-    some = torch.linspace(0, layer.children - 1, 8).long().unique()
-    eye = torch.zeros(len(some), layer.dim, layer.children, layer.dim)
-    for row, child in enumerate(some):
-        eye[row, :, child] = torch.eye(layer.dim)
-    v = layer(0.1 * t * eye.flatten(0, 1))
-    c_w = (unsquashed(v, by, axis) / (0.1 * t)).unflatten(0, (len(some), layer.dim))
-    _, dim, classes, _ = c_w.shape  # [some, in_dim, classes, dim]: c W, all c alike
-
-    u = torch.zeros(1, layer.children, layer.dim)
-    u[:, some] = layer.net.random(1, len(some), dim)
-    u = scale_for(layer, u, 0.05) * u
-    v = layer(u)
-    misfits: dict[tuple[str, int], float] = {}
-    equal = {}
-    for name, share in SHARES.items():
-        equal[name] = float(share(torch.zeros(1, layer.children, classes))[0, 0, 0])
-        u_hat = torch.zeros(1, layer.children, classes, v.shape[2])
-        u_hat[:, some] = torch.einsum("nik,ikjd->nijd", u[:, some], c_w) / equal[name]
-        for iteration, reference in enumerate(routed(u_hat, share, by, axis), start=1):
-            misfits[name, iteration] = apart(reference, v)
-    name, iterations = min(misfits, key=lambda key: misfits[key])
-    error = misfits[name, iterations]
-    if error > 1e-6:
-        why = f"no routing known here fits: the nearest, {name or 'the paper’s'} with "
-        why += f"{iterations} iterations, to {error:.1g}"
-        names = [*SHARES, "one-iteration-more", "two-iterations", *STARTS]
-        return dict.fromkeys(filter(None, names), Unseen(why))
-    if name == "" and iterations == 1:
-        name = "uniform-shares"
-    verdicts: Verdicts = {share: None for share in SHARES if share}
-    if name:
-        paper = min(misfits["", r] for r in range(2, MOST_ITERATIONS + 1))
-        sums = equal[name] * classes, equal[name] * layer.children
-        text = f"v is such to {error:.0e}, with shares over the parents at best to {paper:.1g}; at "
-        text += f"first shares sum to {sums[0]:.3g} over parents, to {sums[1]:.3g} over children"
-        verdicts[name] = text
-    counts = {"one-iteration-more": 4, "two-iterations": 2}
-    if name == "uniform-shares":
-        verdicts |= dict.fromkeys(counts, EQUAL)
-    elif iterations in (3, *counts.values()):
-        text = f"v is that of {iterations} iterations to {error:.0e}, of 3 to "
-        text += f"{misfits[name, 3]:.1g}"
-        verdicts |= {key: text if iterations == r else None for key, r in counts.items()}
-    else:
-        verdicts |= dict.fromkeys(counts, Unseen(f"{iterations} iterations fit"))
-
-    weight = (c_w / equal[name]).round(decimals=9).unique(dim=0)  # once, where children share it
-    fits = [start for start, test in STARTS.items() if test(weight, layer.children)]
-    text = f"{weight.numel()} numbers of W: standard deviation {float(weight.std()):.3g}, at most "
-    text += f"{float(weight.abs().max()):.3g}"
-    if not fits:
-        unknown = Unseen(f"{text}; no start that is known here")
-        return verdicts | dict.fromkeys(filter(None, STARTS), unknown)
-    return verdicts | {start: text if start in fits else None for start in STARTS if start}
-
-
-def of_sharing(layer: Layer, u: Tensor) -> Verdicts:
-    """Do children of one type predict alike?"""
-    one, *others = alike(layer.net.even)[:6] or [0]
-    if not others:
-        return {"shared-w": Unseen("no two primary capsules are of one type")}
-    rows = torch.zeros(1 + len(others), layer.children, layer.dim)
-    for row, child in enumerate((one, *others)):
-        rows[row, child] = u[0, 0]
-    v = torch.cat([layer(row[None]) for row in rows])
-    difference = apart(v[1:], v[:1].expand_as(v[1:]))
-    text = f"{len(rows)} children of one type give the same v for the same u, to {difference:.0e}"
-    return {"shared-w": text if difference < EXACT else None}
 
 
 # Of the loss.

@@ -191,6 +191,27 @@ def test_what_fits_nothing_known_is_not_guessed() -> None:
     assert "leak" not in report.clean and "mean-margin" not in report.clean
 
 
+def test_a_w_that_has_learned_has_no_start() -> None:
+    model = network()
+    with torch.no_grad():
+        model.digits.weight.mul_(1.2)
+    report = check(model)
+    assert not report.found
+    assert report.not_examined["uncut-w"].endswith("no start that is known here")
+
+
+def test_what_another_deviation_hides_is_not_called_clean() -> None:
+    report = check(network("uniform-shares", "batch-logits", "two-iterations"))
+    assert found(report) == ["uniform-shares"]
+    hidden = {"batch-logits", "two-iterations", "stopped-gradient", "learned-prior"}
+    assert hidden < set(report.not_examined)
+
+
+def test_several_that_meet_in_one_computation() -> None:
+    names = {"leak", "learned-prior", "digit-bias", "shared-w", "unit-w", "squash-over-children"}
+    assert set(found(check(network(*names)))) == names
+
+
 def test_more_iterations_than_are_known() -> None:
     report = check(WildCapsNet(routing_iterations=5, **SMALL))
     assert not report.found

@@ -1,0 +1,226 @@
+"""Which deviations the class capsules show, as a map from u to v: squash, routing, W."""
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from capsnet.functional import squash
+from capsnet.wild.deviations import DEVIATIONS
+from capsnet.wild.evidence import (
+    Unseen,
+    Verdicts,
+    alike,
+    is_cut,
+    is_normal,
+    is_uniform,
+    of_batch_mates,
+    of_gradient,
+    unsquashed,
+)
+from capsnet.wild.parts import over_parents
+from capsnet.wild.subject import EXACT, Map, Subject, apart, depends_on, scale_for, without_ones
+
+EQUAL = Unseen("with equal shares no logits matter, nor how many iterations change them")
+
+
+def by_part(part: str) -> dict[str, Any]:
+    """The deviations that replace one part, and what by."""
+    return {d.name: d.parts[part] for d in DEVIATIONS.values() if part in d.parts}
+
+
+SQUASHES = {"": squash, **by_part("squash")}
+del SQUASHES["bare-norm"]  # the same but at 0
+SHARES = {"": over_parents, **by_part("share")}
+AXES = {"": 2, **by_part("digits_axis")}
+MOST_ITERATIONS = 6
+
+
+def squashed(s: Tensor, by: Callable[[Tensor, int], Tensor], axis: int) -> Tensor:
+    """Capsules [n, capsules, dim], squashed; axis 3 takes each number by itself."""
+    return by(s.unsqueeze(3), axis).squeeze(3)
+
+
+class Layer:
+    """The class capsules as a map from u to v."""
+
+    def __init__(self, net: Subject) -> None:
+        assert net.adapter.digits is not None
+        self.net, self.model, self.of_u = net, copy.deepcopy(net.model), net.adapter.digits
+        self.children, self.dim = net.even.shape[1:]
+
+    def __call__(self, u: Tensor) -> Tensor:
+        return without_ones(self.of_u(self.model, u))
+
+    def random(self, n: int) -> Tensor:
+        return self.net.random(n, self.children, self.dim)
+
+
+def of_layer(net: Subject) -> Verdicts:
+    """All that the map from u to v shows."""
+    layer = Layer(net)
+    verdicts = of_roles(layer)  # then a prior and a bias are zero
+    u = layer.random(5)
+    strong = scale_for(layer, u, 0.2) * u
+    verdicts |= of_batch_mates(layer, strong) | of_gradient(layer, strong, net.generator)
+
+    weak = scale_for(layer, u, 1e-6)
+    misfits = squashes_of(layer, weak)
+    kind, axis = min(misfits, key=lambda pair: misfits[pair])
+    misfit = misfits[kind, axis]
+    names = [*SQUASHES, *AXES]
+    if misfit > 1e-3:
+        why = f"no squash known here fits: the nearest, {kind or 'the paper’s'}, to {misfit:.1g}"
+        later = [*names, *SHARES, "one-iteration-more", "two-iterations", *STARTS]
+        verdicts |= dict.fromkeys(filter(None, later), Unseen(why))
+    else:
+        text = f"s is linear in u to {misfit:.0e} if v is squashed so, if as in the paper to "
+        verdicts |= {name: None for name in names if name}
+        if kind:
+            verdicts[kind] = f"{text}{misfits['', axis]:.1g}"
+        if axis:
+            verdicts[axis] = f"{text}{misfits[kind, '']:.1g}"
+        verdicts |= of_shares(layer, weak, SQUASHES[kind], AXES[axis])
+        if verdicts["uniform-shares"]:
+            idle = "learned-prior", "batch-logits", "stopped-gradient"
+            verdicts |= {name: EQUAL for name in idle if verdicts[name] is None}
+    return verdicts | of_sharing(layer, strong)
+
+
+def of_roles(layer: Layer) -> Verdicts:
+    """What the layer's parameters do; priors and biases are set to zero."""
+    u, nothing = layer.random(1), torch.zeros(1, layer.children, layer.dim)
+    u = scale_for(layer, u, 0.2) * u
+    verdicts: Verdicts = {"digit-bias": None, "learned-prior": None}
+    for parameter in depends_on(layer(u), layer.model):
+        kept, at_zero = parameter.detach().clone(), layer(nothing)
+        shape = " × ".join(map(str, without_ones(kept[None])[0].shape))
+        parameter.data = layer.net.random(*kept.shape)
+        moved = layer(nothing)
+        shifted = []
+        for shift in 40, 41:  # in a softmax nothing; a leak's logit of 0 is lost beside both
+            parameter.data = kept + shift
+            shifted.append(layer(u))
+        if not torch.allclose(moved, at_zero, equal_nan=True):
+            lengths = [v.norm(dim=2).mean().item() for v in (at_zero, moved)]
+            text = f"where u is zero capsules are {lengths[0]:.2g} long, and {lengths[1]:.2g} "
+            text += f"once {shape} numbers change: these add to s"
+            verdicts["digit-bias"] = text
+            parameter.data.zero_()
+        elif apart(*shifted) < EXACT < apart(layer(0.5 * u), shifted[1]):  # and not all of W
+            text = f"v depends on {shape} numbers, not on their sum, and not where u is zero"
+            verdicts["learned-prior"] = text
+            parameter.data.zero_()
+        else:
+            parameter.data = kept
+    return verdicts
+
+
+@torch.no_grad()
+def squashes_of(layer: Layer, t: float) -> dict[tuple[str, str], float]:
+    """How far s is from linear in u if v is squashed so: in sums, and from t to t / 1000."""
+    u = layer.random(2)
+    u = torch.cat([u, u.sum(dim=0, keepdim=True)])
+    v = torch.cat([layer(t * u), layer(1e-3 * t * u)])
+    misfits: dict[tuple[str, str], float] = {}
+    for kind, by in SQUASHES.items():
+        for axis, along in AXES.items():
+            strong, faint = unsquashed(v, by, along).chunk(2)
+            misfit = max(apart(1e3 * faint, strong), apart(faint[0] + faint[1], faint[2]))
+            misfits[kind, axis] = misfit
+        if min(misfits.values()) < 1e-4:  # of others, none is below 1e-3
+            break
+    return misfits
+
+
+STARTS: dict[str, Callable[[Tensor, int], bool]] = {
+    "": lambda w, children: is_cut(w, 0.1),
+    "unit-w": lambda w, children: is_normal(w, 1.0),
+    "small-w": lambda w, children: is_normal(w, 0.01),
+    "uncut-w": lambda w, children: is_normal(w, 0.1),
+    "uniform-w": lambda w, children: is_uniform(w, children**-0.5),
+}
+
+
+def routed(u_hat: Tensor, share: Map, by: Any, axis: int) -> Iterator[Tensor]:
+    """What each iteration gives, v, up to the most that are looked for."""
+    b = torch.zeros(u_hat.shape[:3])
+    for _ in range(MOST_ITERATIONS):
+        v = squashed(torch.einsum("nij,nijd->njd", share(b), u_hat), by, axis)
+        yield v
+        b = b + torch.einsum("nijd,njd->nij", u_hat, v)
+
+
+@torch.no_grad()
+def of_shares(layer: Layer, t: float, by: Any, axis: int) -> Verdicts:
+    """W of eight children, from faint u; then which routing gives the v of a strong one."""
+    some = torch.linspace(0, layer.children - 1, 8).long().unique()
+    eye = torch.zeros(len(some), layer.dim, layer.children, layer.dim)
+    for row, child in enumerate(some):
+        eye[row, :, child] = torch.eye(layer.dim)
+    v = layer(0.1 * t * eye.flatten(0, 1))
+    c_w = (unsquashed(v, by, axis) / (0.1 * t)).unflatten(0, (len(some), layer.dim))
+    _, dim, classes, _ = c_w.shape  # [some, in_dim, classes, dim]: c W, all c alike
+
+    u = torch.zeros(1, layer.children, layer.dim)
+    u[:, some] = layer.net.random(1, len(some), dim)
+    u = scale_for(layer, u, 0.05) * u
+    v = layer(u)
+    misfits: dict[tuple[str, int], float] = {}
+    equal = {}
+    for name, share in SHARES.items():
+        equal[name] = float(share(torch.zeros(1, layer.children, classes))[0, 0, 0])
+        u_hat = torch.zeros(1, layer.children, classes, v.shape[2])
+        u_hat[:, some] = torch.einsum("nik,ikjd->nijd", u[:, some], c_w) / equal[name]
+        for iteration, reference in enumerate(routed(u_hat, share, by, axis), start=1):
+            misfits[name, iteration] = apart(reference, v)
+    name, iterations = min(misfits, key=lambda key: misfits[key])
+    error = misfits[name, iterations]
+    if error > 1e-6:
+        why = f"no routing known here fits: the nearest, {name or 'the paper’s'} with "
+        why += f"{iterations} iterations, to {error:.1g}"
+        names = [*SHARES, "one-iteration-more", "two-iterations", *STARTS]
+        return dict.fromkeys(filter(None, names), Unseen(why))
+    if name == "" and iterations == 1:
+        name = "uniform-shares"
+    verdicts: Verdicts = {share: None for share in SHARES if share}
+    if name:
+        paper = min(misfits["", r] for r in range(2, MOST_ITERATIONS + 1))
+        sums = equal[name] * classes, equal[name] * layer.children
+        text = f"v is such to {error:.0e}, with shares over the parents at best to {paper:.1g}; at "
+        text += f"first shares sum to {sums[0]:.3g} over parents, to {sums[1]:.3g} over children"
+        verdicts[name] = text
+    counts = {"one-iteration-more": 4, "two-iterations": 2}
+    if name == "uniform-shares":
+        verdicts |= dict.fromkeys(counts, EQUAL)
+    elif iterations in (3, *counts.values()):
+        text = f"v is that of {iterations} iterations to {error:.0e}, of 3 to "
+        text += f"{misfits[name, 3]:.1g}"
+        verdicts |= {key: text if iterations == r else None for key, r in counts.items()}
+    else:
+        verdicts |= dict.fromkeys(counts, Unseen(f"{iterations} iterations fit"))
+
+    weight = (c_w / equal[name]).round(decimals=9).unique(dim=0)  # once, where children share it
+    fits = [start for start, test in STARTS.items() if test(weight, layer.children)]
+    text = f"{weight.numel()} numbers of W: standard deviation {float(weight.std()):.3g}, at most "
+    text += f"{float(weight.abs().max()):.3g}"
+    if not fits:
+        unknown = Unseen(f"{text}; no start that is known here")
+        return verdicts | dict.fromkeys(filter(None, STARTS), unknown)
+    return verdicts | {start: text if start in fits else None for start in STARTS if start}
+
+
+def of_sharing(layer: Layer, u: Tensor) -> Verdicts:
+    """Do children of one type predict alike?"""
+    one, *others = alike(layer.net.even)[:6] or [0]
+    if not others:
+        return {"shared-w": Unseen("no two primary capsules are of one type")}
+    rows = torch.zeros(1 + len(others), layer.children, layer.dim)
+    for row, child in enumerate((one, *others)):
+        rows[row, child] = u[0, 0]
+    v = torch.cat([layer(row[None]) for row in rows])
+    difference = apart(v[1:], v[:1].expand_as(v[1:]))
+    text = f"{len(rows)} children of one type give the same v for the same u, to {difference:.0e}"
+    return {"shared-w": text if difference < EXACT else None}

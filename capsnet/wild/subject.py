@@ -1,0 +1,202 @@
+"""A stranger's capsule network: how to call it, and to reach its inside."""
+
+import copy
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+EXACT = 1e-9  # two float64 computations of the same thing agree to this
+Map = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """How to call a network, and how to reach its inside; what is left out is not examined.
+
+    Each function's first argument is the network, because copies of it are looked at::
+
+        adapter = Adapter(
+            call=lambda net, images, labels: net(images, labels),
+            primary=lambda net, images: net.primary(net.conv(images).relu()),
+            digits=lambda net, u: net.digits(u),
+            loss=lambda net, images, labels: my_loss(*net(images, labels), images, labels),
+        )
+
+    Attributes:
+        call: images and class indices → what the network returns in training: capsules [n, classes,
+            dim], lengths [n, classes], a reconstruction, or several of them. By default
+            ``net(images, labels)``, with indices or one-hot, or ``net(images)``.
+        primary: images → u, the primary capsules, squashed, [n, children, dim].
+        digits: u → v, the class capsules, [n, classes, dim].
+        loss: images and class indices → the loss of training.
+        image_shape: [channels, height, width].
+    """
+
+    call: Callable[[Any, Tensor, Tensor], Any] | None = None
+    primary: Callable[[Any, Tensor], Tensor] | None = None
+    digits: Callable[[Any, Tensor], Tensor] | None = None
+    loss: Callable[[Any, Tensor, Tensor], Tensor] | None = None
+    image_shape: Sequence[int] = (1, 28, 28)
+
+
+class Output(NamedTuple):
+    capsules: Tensor | None  # [n, classes, dim]
+    lengths: Tensor | None  # [n, classes], as the network returns them
+    reconstruction: Tensor | None  # like the images
+    raw: Tensor | None  # the capsules as the network returns them: the decoder may have seen these
+
+    @property
+    def answer(self) -> Tensor:
+        """The most that is known of the classes."""
+        answer = self.lengths if self.capsules is None else self.capsules
+        assert answer is not None
+        return answer
+
+    @property
+    def norms(self) -> Tensor:
+        """How long the capsules are; the lengths where they are all that is returned."""
+        return self.answer if self.capsules is None else self.capsules.norm(dim=2)
+
+
+class Subject:
+    """A copy of a network in float64, and how to call it.
+
+    Raises:
+        ValueError: it cannot be called, or returns no capsules and no lengths.
+    """
+
+    def __init__(self, model: nn.Module, adapter: Adapter) -> None:
+        self.model = copy.deepcopy(model).cpu().double().eval().requires_grad_(True)
+        self.adapter = adapter
+        self.generator = torch.Generator().manual_seed(0)
+        self.images = self.random(8, *adapter.image_shape).sigmoid()
+        self.classes = 10  # until it answers
+        ways: list[Callable[[Any, Tensor, Tensor], Any]] = [
+            lambda net, images, labels: net(images),
+            lambda net, images, labels: net(images, F.one_hot(labels, self.classes).to(images)),
+            lambda net, images, labels: net(images, labels),
+        ]
+        works, wrong = None, []
+        for self.call in [adapter.call] if adapter.call else ways:
+            try:
+                self.classes = self.output(self.model).answer.shape[1]
+                works = self.call  # the last that does
+            except Exception as error:  # a stranger's
+                wrong.append(error)
+        if works is None:
+            telling = [error for error in wrong if not isinstance(error, TypeError)] or wrong
+            raise ValueError(
+                f"the network cannot be called with images {list(self.images.shape)}: "
+                f"{telling[0]}; an Adapter says how"
+            ) from telling[0]
+        self.call = works
+
+    def random(self, *shape: int) -> Tensor:
+        return torch.randn(shape, generator=self.generator)
+
+    def labels(self, images: Tensor, after: int = 0) -> Tensor:
+        return (torch.arange(len(images)) + after) % self.classes
+
+    def output(
+        self, model: nn.Module, images: Tensor | None = None, labels: Tensor | None = None
+    ) -> Output:
+        """What the network returns, told apart by shape."""
+        images = self.images if images is None else images
+        labels = self.labels(images) if labels is None else labels
+        torch.default_generator.manual_seed(0)  # of dropout
+        returned = self.call(model, images, labels)
+        if isinstance(returned, dict):
+            returned = list(returned.values())
+        found: dict[str, Tensor] = {}
+        for tensor in [returned] if isinstance(returned, Tensor) else returned:
+            if not isinstance(tensor, Tensor) or tensor.dim() < 2 or len(tensor) != len(images):
+                continue
+            slim = without_ones(tensor)
+            if tensor.numel() == images.numel():
+                found.setdefault("reconstruction", tensor.reshape(images.shape))
+            elif slim.dim() == 3:
+                found.setdefault("capsules", slim)
+                found.setdefault("raw", tensor)
+            elif slim.dim() == 2 and slim.requires_grad:  # a mask is no lengths
+                found.setdefault("lengths", slim)
+        out = Output(*(found.get(name) for name in Output._fields))
+        if out.capsules is None and out.lengths is None:
+            raise ValueError("it returns neither capsules [n, classes, dim] nor lengths")
+        return out
+
+    @functools.cached_property
+    def lively(self) -> nn.Module:
+        """A copy of it with weights such that capsules are neither short nor long."""
+        model = copy.deepcopy(self.model)
+        for _ in range(12):
+            size = self.output(model).norms.detach().nan_to_num().mean().item()
+            if 0.2 < size < 0.7:
+                break
+            grow(model, min(max((0.45 / max(size, 1e-9)) ** (1 / 6), 0.5), 2))
+        return model
+
+    @functools.cached_property
+    def learning(self) -> nn.Module:
+        """The same in training."""
+        return copy.deepcopy(self.lively).train()
+
+    @functools.cached_property
+    def biased(self) -> nn.Module:
+        """A copy of it with biases that are all different."""
+        model = copy.deepcopy(self.model)
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.data = 0.2 * self.random(*parameter.shape)
+        return model
+
+    def children(self, images: Tensor) -> Tensor:
+        """The primary capsules of that copy."""
+        assert self.adapter.primary is not None
+        return self.adapter.primary(self.biased, images).detach().nan_to_num()
+
+    @functools.cached_property
+    def even(self) -> Tensor:
+        """The primary capsules of an even image."""
+        return self.children(torch.full_like(self.images[:1], 0.5))
+
+
+@torch.no_grad()
+def grow(model: nn.Module, factor: float) -> None:
+    """Scale all weights, but no biases."""
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            parameter.mul_(factor)
+
+
+def without_ones(tensor: Tensor) -> Tensor:
+    return tensor.reshape(len(tensor), *(side for side in tensor.shape[1:] if side > 1))
+
+
+def apart(one: Tensor, other: Tensor) -> float:
+    """The largest difference, relative to the largest number."""
+    one, other = one.detach().nan_to_num(), other.detach().nan_to_num()
+    return float((one - other).abs().max() / other.abs().max().clamp(min=1e-300))
+
+
+def depends_on(value: Tensor, model: nn.Module) -> list[nn.Parameter]:
+    """The parameters that a value is made of."""
+    parameters = list(model.parameters())
+    gradients = torch.autograd.grad(value.sum(), parameters, retain_graph=True, allow_unused=True)
+    return [p for p, g in zip(parameters, gradients, strict=True) if g is not None]
+
+
+@torch.no_grad()
+def scale_for(f: Map, x: Tensor, length: float) -> float:
+    """The t for which f(t x) is of about such a mean length."""
+    t = 1e-3
+    for _ in range(30):
+        size = float(f(t * x).norm(dim=2).nan_to_num().mean())
+        if 0.9 < size / length < 1.1:
+            break
+        t *= min(max((length / max(size, 1e-300)) ** 0.5, 0.01), 100)
+    return t
