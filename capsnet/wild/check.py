@@ -76,7 +76,7 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
             :class:`WildCapsNet`. Without one, only what shows from outside is examined.
 
     Raises:
-        ValueError: there is no network, or it cannot be called with images.
+        ValueError: there is no network, or it cannot be copied, or called with images.
     """
     dtype = torch.get_default_dtype()
     with torch.random.fork_rng(devices=[]), torch.enable_grad():

@@ -291,32 +291,33 @@ def of_start(net: Subject) -> Verdicts:
     return dict.fromkeys(names, Unseen("the kernels fit no start that is known here"))
 
 
-def follows(values: Tensor, cdf: Map, std: float, low: float, high: float) -> bool:
-    """Could these be drawn so? Kolmogorov's and Smirnov's test, their deviation, the largest."""
+def follows(values: Tensor, cdf: Map, std: float, bound: float = float("inf")) -> bool:
+    """Could these be drawn so? By Kolmogorov and Smirnov, their deviation, and the largest."""
     values = values.detach().flatten().sort().values
-    count, drawn = len(values), cdf(values)
+    count, drawn, largest = len(values), cdf(values), values.abs().max()
     steps = torch.arange(count + 1) / count
     distance = torch.maximum(drawn - steps[:-1], steps[1:] - drawn).max().item()
+    beyond = 1 - (cdf(largest) - cdf(-largest)).item()
     return (
         distance < 2.5 * count**-0.5
         and abs(values.std().item() / std - 1) < 4 * (2 * count) ** -0.5
-        and low < values.abs().max().item() <= high * (1 + 1e-6)
+        and beyond < 14 / count  # or one in a million draws has none there
+        and largest.item() <= bound * (1 + 1e-6)
     )
 
 
 def is_uniform(values: Tensor, bound: float) -> bool:
-    return follows(values, lambda x: (x / bound + 1) / 2, bound / 3**0.5, 0.95 * bound, bound)
+    return follows(values, lambda x: (x / bound + 1) / 2, bound / 3**0.5, bound)
 
 
 def is_normal(values: Tensor, std: float) -> bool:
-    cdf = torch.distributions.Normal(0.0, std).cdf
-    return follows(values, cdf, std, 2 * std, float("inf"))
+    return follows(values, torch.distributions.Normal(0.0, std).cdf, std)
 
 
 def is_cut(values: Tensor, std: float) -> bool:
     """A normal without what is beyond two deviations: 0.9545 are left, and 0.8796 of its own."""
     cdf = torch.distributions.Normal(0.0, std).cdf
-    return follows(values, lambda x: (cdf(x) - 0.5) / 0.9545 + 0.5, 0.8796 * std, std, 2 * std)
+    return follows(values, lambda x: (cdf(x) - 0.5) / 0.9545 + 0.5, 0.8796 * std, 2 * std)
 
 
 # Of the loss.

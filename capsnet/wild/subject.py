@@ -67,11 +67,14 @@ class Subject:
     """A copy of a network in float64, and how to call it.
 
     Raises:
-        ValueError: it cannot be called, or returns no capsules and no lengths.
+        ValueError: it cannot be copied or called, or returns no capsules and no lengths.
     """
 
     def __init__(self, model: nn.Module, adapter: Adapter) -> None:
-        self.model = copy.deepcopy(model).cpu().double().eval().requires_grad_(True)
+        try:
+            self.model = copy.deepcopy(model).cpu().double().eval().requires_grad_(True)
+        except Exception as error:  # a stranger's
+            raise ValueError(f"the network cannot be copied: {error}") from error
         self.adapter = adapter
         self.generator = torch.Generator().manual_seed(0)
         self.images = self.random(8, *adapter.image_shape).sigmoid()

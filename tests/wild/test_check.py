@@ -264,6 +264,11 @@ class Wants(torch.nn.Module):
     def __init__(self, sizes):
         super().__init__()
 
+class Kept(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.last = torch.ones(1, requires_grad=True) * 2
+
 class Empty(torch.nn.Module):
     def forward(self, images):
         return images.mean()
@@ -297,6 +302,7 @@ def test_by_name(module: str) -> None:
         ("{}_broken:Net", ImportError, "cannot be imported: division by zero"),
         ("{}:Net", ImportError, "has no Net"),
         ("{}:Wants", ValueError, r"Wants\(\) makes no network: .* argument: 'sizes'"),
+        ("{}:Kept", ValueError, "the network cannot be copied: Only Tensors created explicitly"),
         ("{}:number", ValueError, "7 must be or make a torch.nn.Module, got int"),
         ("{}:Empty", ValueError, r"cannot be called with images \[8, 1, 28, 28\]: it returns nei"),
     ],
