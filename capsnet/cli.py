@@ -179,7 +179,7 @@ def make_parser() -> argparse.ArgumentParser:
     option = add(check, "Say what a network does otherwise than the paper (exit code 1).")
     text = "a torch.nn.Module, or what makes one, that Python can import from here"
     option("network", metavar="MODULE:NAME", help=text)
-    text = "how to reach its inside, a capsnet.wild.evidence.Adapter"
+    text = "how to reach its inside, a capsnet.wild.check.Adapter"
     option("--adapter", metavar="MODULE:NAME", help=text)
     return parser
 
