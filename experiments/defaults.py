@@ -77,6 +77,7 @@ ARMS = {
     "default": Arm(),
     "rate ÷ 3": Arm(rate=1 / 3),
     "rate × 3": Arm(rate=3),
+    "rate × 9": Arm(rate=9),
     "σ of W 0.03": Arm(weight=0.3),
     "rate rises for 3 %": Arm(rising=0.03),
 }
@@ -84,9 +85,10 @@ ARMS = {
 
 def declared() -> Iterator[tuple[str, str, str]]:
     """Set, arm and budget of each training."""
-    for arm, changed in ARMS.items():
-        yield from ((s, arm, "short") for s in SETS if changed[1:] == (1, 0.3) or s in SENSITIVE)
-    yield from ((s, "default", "long") for s in SETS if not s.startswith("folder"))
+    for arm in ARMS:
+        everywhere = arm in ("default", "rate ÷ 3", "rate × 3")
+        yield from ((name, arm, "short") for name in SETS if everywhere or name in SENSITIVE)
+    yield from ((name, "default", "long") for name in SETS if not name.startswith("folder"))
 
 
 def train(learned: ImageSet, held: ImageSet, arm: Arm, **given: Any) -> Iterator[tuple[str, Any]]:

@@ -6,6 +6,9 @@ import torch
 
 from capsnet import CapsNet
 from capsnet.training import TrainingConfig, evaluate
+from capsnet.training.config import SUITED
+from capsnet_book import ledger
+from experiments import defaults
 from helpers.tiny import FP32, fit, some_digits, tiny_model
 
 
@@ -25,6 +28,18 @@ def test_more_children_for_a_class_and_more_channels_learn_at_a_lower_rate() -> 
     networks += [network(classes=3), network(classes=26)]
     rates = [TrainingConfig.suited(one, 50_000).learning_rate for one in networks]
     assert rates == [0.003, 0.003, 0.00056, 0.00075, 0.0009, 0.003]
+
+
+def test_the_defaults_in_the_ledger_are_these() -> None:
+    shapes = {"CIFAR-10's pictures": (3, 32, 32), "MNIST on 40 × 40": (1, 40, 40)}
+    rows = [row for row in ledger.read("defaults.json") if row["arm"] == "default"]
+    assert {row["set"] for row in rows} == {*defaults.SETS}
+    for row in rows:
+        model = network(shapes.get(row["set"], (1, 28, 28)), 3 if "3 classes" in row["set"] else 10)
+        folder = row["set"].startswith("folder")
+        given = {} if folder else defaults.BUDGETS[row["budget"]]
+        suited = TrainingConfig.suited(model, row["images"], **given)
+        assert row == row | {n: getattr(suited, n) for n in SUITED}
 
 
 def test_what_is_given_stays() -> None:
