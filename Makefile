@@ -6,11 +6,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PORT ?= 8000
 ARGS ?=
-# A worker for each core, up to four: more would fill the memory of a small machine. Each has one
-# thread: two kernels of two threads each, on two cores, wait for each other and take five times as
-# long.
+# A worker for each core and one more, for some tests wait; up to four: more would fill the memory of
+# a small machine. Each has one thread: two kernels of two threads each, on two cores, wait for each
+# other and take five times as long.
 PYTEST = OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest
-WORKERS = -n auto --maxprocesses 4 --dist worksteal
+WORKERS = -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 4 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

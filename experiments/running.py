@@ -26,6 +26,7 @@ LEDGER = ROOT / "results"
 WORK = ROOT / "runs"  # checkpoints; not in git
 EVALUATION = "evaluation.json"  # beside weights that are kept
 CHECKPOINT_SECONDS = 60.0
+LATER = ("shuffle", "fresh_adam")  # options that older records lack: there they are as by default
 CLOCKED = ("seconds", "images_per_second")  # of an epoch; never the same twice
 WHOLE = {"config", "records", "test", "seconds", "evaluation_seconds", "machine"}  # of a record
 
@@ -61,6 +62,9 @@ class Training:
         row, budget = self.row_options, self.budget_options
         config = dataclasses.asdict(self.config)
         del config["compile"]  # of the machine
+        for name in LATER:
+            if config[name] == getattr(TrainingConfig, name):
+                del config[name]
         return {
             "experiment": self.experiment,
             "budget": self.budget,

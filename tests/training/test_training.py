@@ -636,7 +636,7 @@ def test_images_that_do_not_fit_the_model(digits: ImageSet, refuses) -> None:
         ("learning_rate", [0.0, -1.0, math.nan, math.inf], "positive"),
         ("average", [1.0, -0.1], "at least 0 and below 1"),
         ("reconstruction_weight", [-1.0, math.nan], "at least 0"),
-        ("schedule", ["linear"], "one of one-cycle, exponential"),
+        ("schedule", ["linear"], "one of one-cycle, exponential, by-epoch, plateau, constant"),
         ("precision", ["fp8"], "one of auto, bf16, fp32"),
     ],
 )
