@@ -71,6 +71,7 @@ class Arm(NamedTuple):
     rate: float = 1  # factor
     weight: float = 1  # factor of W's standard deviation, 0.1
     rising: float = 0.3  # share of the steps in which the rate rises
+    averaged: bool = True  # the weights, over the steps
 
 
 ARMS = {
@@ -80,6 +81,7 @@ ARMS = {
     "rate × 9": Arm(rate=9),
     "σ of W 0.03": Arm(weight=0.3),
     "rate rises for 3 %": Arm(rising=0.03),
+    "no average": Arm(averaged=False),
 }
 
 
@@ -100,7 +102,8 @@ def train(learned: ImageSet, held: ImageSet, arm: Arm, **given: Any) -> Iterator
         model.digits.weight.mul_(arm.weight)
     suited = TrainingConfig.suited(model, len(learned), **given)
     rate = float(f"{arm.rate * suited.learning_rate:.2g}")
-    config = dataclasses.replace(suited, learning_rate=rate)
+    average = suited.average if arm.averaged else 0.0
+    config = dataclasses.replace(suited, learning_rate=rate, average=average)
     loop.OneCycleLR = functools.partial(OneCycleLR, pct_start=arm.rising)  # type: ignore
     start = time.perf_counter()
     fit(model, learned, config=config, progress=False)
