@@ -221,6 +221,7 @@ def train(args: argparse.Namespace) -> int:
         torch.manual_seed(seed)
         its = {"image_shape": source.image_shape, "num_classes": len(source.classes)}
         model = make(**its, **network)
+    check_arrangement(model, given.get("arrangement", "auto"))
     check_writable(out / WEIGHTS)
     # Last of what may be refused before the pictures are read: torch.compile takes seconds, and
     # has things to say on stderr.
@@ -232,7 +233,6 @@ def train(args: argparse.Namespace) -> int:
     test = sets.pop() if args.test else None
     learned, validation = sets[0], None if args.all else sets[1]
     config = TrainingConfig.suited(model, len(learned), **given)
-    check_arrangement(model, config.arrangement)
     how: dict[str, Any] = {"draw": like.draw} if like else {}
     if isinstance(model, wild.WildCapsNet):
         how["loss"] = wild.WildLoss
