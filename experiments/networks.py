@@ -12,6 +12,7 @@ from capsnet.functional import RoutingStep, margin_loss, squash
 from capsnet.layers import channels_to_capsules
 from capsnet.model import CapsNet, CapsNetOutput
 from capsnet.training.loss import Criterion
+from capsnet.wild.parts import truncated
 
 
 class CNN(nn.Module):
@@ -102,7 +103,7 @@ class Variant(CapsNet):
         self.released_primary, self.detach = released_primary, detach
         if released_primary:
             assert self.primary.conv.bias is not None
-            draw_truncated(self.primary.conv.weight, 0.1)
+            truncated(self.primary.conv.weight, 0.1)
             nn.init.constant_(self.primary.conv.bias, 0.1)
         shape = self.digits.weight.shape[1::2]
         self.bias = nn.Parameter(torch.full(shape, 0.1)) if bias else None
@@ -140,13 +141,8 @@ class Variant(CapsNet):
 def smaller_weights(*args: Any, **options: Any) -> CapsNet:
     """The paper's network, its W_ij drawn with a standard deviation of 0.01, not 0.1."""
     model = CapsNet(*args, **options)
-    draw_truncated(model.digits.weight, 0.01)
+    truncated(model.digits.weight, 0.01)
     return model
-
-
-def draw_truncated(weight: Tensor, std: float) -> None:
-    """As TensorFlow's truncated normal: nothing beyond two standard deviations."""
-    nn.init.trunc_normal_(weight, std=std, a=-2 * std, b=2 * std)
 
 
 class Kind(NamedTuple):
