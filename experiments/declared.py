@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT
+from capsnet.wild import IMPLEMENTATIONS
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Budget:
             and the shifts.
         config: options of :class:`capsnet.training.TrainingConfig`.
         images: how many training images are used, from the first on; all if None.
+        unseen: count the mistakes on so many training images that no run sees, too, the last.
         match: stop after the first epoch that brings this accuracy on the validation split, which
             is then not trained on; train to the end if None.
     """
@@ -29,6 +31,7 @@ class Budget:
     seeds: int
     config: dict[str, Any]
     images: int | None = None
+    unseen: int = 0
     match: float | None = None
 
     def is_reached(self, epoch: dict[str, Any]) -> bool:
@@ -46,6 +49,8 @@ class Row:
         config: options of the training that differ from the budget's.
         per_class: train on this many images of each class, drawn by the seed; all if None.
         paper: the paper's error on the test set in percent, where it gives one.
+        images: in place of the budget's.
+        seeds: likewise, where they are fewer.
         keep_weights: a folder of the ledger that gets the weights of seed 0 in float16, with the
             metrics and the evaluation; none if empty. The weights of the budget "gpu" go into a
             folder of their own, such as "mnist-gpu".
@@ -56,6 +61,8 @@ class Row:
     config: dict[str, Any] = field(default_factory=dict)
     per_class: int | None = None
     paper: float | None = None
+    images: int | None = None
+    seeds: int | None = None
     keep_weights: str = ""
 
 
@@ -66,6 +73,8 @@ class Experiment:
     Attributes:
         canvas: images are put in the middle of so many pixels squared; as they are if None.
         task: a key of :data:`experiments.tasks.TASKS`: what is learned and counted.
+        watched: evaluate on the test set after each epoch, as the logs do that are to be compared.
+            It chooses nothing, but the rate of a row whose schedule is a plateau.
     """
 
     question: str
@@ -74,6 +83,18 @@ class Experiment:
     dataset: str = "mnist"
     canvas: int | None = None
     task: str = "digits"
+    watched: bool = False
+
+
+def wild(*deviations: str, **options: Any) -> Row:
+    return Row({"deviations": list(deviations)}, "wild", **options)
+
+
+def as_published(name: str, epochs: int, **options: Any) -> Row:
+    """A network of :mod:`capsnet.wild`, trained its way, for so many epochs."""
+    made = IMPLEMENTATIONS[name]
+    config = made.recipe | options.pop("config", {}) | {"epochs": epochs}
+    return wild(*(deviation.name for deviation in made.deviations), config=config, **options)
 
 
 def variant(**network: Any) -> Row:
@@ -89,7 +110,64 @@ PAIRS = {"shift": 4}  # from the middle of 36 × 36 pixels, as the paper's
 # capsules of so many children are soon of length 1, and stay so.
 MOVED = {"shift": 6, "learning_rate": 1.5e-3}
 
+BF16 = {"precision": "auto"}
+# Alone on our network: those that change what it computes, but for guards of squash, of which none
+# is seen at usual lengths, and those of other pictures.
+ALONE = (
+    "softmax-over-children",
+    "batch-logits",
+    "stopped-gradient",
+    "one-iteration-more",
+    "learned-prior",
+    "uniform-shares",
+    "leak",
+    "shared-w",
+    "view-without-permute",
+    "relu-before-squash",
+    "unsquared-margin",
+    "mean-reconstruction",
+    "prediction-mask",
+    "small-w",
+    "unit-w",
+)
+TOGETHER = ("labml", "adambielski", "cezannec", "xifengguo", "jindongwang")
+
 EXPERIMENTS = {
+    "published": Experiment(
+        "Other people's networks, trained their way: do they reach what they report?",
+        {
+            "cezannec": as_published("cezannec", 3, seeds=3),
+            "ours, 3 epochs": Row(config={"epochs": 3}, seeds=3),
+            "labml-notebook": as_published("labml-notebook", 5),
+            "ours, 5 epochs": Row(config={"epochs": 5}),
+            "labml": as_published("labml", 10),
+            "ours, 10 epochs": Row(config={"epochs": 10}),
+            "geron": as_published("geron", 10, config=BF16, images=55_000),
+            "adambielski": as_published("adambielski", 20, config=BF16),
+            "xifengguo": as_published("xifengguo", 20, config=BF16),
+            "paper": as_published("paper", 20, config=BF16),
+            "ours, 20 epochs": Row(config={"epochs": 20}),
+        },
+        {"cpu": Budget(1, {}), "gpu": Budget(3, {})},
+        watched=True,
+    ),
+    "deviations": Experiment(
+        "What does each deviation cost, alone, and those of a whole network together?",
+        {
+            "none": wild(),
+            **{name: wild(name) for name in ALONE},
+            **{
+                f"all of {name}": wild(
+                    *(of.name for of in IMPLEMENTATIONS[name].deviations if of.parts)
+                )
+                for name in TOGETHER
+            },
+        },
+        {
+            "cpu": Budget(5, {"epochs": 6}, images=10_000, unseen=20_000),
+            "gpu": Budget(5, {"epochs": 30}, images=20_000, unseen=40_000),
+        },
+    ),
     "headline": Experiment(
         "How few mistakes does the paper's network make on MNIST?",
         {"3 iterations, reconstruction": Row(paper=0.25, keep_weights="mnist")},

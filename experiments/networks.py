@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from capsnet.functional import RoutingStep, margin_loss, squash
 from capsnet.layers import channels_to_capsules
 from capsnet.model import CapsNet, CapsNetOutput
-from capsnet.training.loss import Criterion
+from capsnet.training.loss import Criterion, TrainingLoss
+from capsnet.wild import WildCapsNet, WildLoss
 from capsnet.wild.parts import truncated
 
 
@@ -151,6 +152,7 @@ class Kind(NamedTuple):
     make: Callable[..., nn.Module]
     criterion: Criterion = margin_loss
     arrangement: str = "auto"
+    loss: type[TrainingLoss] | None = None  # in place of the task's
 
 
 def presence_loss(logits: Tensor, present: Tensor) -> Tensor:
@@ -160,6 +162,7 @@ def presence_loss(logits: Tensor, present: Tensor) -> Tensor:
 
 KINDS = {
     "capsnet": Kind(CapsNet),
+    "wild": Kind(WildCapsNet, loss=WildLoss),
     "variant": Kind(Variant, arrangement="plain"),
     "smaller-w": Kind(smaller_weights),
     "cnn": Kind(CNN, F.cross_entropy, "plain"),

@@ -14,7 +14,7 @@ from capsnet import CapsNet
 from capsnet.checkpoint import load_weights, save_weights, write_atomically, write_json
 from capsnet.data import ImageSet, centred, hold_out, load
 from capsnet.device import describe_machine, make_fabric
-from capsnet.training import TrainingConfig, fit
+from capsnet.training import TrainingConfig, evaluate, fit
 from capsnet.training.run import METRICS, WEIGHTS
 from capsnet_book.ledger import record_name
 from experiments.declared import Budget, Experiment, Row
@@ -57,6 +57,11 @@ class Training:
         return TrainingConfig(**(given | self.budget_options.config | self.row_options.config))
 
     @property
+    def images(self) -> int | None:
+        """How many training images are used, from the first on; all if None."""
+        return self.row_options.images or self.budget_options.images
+
+    @property
     def declaration(self) -> dict[str, Any]:
         """What the training is made from: with it, it can be made again."""
         row, budget = self.row_options, self.budget_options
@@ -71,7 +76,7 @@ class Training:
             "row": self.row,
             "seed": self.seed,
             "dataset": self.declared.dataset,
-            "images": budget.images,
+            "images": self.images,
             "per_class": row.per_class,
             "kind": row.kind,
             "network": row.network,
@@ -79,6 +84,7 @@ class Training:
             "canvas": self.declared.canvas,
             "task": self.declared.task,
             "match": budget.match,
+            "watched": self.declared.watched or None,
         }
 
     @property
@@ -100,7 +106,8 @@ def plan(experiments: dict[str, Experiment], budget: str) -> list[Training]:
         Training(name, budget, row, seed, experiment)
         for name, experiment in experiments.items()
         for seed in range(experiment.budgets[budget].seeds)
-        for row in experiment.rows
+        for row, options in experiment.rows.items()
+        if options.seeds is None or seed < options.seeds
     ]
 
 
@@ -145,8 +152,10 @@ def training_images(training: Training) -> tuple[ImageSet, ImageSet | None]:
     if training.budget_options.match is not None:
         images, validation = hold_out(images)
         validation = moved(validation, training.config.shift)
-    if (count := training.budget_options.images) is not None:
-        images = images.subset(slice(0, count))
+    if training.declared.watched:
+        validation = images_of(training.declared, train=False)
+    if training.images is not None:
+        images = images.subset(slice(0, training.images))
     if (per_class := training.row_options.per_class) is not None:
         generator = torch.Generator().manual_seed(training.seed)
         order = torch.randperm(len(images), generator=generator)
@@ -172,7 +181,7 @@ def train(
         out=training.folder(work),
         criterion=kind.criterion,
         draw=task.draw,
-        loss=task.loss,
+        loss=kind.loss or task.loss,
         stop_after=stop_after,
         until=training.budget_options.is_reached,
         checkpoint_seconds=CHECKPOINT_SECONDS,
@@ -214,6 +223,12 @@ def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any
         training.config.shift,
         KINDS[training.row_options.kind].arrangement,
     )
+    if training.budget_options.unseen:
+        last = slice(-training.budget_options.unseen, None)
+        unseen = images_of(training.declared, train=True).subset(last)
+        arrangement = KINDS[training.row_options.kind].arrangement
+        found = evaluate(model, unseen, arrangement=arrangement)
+        tested["unseen"] = {"correct": found.correct, "total": found.total}
     seconds = time.perf_counter() - start
     record = training.declaration | {
         "records": thinned(records),

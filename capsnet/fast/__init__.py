@@ -26,25 +26,30 @@ def arrange(model: CapsNet, arrangement: str = "auto") -> nn.Module:
         model: the network; its parameters are shared.
         arrangement: "plain", the model itself; "fast", a :class:`FastCapsNet`; "auto", fast where
             that pays and computes the same: on a processor, for images of up to 64 pixels a
-            side, and for a network whose layers nobody has replaced or hooked into.
+            side, and for a network whose layers nobody has replaced or hooked into. A subclass of
+            :class:`CapsNet` has a fast arrangement if its ``fast_arrangement`` names one.
 
     Raises:
-        ValueError: another arrangement, or "fast" on a device other than "cpu" and "cuda".
+        ValueError: another arrangement, or "fast" on a device other than "cpu" and "cuda", or of
+            a network for which there is none.
     """
     if arrangement not in ARRANGEMENTS:
         raise ValueError(f"arrangement must be one of {', '.join(ARRANGEMENTS)}, got {arrangement}")
     device = next(model.parameters()).device.type
     if arrangement == "fast" and device not in FAST_DEVICES:
         raise ValueError(f"arrangement fast needs {' or '.join(FAST_DEVICES)}, got device {device}")
-    if arrangement == "fast" or (arrangement == "auto" and fast_pays_off(model)):
-        return FastCapsNet(model)
+    own = FastCapsNet if type(model) is CapsNet else getattr(model, "fast_arrangement", None)
+    if arrangement == "fast" and own is None:
+        raise ValueError(f"arrangement fast is of CapsNet, got a {type(model).__name__}")
+    if own is not None and (arrangement == "fast" or (arrangement == "auto" and pays_off(model))):
+        return own(model)
     return model
 
 
-def fast_pays_off(model: CapsNet) -> bool:
-    """Whether "auto" means fast."""
-    parts = [model, model.conv, model.primary, model.primary.conv, model.digits]
-    stock = [CapsNet, nn.Conv2d, PrimaryCapsules, nn.Conv2d, CapsuleLayer]
+def pays_off(model: CapsNet) -> bool:
+    """Whether "auto" means fast, where there is such an arrangement."""
+    parts = [model.conv, model.primary, model.primary.conv, model.digits, model]
+    stock = [nn.Conv2d, PrimaryCapsules, nn.Conv2d, CapsuleLayer, type(model)]
     return (
         next(model.parameters()).device.type == "cpu"
         and max(model.config["image_shape"][1:]) <= LARGEST_SIDE
@@ -73,16 +78,14 @@ class FastCapsNet(nn.Module):
         self.compiled = True
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
-        model, digits = self.model, self.model.digits
+        model = self.model
         model.check_images(images)
         kind = images.device.type
         autocast = torch.is_autocast_enabled(kind)
         if autocast:
             images = images.to(torch.get_autocast_dtype(kind))
         children = self.children_of(images).to(images.dtype)
-        capsules = routed_capsules(
-            children, digits.weight, digits.routing_iterations, digits.prior, compile=self.compiled
-        )
+        capsules = self.capsules_of(children)
         if not autocast:
             capsules = capsules.to(images.dtype)
         return model.read_out(capsules, labels)
@@ -100,6 +103,13 @@ class FastCapsNet(nn.Module):
         first, second = (conv.weight, conv.bias), (kernel, primary.conv.bias)
         children: Tensor = compute(images, first, second, transformed, grid, primary.capsule_dim)
         return children
+
+    def capsules_of(self, children: Tensor) -> Tensor:
+        """Primary capsules to those of the classes, [n, out_capsules, out_dim]."""
+        digits = self.model.digits
+        return routed_capsules(
+            children, digits.weight, digits.routing_iterations, digits.prior, compile=self.compiled
+        )
 
     def transform_once(self, kernel: Tensor, grid: PhaseGrid, dtype: torch.dtype) -> Tensor:
         """:func:`transform_kernel`, computed again only where the kernel has changed."""

@@ -12,7 +12,7 @@ memory are the same number of different images, and every loop is one over whole
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +22,13 @@ from capsnet.functional import squash
 
 LANES = 16  # float32 numbers that one instruction works on (AVX-512)
 CACHE = 6 * 2**20  # bytes of û to work on at a time
+Share = Callable[[Tensor], Tensor]  # b_ij → c_ij, [in_capsules, out_capsules, n]
+Squash = Callable[[Tensor, int], Tensor]
+
+
+def over_parents(logits: Tensor) -> Tensor:
+    """Eq. 3."""
+    return logits.softmax(1)
 
 
 def routed_capsules(
@@ -30,6 +37,9 @@ def routed_capsules(
     iterations: int = 3,
     prior: Tensor | None = None,
     *,
+    share: Share = over_parents,
+    squash: Squash = squash,
+    stop_gradient: bool = False,
     compile: bool = False,
 ) -> Tensor:
     """Predictions and routing by agreement: eq. 2 and Procedure 1.
@@ -42,6 +52,9 @@ def routed_capsules(
         weight: W_ij, [in_capsules, out_capsules, in_dim, out_dim].
         iterations: r, at least 1.
         prior: initial logits b_ij, [in_capsules, out_capsules]; zeros where not given.
+        share: the shares c_ij of logits b_ij.
+        squash: of s_j, along a dimension.
+        stop_gradient: no gradient through û but in the last iteration; not with a prior.
         compile: use torch.compile for the loops over û.
 
     Returns:
@@ -50,8 +63,18 @@ def routed_capsules(
     gradients = torch.is_grad_enabled()  # within the Function they are never enabled
     # What is computed in which dtype is said here, for the backward pass too.
     with torch.autocast(u.device.type, enabled=False):
-        v: Tensor = RoutedCapsules.apply(u, weight, prior, iterations, compile, gradients)
+        how = Routing(share, squash, stop_gradient, compile)
+        v: Tensor = RoutedCapsules.apply(u, weight, prior, iterations, how, gradients)
     return v
+
+
+class Routing(NamedTuple):
+    """What :func:`routed_capsules` is given beside tensors."""
+
+    share: Share
+    squash: Squash
+    stop_gradient: bool
+    compile: bool
 
 
 class RoutedCapsules(torch.autograd.Function):
@@ -64,24 +87,25 @@ class RoutedCapsules(torch.autograd.Function):
         weight: Tensor,
         prior: Tensor | None,
         iterations: int,
-        compile: bool,
+        how: Routing,
         gradients: bool,
     ) -> Tensor:
         learn = gradients and any(ctx.needs_input_grad)
-        attend_ = compiled(attend) if compile else attend
+        attend_ = compiled(attend) if how.compile else attend
         matrices = weight.transpose(2, 3).flatten(1, 2).to(u.dtype).contiguous()  # [i, j · d, k]
         size = chunk_size(len(u), weight, u.dtype)
         u_hat = room_for_predictions(u, weight, size)
         chunks, inputs, outputs = [], [], []
         for chunk in u.split(size):
-            # The last chunk is filled up with zeros: one shape, which is compiled once.
-            chunk = F.pad(chunk.permute(1, 2, 0), (0, size - len(chunk))).contiguous()
+            # The last chunk is filled up: one shape, which is compiled once. Of ones: not every
+            # squash has a gradient at 0.
+            chunk = F.pad(chunk.permute(1, 2, 0), (0, size - len(chunk)), value=1.0).contiguous()
             torch.bmm(matrices, chunk, out=u_hat.flatten(1, 2))  # û_{j|i} = W_ij u_i (eq. 2)
             v_sum = None  # of all iterations so far, [j, d, n]
             s_of_iterations = []
             for _ in range(iterations):
-                s = attend_(u_hat, v_sum, prior)
-                v = squash(s, 1)
+                s = attend_(u_hat, v_sum, prior, how.share)
+                v = how.squash(s, 1)
                 v_sum = v if v_sum is None else v_sum + v
                 if learn:
                     s_of_iterations.append(s)
@@ -91,7 +115,7 @@ class RoutedCapsules(torch.autograd.Function):
                 inputs.append(torch.stack(s_of_iterations))  # [iterations, j, d, n]
         if learn:
             ctx.save_for_backward(weight, matrices, prior, *chunks, *inputs)
-            ctx.compile = compile
+            ctx.how = how
         return torch.cat(outputs, dim=2)[..., : len(u)].permute(2, 0, 1)
 
     @staticmethod
@@ -108,7 +132,7 @@ class RoutedCapsules(torch.autograd.Function):
         for chunk, s, grad_v in zip(chunks, inputs, grad.split(size), strict=True):
             grad_v = F.pad(grad_v.permute(1, 2, 0), (0, size - len(grad_v))).to(wide)
             torch.bmm(matrices, chunk, out=u_hat.flatten(1, 2))
-            grad_u_hat, grad_b = chunk_backward(u_hat, s, prior, grad_v, ctx.compile)
+            grad_u_hat, grad_b = chunk_backward(u_hat, s, prior, grad_v, ctx.how)
             if grad_prior is not None:
                 grad_prior += grad_b.sum(dim=2)
             grad_u_hat = grad_u_hat.flatten(1, 2)
@@ -121,25 +145,27 @@ class RoutedCapsules(torch.autograd.Function):
 
 
 def chunk_backward(
-    u_hat: Tensor, s: Tensor, prior: Tensor | None, grad_v: Tensor, compile: bool
+    u_hat: Tensor, s: Tensor, prior: Tensor | None, grad_v: Tensor, how: Routing
 ) -> tuple[Tensor, Tensor]:
     """The gradients of û and, summed over iterations, of the logits, from that of the last v."""
     # The gradient of û is a sum of outer products: for every iteration c_ij with the gradient of
     # s_j, and the gradient of b_ij with the sum of v.
     loops = squash_backward, attend_backward, outer
-    squash_back, attend_back, outer_ = map(compiled, loops) if compile else loops
-    v_sums = squash(s[:-1], 2).cumsum(0).unbind() if len(s) > 1 else ()
+    squash_back, attend_back, outer_ = map(compiled, loops) if how.compile else loops
+    v_sums = how.squash(s[:-1], 2).cumsum(0).unbind() if len(s) > 1 else ()
     terms: list[tuple[Tensor | None, Tensor]] = []
     grad_sum = torch.zeros_like(grad_v)  # each v is part of the sums of all later iterations
     grad_logits = torch.zeros((), dtype=grad_v.dtype, device=grad_v.device)
     for t in reversed(range(len(s))):
-        grad_s = squash_back(s[t], grad_v)
+        grad_s = squash_back(s[t], grad_v, how.squash)
         v_sum = v_sums[t - 1] if t > 0 else None
-        if v_sum is None and prior is None:  # the first iteration: c is 1 / out_capsules
+        if is_even(v_sum, prior, how.share):
             terms.append((None, grad_s / len(grad_s)))
             continue
-        c, grad_b, grad_v = attend_back(u_hat, v_sum, prior, grad_s)
+        c, grad_b, grad_v = attend_back(u_hat, v_sum, prior, grad_s, how.share)
         terms.append((c, grad_s))
+        if how.stop_gradient:
+            break
         if v_sum is not None:
             terms.append((grad_b, v_sum))
             grad_v = grad_sum = grad_sum + grad_v
@@ -160,34 +186,46 @@ def room_for_predictions(like: Tensor, weight: Tensor, size: int) -> Tensor:
     return like.new_empty(i, j, d, size)
 
 
-def attend(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None) -> Tensor:
+def is_even(v_sum: Tensor | None, prior: Tensor | None, share: Share) -> bool:
+    """Whether all logits are 0, and all shares 1 / out_capsules: the first iteration."""
+    return v_sum is None and prior is None and share is over_parents
+
+
+def attend(
+    u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, share: Share = over_parents
+) -> Tensor:
     """s_j = Σ_i c_ij û_{j|i} (eq. 2): [j, d, n]."""
-    if v_sum is None and prior is None:  # the first iteration: c is 1 / out_capsules
+    if is_even(v_sum, prior, share):
         return weighted_sum(None, u_hat) / u_hat.shape[1]
-    return weighted_sum(coupling(u_hat, v_sum, prior), u_hat)
+    return weighted_sum(coupling(u_hat, v_sum, prior, share), u_hat)
 
 
 def attend_backward(
-    u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, grad_s: Tensor
+    u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, grad_s: Tensor, share: Share
 ) -> tuple[Tensor, Tensor, Tensor]:
     """c_ij, and the gradients of b_ij and of the sum of v, from that of s_j."""
-    c = coupling(u_hat, v_sum, prior)
-    grad_c = (u_hat * grad_s).sum(2)
-    grad_b = c * (grad_c - (c * grad_c).sum(1, keepdim=True))
+    b = logits(u_hat, v_sum, prior)
+    c, grad_c = share(b), (u_hat * grad_s).sum(2)
+    (grad_b,) = torch.func.vjp(share, b)[1](grad_c)
     return c, grad_b, weighted_sum(grad_b, u_hat)
 
 
-def coupling(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None) -> Tensor:
-    """c_ij, the softmax over j of b_ij (eq. 3): [i, j, n], float32 or wider."""
+def coupling(
+    u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, share: Share = over_parents
+) -> Tensor:
+    """c_ij, by default the softmax over j of b_ij (eq. 3): [i, j, n], float32 or wider."""
+    return share(logits(u_hat, v_sum, prior))
+
+
+def logits(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None) -> Tensor:
+    """b_ij, [i, j, n], float32 or wider."""
     i, j, _, n = u_hat.shape
     if v_sum is None:
         wide = torch.promote_types(u_hat.dtype, torch.float32)
         b = torch.zeros(i, j, n, dtype=wide, device=u_hat.device)
     else:
         b = (u_hat * v_sum).sum(2)  # û_{j|i} · Σ v_j
-    if prior is not None:
-        b = b + prior.unsqueeze(2)
-    return b.softmax(1)
+    return b if prior is None else b + prior.unsqueeze(2)
 
 
 def weighted_sum(c: Tensor | None, u_hat: Tensor) -> Tensor:
@@ -209,7 +247,7 @@ def outer(terms: list[tuple[Tensor | None, Tensor]], u_hat: Tensor) -> Tensor:
     return u_hat.copy_(total)
 
 
-def squash_backward(s: Tensor, grad_v: Tensor) -> Tensor:
+def squash_backward(s: Tensor, grad_v: Tensor, squash: Squash) -> Tensor:
     """The gradient of s from that of v = squash(s), along dimension 1."""
     (grad_s,) = torch.func.vjp(lambda s: squash(s, 1), s)[1](grad_v)
     return grad_s

@@ -18,7 +18,6 @@ PAPER_RECIPE: dict[str, Any] = {
     "schedule": "exponential",
     "average": 0.0,
     "precision": "fp32",
-    "arrangement": "plain",
 }
 
 

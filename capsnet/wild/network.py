@@ -13,13 +13,12 @@ from capsnet.layers import CapsuleLayer
 from capsnet.model import CapsNet, CapsNetOutput
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT, Criterion, TrainingLoss
 from capsnet.wild.deviations import combine
-from capsnet.wild.parts import RELEASED_BIAS, same, valid
+from capsnet.wild.fast import FastWildCapsNet
+from capsnet.wild.parts import RELEASED_BIAS, Conv2d, same, valid
 
 
 class WildCapsNet(CapsNet):
     """:class:`CapsNet` with deviations; without any, the same bits.
-
-    Only the plain arrangement computes it.
 
     Args:
         image_shape: as of :class:`CapsNet`.
@@ -34,6 +33,8 @@ class WildCapsNet(CapsNet):
     Raises:
         ValueError: as of :class:`CapsNet`; a deviation is not known, or two replace the same part.
     """
+
+    fast_arrangement = FastWildCapsNet
 
     def __init__(
         self,
@@ -69,12 +70,20 @@ class WildCapsNet(CapsNet):
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         self.check_images(images)
+        return self.route(self.predict(self.children_of(images)), trace)
+
+    def children_of(self, images: Tensor) -> Tensor:
+        """Images → primary capsules, [batch, in_capsules, in_dim]."""
+        pad = same if self.parts.same_padding else valid
+        features = F.relu(self.conv(pad(self.parts.prepare(images), self.conv)))
+        return self.group(pad(features, self.primary.conv), F.conv2d)
+
+    def group(self, features: Tensor, conv2d: Conv2d) -> Tensor:
+        """What the first convolution gives → primary capsules, by the second, ``conv2d``."""
         parts = self.parts
-        pad = same if parts.same_padding else valid
-        features = F.relu(self.conv(pad(parts.prepare(images), self.conv)))
-        maps = parts.maps(pad(features, self.primary.conv), self.primary, parts.share)
+        maps = parts.maps(features, self.primary, parts.share, conv2d)
         children = parts.group(maps, self.primary.capsule_dim)
-        return self.route(self.predict(self.squash(children, parts.primary_axis)), trace)
+        return self.squash(children, parts.primary_axis)
 
     def predict(self, u: Tensor) -> Tensor:
         """û_{j|i}, as :meth:`CapsuleLayer.predict`."""
@@ -119,13 +128,13 @@ class WildLoss(TrainingLoss):
     """What :class:`TrainingLoss` is for ours, with the parts of a :class:`WildCapsNet`.
 
     Args:
-        model: the network, in the plain arrangement.
+        model: the network, in an arrangement.
         reconstruction_weight: as of :class:`TrainingLoss`.
         precision: likewise.
         criterion: in place of the network's own margin loss, where it is not the paper's.
 
     Raises:
-        ValueError: the model is no :class:`WildCapsNet`, or is one in another arrangement.
+        ValueError: the model is no :class:`WildCapsNet`.
     """
 
     def __init__(
@@ -135,11 +144,10 @@ class WildLoss(TrainingLoss):
         precision: str = "fp32",
         criterion: Criterion = margin_loss,
     ) -> None:
-        if not isinstance(model, WildCapsNet):
-            raise ValueError(
-                f"expected a WildCapsNet, plainly arranged, got {type(model).__name__}"
-            )
-        parts = model.parts
+        wild = model.model if isinstance(model, FastWildCapsNet) else model
+        if not isinstance(wild, WildCapsNet):
+            raise ValueError(f"expected a WildCapsNet, got {type(wild).__name__}")
+        parts = wild.parts
         if criterion is margin_loss:
             criterion = parts.margin
         super().__init__(model, reconstruction_weight, precision, criterion)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from capsnet.fast import arrange
 from capsnet.training import TrainingConfig, evaluate, make_step
 from capsnet.wild import DEVIATIONS, IMPLEMENTATIONS, Parts, WildCapsNet, WildLoss, found_in
 from helpers.tiny import fit, some_digits, tiny_model
@@ -205,10 +206,29 @@ def test_refuses(names: list[str], message: str) -> None:
         network(*names)
 
 
-def test_the_fast_arrangement_is_refused() -> None:
-    config = TrainingConfig(arrangement="fast")
-    with pytest.raises(ValueError, match="expected a WildCapsNet, plainly arranged, got FastCaps"):
-        make_step(network("unit-w"), config=config, loss=WildLoss)
+NOT_PLAINLY = [["stopped-gradient", "learned-prior"], ["softmax-over-children", "guard-1e-7"]]
+
+
+@pytest.mark.parametrize("names", [[], *([name] for name in DEVIATIONS), *NOT_PLAINLY])
+def test_the_fast_arrangement_computes_the_same(names: list[str]) -> None:
+    """Lengths, drawing, loss and every gradient, in float64."""
+    images, labels = batch()
+    found = []
+    for arrangement in ("plain", "fast"):
+        model = weighted(*names)
+        network = arrange(model, arrangement)
+        out = network(images, labels)
+        loss = WildLoss(network)(images, labels)
+        loss.backward()
+        # No gradient, of a prior that nothing reads, is one of zeros.
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
+        found.append([out.lengths, out.reconstruction, loss, *gradients])
+    torch.testing.assert_close(*found, rtol=1e-10, atol=1e-12)
+
+
+def test_a_loss_without_parts_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected a WildCapsNet, got FastCapsNet"):
+        make_step(tiny_model(), config=TrainingConfig(arrangement="fast"), loss=WildLoss)
 
 
 def test_another_criterion_takes_the_place_of_the_margin_loss() -> None:

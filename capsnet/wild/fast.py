@@ -1,0 +1,77 @@
+"""The fast arrangement of a network with deviations."""
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor
+
+from capsnet.fast import FastCapsNet
+from capsnet.fast.convolution import PhaseGrid, correlate, relu_conv2d, transform_kernel
+from capsnet.fast.routing import over_parents, routed_capsules
+from capsnet.wild.parts import Share, uniform
+from capsnet.wild.parts import over_parents as papers
+
+if TYPE_CHECKING:
+    from capsnet.wild.network import WildCapsNet
+
+
+class FastWildCapsNet(FastCapsNet):
+    """What :class:`FastCapsNet` is for ours, for a :class:`WildCapsNet`.
+
+    Zeros around the maps keep the plain convolutions. Shared logits, a bias of s_j, another axis of
+    squash, and a gradient that is stopped short of a prior keep the plain routing.
+    """
+
+    def compile(self) -> None:
+        super().compile()
+        for name in ("children_of", "route_plainly"):
+            setattr(self, name, torch.compile(getattr(self, name), dynamic=False))
+
+    def children_of(self, images: Tensor) -> Tensor:
+        model = cast("WildCapsNet", self.model)
+        if model.parts.same_padding:
+            return model.children_of(images)
+        conv, kernel, stride = model.conv, model.conv.weight.shape[2], model.primary.conv.stride[0]
+        height, width = (side - kernel + 1 for side in images.shape[2:])
+        grid = PhaseGrid.of(height, width, kernel, stride)
+
+        def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: int) -> Tensor:
+            return correlate(x, transform_kernel(weight, grid, x.dtype), bias, grid)
+
+        features = relu_conv2d(model.parts.prepare(images), conv.weight, conv.bias, grid)
+        return model.group(features, conv2d)
+
+    def capsules_of(self, children: Tensor) -> Tensor:
+        model = cast("WildCapsNet", self.model)
+        parts, digits, prior = model.parts, model.digits, model.digits.prior
+        stopped = parts.stop_gradient and prior is not None
+        if parts.batch_logits or parts.bias or parts.digits_axis != 2 or stopped:
+            return self.route_plainly(children)
+        iterations = digits.routing_iterations + parts.extra_iterations
+        weight: Tensor = digits.weight
+        if parts.shared_w:  # the children of a type lie side by side
+            weight = weight.repeat_interleave(children.shape[1] // len(weight), dim=0)
+        if parts.share is uniform:
+            iterations, prior = 1, None
+        return routed_capsules(
+            children,
+            weight,
+            iterations,
+            prior,
+            share=over_parents if parts.share in (papers, uniform) else images_last(parts.share),
+            squash=parts.squash,
+            stop_gradient=parts.stop_gradient,
+            compile=self.compiled,
+        )
+
+    def route_plainly(self, children: Tensor) -> Tensor:
+        model = cast("WildCapsNet", self.model)
+        return model.route(model.predict(children))
+
+
+@functools.cache
+def images_last(share: Share) -> Callable[[Tensor], Tensor]:
+    """A share of logits [batch, in_capsules, out_capsules], for [in_capsules, out_capsules, n]."""
+    return lambda logits: share(logits.movedim(2, 0)).movedim(0, 2)
