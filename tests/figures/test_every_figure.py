@@ -198,6 +198,10 @@ CASES = [
         drawn={"x": [[1, 2, 3]] * 2, "y": [*SHARES.T], "text": ["child 1", "child 2"]},
     ),
     case(
+        figures.shares_by_routing, {"one": SHARES[0], "two": SHARES[1]}, "A",
+        drawn={"width": [SHARES[0], SHARES[1]], "text": ["one", "two", "child"]},
+    ),
+    case(
         figures.routing_lengths, SHARES, 0, ["a", "b"],
         drawn={"y": [SHARES[:, 1], SHARES[:, 0]], "text": ["a, the true class"]},
     ),
