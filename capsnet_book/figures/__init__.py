@@ -16,7 +16,6 @@ from capsnet_book.figures.architecture import (
 from capsnet_book.figures.comparison import (
     Sweep,
     against_amount,
-    budget_table,
     effects,
     errors_beside_paper,
     errors_by_labels,
@@ -56,7 +55,7 @@ from capsnet_book.figures.routing import (
     routing_shares,
     routing_votes,
     share_histograms,
-    shares_by_routing,
 )
+from capsnet_book.figures.routings import budget_table, shares_by_routing
 from capsnet_book.figures.speed import durations, growth
 from capsnet_book.figures.squash import relative_errors, squash_curves

@@ -11,7 +11,6 @@ from matplotlib.ticker import MaxNLocator, MultipleLocator, NullLocator
 
 from capsnet.figures.style import FAINT, INK, LINES, MISTAKE, QUANTITIES, STYLE, Figure, logarithmic
 from capsnet.text import columns
-from capsnet_book.intervals import half_width
 
 Difference = tuple[float, float]  # of two errors, and the half-width of its 95 % interval
 
@@ -45,44 +44,6 @@ def summary_table(summary: Mapping[str, Any]) -> str:
         table.append((label, error, interval, count, minutes, paper))
     said = [column for column in zip(*table, strict=True) if any(column[1:])]
     return columns(list(zip(*said, strict=True)))
-
-
-def budget_table(
-    trainings: Mapping[str, Sequence[Mapping[str, Any]]],
-    costs: Mapping[str, Mapping[str, float]],
-) -> str:
-    """Networks that were trained on one budget, and what each costs, as text.
-
-    Errors in percent, mean ± half-width of the 95 % interval of the mean; there is none of a single
-    training. Columns without an entry are left out.
-
-    Args:
-        trainings: the ledger's records of each network, by its name; of no training or more.
-        costs: "parameters", "step_ms" and "tensors_mib" of those that were measured.
-    """
-    table: list[tuple[str, ...]] = [
-        ("", "n", "test, %", "unseen, %", "parameters", "ms a step", "MiB")
-    ]
-    for name, records in trainings.items():
-        cost = costs.get(name, {})
-        size = records[0]["parameters"] if records else cost.get("parameters")
-        tested, unseen = (
-            _mean([100 - 100 * r[part]["correct"] / r[part]["total"] for r in records if part in r])
-            for part in ("test", "unseen")
-        )
-        spent = [f"{cost[key]:.0f}" if key in cost else "" for key in ("step_ms", "tensors_mib")]
-        parameters = "" if size is None else f"{size:,}"
-        found = (tested or "not yet trained", unseen, parameters, *spent)
-        table.append((name, f"{len(records)}", *found))
-    said = [column for column in zip(*table, strict=True) if any(column[1:])]
-    return columns(list(zip(*said, strict=True)))
-
-
-def _mean(errors: Sequence[float]) -> str:
-    if len(errors) < 2:
-        return "".join(f"{error:.2f}" for error in errors)
-    half = half_width(statistics.stdev(errors), len(errors))
-    return f"{statistics.mean(errors):.2f} ± {half:.2f}"
 
 
 @mpl.rc_context(STYLE)

@@ -102,30 +102,6 @@ def routing_shares(shares: ArrayLike, parent: str) -> Figure:
 
 
 @mpl.rc_context(STYLE)
-def shares_by_routing(shares: Mapping[str, ArrayLike], parent: str) -> Figure:
-    """What each child gives to one parent, a panel for each way to route.
-
-    Args:
-        shares: to that parent, [children], by the routing's name.
-        parent: its name.
-    """
-    figure = Figure(2.3)
-    panels = figure.subplots(1, len(shares), squeeze=False, sharey=True)[0]
-    for axes, (name, values) in zip(panels, shares.items(), strict=True):
-        row = array(values)
-        axes.barh(np.arange(1, len(row) + 1), row, color=QUANTITIES["c"].colour, height=0.7)
-        axes.axvline(0.5, color=INK, linewidth=0.8, linestyle=":")
-        axes.set_title(name)
-        axes.set_xlim(0, 1)
-        axes.set_xticks([0, 0.5, 1], ["0", "½", "1"])
-        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    panels[0].invert_yaxis()
-    panels[0].set_ylabel("child")
-    figure.supxlabel(f"share c that goes to {parent}", fontsize=10)
-    return figure
-
-
-@mpl.rc_context(STYLE)
 def routing_lengths(lengths: ArrayLike, label: int, classes: Sequence[str]) -> Figure:
     """Lengths of all parents against the iteration; that of the true class in colour.
 

@@ -1,0 +1,76 @@
+"""Several ways to route, side by side: who gives what to whom, and what each costs."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike
+
+from capsnet.figures.style import INK, QUANTITIES, STYLE, Figure, array
+from capsnet.text import columns
+from capsnet_book.intervals import half_width
+
+
+@mpl.rc_context(STYLE)
+def shares_by_routing(shares: Mapping[str, ArrayLike], parent: str) -> Figure:
+    """What each child gives to one parent, a panel for each way to route.
+
+    Args:
+        shares: to that parent, [children], by the routing's name.
+        parent: its name.
+    """
+    figure = Figure(2.3)
+    panels = figure.subplots(1, len(shares), squeeze=False, sharey=True)[0]
+    for axes, (name, values) in zip(panels, shares.items(), strict=True):
+        row = array(values)
+        axes.barh(np.arange(1, len(row) + 1), row, color=QUANTITIES["c"].colour, height=0.7)
+        axes.axvline(0.5, color=INK, linewidth=0.8, linestyle=":")
+        axes.set_title(name)
+        axes.set_xlim(0, 1)
+        axes.set_xticks([0, 0.5, 1], ["0", "½", "1"])
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    panels[0].invert_yaxis()
+    panels[0].set_ylabel("child")
+    figure.supxlabel(f"share c that goes to {parent}", fontsize=10)
+    return figure
+
+
+def budget_table(
+    trainings: Mapping[str, Sequence[Mapping[str, Any]]],
+    costs: Mapping[str, Mapping[str, float]],
+) -> str:
+    """Networks that were trained on one budget, and what each costs, as text.
+
+    Errors in percent, mean ± half-width of the 95 % interval of the mean; there is none of a single
+    training. Columns without an entry are left out.
+
+    Args:
+        trainings: the ledger's records of each network, by its name; of no training or more.
+        costs: "parameters", "step_ms" and "tensors_mib" of those that were measured.
+    """
+    table: list[tuple[str, ...]] = [
+        ("", "n", "test, %", "unseen, %", "parameters", "ms a step", "MiB")
+    ]
+    for name, records in trainings.items():
+        cost = costs.get(name, {})
+        size = records[0]["parameters"] if records else cost.get("parameters")
+        tested, unseen = (
+            _mean([100 - 100 * r[part]["correct"] / r[part]["total"] for r in records if part in r])
+            for part in ("test", "unseen")
+        )
+        spent = [f"{cost[key]:.0f}" if key in cost else "" for key in ("step_ms", "tensors_mib")]
+        parameters = "" if size is None else f"{size:,}"
+        found = (tested or "not yet trained", unseen, parameters, *spent)
+        table.append((name, f"{len(records)}", *found))
+    said = [column for column in zip(*table, strict=True) if any(column[1:])]
+    return columns(list(zip(*said, strict=True)))
+
+
+def _mean(errors: Sequence[float]) -> str:
+    if len(errors) < 2:
+        return "".join(f"{error:.2f}" for error in errors)
+    half = half_width(statistics.stdev(errors), len(errors))
+    return f"{statistics.mean(errors):.2f} ± {half:.2f}"
