@@ -23,6 +23,7 @@ from capsnet import predict as answers
 from capsnet.checkpoint import load_weights, write_atomically, write_json
 from capsnet.data import ImageSet, Source, to_float
 from capsnet.device import can_compile, make_fabric, pick_device
+from capsnet.fast import arrange
 from capsnet.fast.allocator import keep_freed_memory
 from capsnet.text import confusion_text, per_class_table
 from capsnet.training import Evaluation, TrainingConfig
@@ -221,7 +222,7 @@ def train(args: argparse.Namespace) -> int:
         torch.manual_seed(seed)
         its = {"image_shape": source.image_shape, "num_classes": len(source.classes)}
         model = make(**its, **network)
-    check_arrangement(model, given.get("arrangement", "auto"))
+    arrange(model, given.get("arrangement", "auto"))  # refuses what there is not
     check_writable(out / WEIGHTS)
     # Last of what may be refused before the pictures are read: torch.compile takes seconds, and
     # has things to say on stderr.
@@ -266,7 +267,7 @@ def evaluate(args: argparse.Namespace) -> int:
     )
     source = data.find(name, tuple(model.config["image_shape"]), not args.no_download)
     check_classes(class_names(metadata, model, args.weights), source)
-    check_arrangement(model, args.arrangement)
+    arrange(model, args.arrangement)
     split = args.split or source.usual_split(metadata.get("dataset"))
     group, skip = source.group(split), args.skip_unreadable
     (images,) = source.read(group, skip_unreadable=skip, progress=True)
@@ -390,12 +391,6 @@ def make_network(**config: Any) -> CapsNet:
     if "deviations" in config:
         return wild.WildCapsNet(**config)
     return (routings.RoutedCapsNet if {"routing", "stack"} & config.keys() else CapsNet)(**config)
-
-
-def check_arrangement(model: CapsNet, arrangement: str) -> None:
-    """Refuse "fast" for networks of which it would compute another."""
-    if arrangement == "fast" and type(model) is not CapsNet:
-        raise ValueError(f"arrangement fast is of CapsNet alone, got a {type(model).__name__}")
 
 
 def parse_shape(text: str) -> tuple[int, int, int]:

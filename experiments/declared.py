@@ -10,6 +10,7 @@ digits, for the other tasks not at all; never on a test set, on which these runs
 from dataclasses import dataclass, field
 from typing import Any
 
+from capsnet.routings.network import ROUTINGS
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT
 from capsnet.wild import IMPLEMENTATIONS
 
@@ -172,6 +173,21 @@ EXPERIMENTS = {
         "How few mistakes does the paper's network make on MNIST?",
         {"3 iterations, reconstruction": Row(paper=0.25, keep_weights="mnist")},
         {"cpu": Budget(1, LONG | {"epochs": 50}), "gpu": Budget(5, THOROUGH)},
+    ),
+    "routings": Experiment(
+        "Other ways to route, on one budget.",
+        {
+            **{
+                name: Row({"routing": name}, "routed-em" if name == "em" else "routed")
+                for name in ROUTINGS
+            },
+            "a stack of two": Row({"stack": [32]}, "routed"),
+            "Efficient-CapsNet": Row(kind="efficient"),
+        },
+        {
+            "cpu": Budget(3, {"epochs": 6}, images=10_000, unseen=20_000),
+            "gpu": Budget(5, {"epochs": 30}, images=20_000, unseen=40_000),
+        },
     ),
     "table-1": Experiment(
         "What do routing and reconstruction contribute (the paper's Table 1)?",

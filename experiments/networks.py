@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from capsnet.functional import RoutingStep, margin_loss, squash
 from capsnet.layers import channels_to_capsules
 from capsnet.model import CapsNet, CapsNetOutput
+from capsnet.routings import EfficientCapsNet, RoutedCapsNet, spread_loss
 from capsnet.training.loss import Criterion, TrainingLoss
 from capsnet.wild import WildCapsNet, WildLoss
 from capsnet.wild.parts import truncated
@@ -163,6 +164,9 @@ def presence_loss(logits: Tensor, present: Tensor) -> Tensor:
 KINDS = {
     "capsnet": Kind(CapsNet),
     "wild": Kind(WildCapsNet, loss=WildLoss),
+    "routed": Kind(RoutedCapsNet),
+    "routed-em": Kind(RoutedCapsNet, spread_loss),
+    "efficient": Kind(EfficientCapsNet, arrangement="plain"),
     "variant": Kind(Variant, arrangement="plain"),
     "smaller-w": Kind(smaller_weights),
     "cnn": Kind(CNN, F.cross_entropy, "plain"),

@@ -12,6 +12,7 @@ from torch import Tensor
 from capsnet import CapsNet
 from capsnet.data import ImageSet, overlaid, random_shift, shifted, to_float
 from capsnet.fast import arrange
+from capsnet.layers import CapsuleLayer
 from capsnet.training import TrainingLoss, evaluate
 from capsnet.training.loop import Draw
 from capsnet_book import affnist
@@ -41,7 +42,7 @@ def seeded() -> torch.Generator:
 def digits_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
     """The images as they are; and how the routing settles, where there is one."""
     found = {"test": evaluate(model, test, arrangement=arrangement).summary()}
-    if isinstance(model, CapsNet):
+    if isinstance(model, CapsNet) and type(model.digits) is CapsuleLayer:
         found["routing"] = routing_of(model, test)
     return found
 
@@ -51,8 +52,9 @@ def routing_of(model: CapsNet, test: ImageSet) -> dict[str, Any]:
     """How the trained network's routing settles, were it to go on.
 
     Over the first test images: by how much the logits change from one iteration to the next (mean
-    of |Δb|), and how evenly a child's output is shared out (mean entropy of c, in units of that of
-    equal shares). And where the prior b_ij is learned, how far it has come from 0.
+    of |Δb|), how evenly a child's output is shared out (mean entropy of c, in units of that of
+    equal shares), and how far the shares have come from the first ones (mean of |Δc|, in units of
+    the mean share). And where the prior b_ij is learned, how far it has come from 0.
     """
     digits = model.digits
     images = to_float(test.images[:TRACED]).to(digits.weight.device)
@@ -64,11 +66,14 @@ def routing_of(model: CapsNet, test: ImageSet) -> dict[str, Any]:
         digits.routing_iterations = trained
     changes = [(b.logits - a.logits).abs().mean().item() for a, b in itertools.pairwise(trace)]
     entropies = [torch.special.entr(step.coupling).sum(dim=2).mean().item() for step in trace]
+    first = trace[0].coupling
+    moved = [((step.coupling - first).abs().mean() / first.mean()).item() for step in trace]
     even = math.log(digits.weight.shape[1])
     found: dict[str, Any] = {
         "images": len(images),
         "change": [round(change, 6) for change in changes],
         "entropy": [round(entropy / even, 6) for entropy in entropies],
+        "moved": [round(share, 6) for share in moved],
     }
     if digits.prior is not None:
         sizes = {"mean": digits.prior.abs().mean(), "max": digits.prior.abs().max()}

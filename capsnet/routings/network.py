@@ -13,6 +13,7 @@ from capsnet.layers import CapsuleLayer, channels_to_capsules
 from capsnet.model import CapsNet, CapsNetOutput
 from capsnet.routings.attention import AttentionCapsules
 from capsnet.routings.em import EMCapsules
+from capsnet.routings.fast import FastRoutedCapsNet
 from capsnet.routings.self_attention import SelfAttentionCapsules
 from capsnet.routings.uniform import UniformCapsules
 
@@ -26,8 +27,8 @@ class RoutedCapsNet(CapsNet):
     What ``out.lengths`` holds: with "em" the activations, with "attention" the logistic of a linear
     map of each pose, else the capsules' lengths. With "em" the primary capsules are not squashed,
     the logistic of a linear map of each is its activation, and the criterion that suits is
-    :func:`spread_loss`. With "attention", layer normalisation follows their squash. The fast
-    arrangement does not compute any of it.
+    :func:`spread_loss`. With "attention", layer normalisation follows their squash. All but "em"
+    have a fast arrangement.
 
     Args:
         image_shape: as of :class:`CapsNet`.
@@ -99,6 +100,10 @@ class RoutedCapsNet(CapsNet):
             return SelfAttentionCapsules(*shape)
         return UniformCapsules(*shape, positions if routing == "shared" else 1)
 
+    @property
+    def fast_arrangement(self) -> type[FastRoutedCapsNet] | None:
+        return None if self.config["routing"] == "em" else FastRoutedCapsNet
+
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         return self.present(images, trace)[0]
 
@@ -119,17 +124,21 @@ class RoutedCapsNet(CapsNet):
         """
         self.check_images(images)
         features = F.relu(self.conv(images))
-        if self.config["routing"] == "em":
-            capsules = channels_to_capsules(self.primary.conv(features), self.primary.capsule_dim)
-            present = self.logistic(capsules)
-            for layer in self.stack:
-                capsules, present = layer(capsules, present)
-            return self.digits(capsules, present, trace)
-        capsules = self.primary(features)
+        if self.config["routing"] != "em":
+            capsules = self.route(self.primary(features), trace)
+            return capsules, None if self.score is None else self.logistic(capsules)
+        capsules = channels_to_capsules(self.primary.conv(features), self.primary.capsule_dim)
+        present = self.logistic(capsules)
+        for layer in self.stack:
+            capsules, present = layer(capsules, present)
+        return self.digits(capsules, present, trace)
+
+    def route(self, children: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
+        """Primary capsules → the classes', in all ways but "em"."""
         if self.config["routing"] == "attention":
-            capsules = F.layer_norm(capsules, capsules.shape[2:])
-        capsules = self.digits(self.stack(capsules), trace)
-        return capsules, None if self.score is None else self.logistic(capsules)
+            children = F.layer_norm(children, children.shape[2:])
+        capsules: Tensor = self.digits(self.stack(children), trace)
+        return capsules
 
     def logistic(self, capsules: Tensor) -> Tensor:
         """How present each capsule is, by a linear map of it: [batch, capsules], 0 … 1."""
@@ -137,9 +146,16 @@ class RoutedCapsNet(CapsNet):
         return score.to(torch.promote_types(score.dtype, torch.float32)).sigmoid()
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
-        capsules, present = self.present(images)
+        return self.say(*self.present(images), labels)
+
+    def read_out(self, capsules: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
+        scored = self.config["routing"] == "attention"
+        return self.say(capsules, self.logistic(capsules) if scored else None, labels)
+
+    def say(self, capsules: Tensor, present: Tensor | None, labels: Tensor | None) -> CapsNetOutput:
+        """What :meth:`forward` returns, of :meth:`present`."""
         if present is None:
-            return self.read_out(capsules, labels)
+            return super().read_out(capsules, labels)
         if labels is None:
             labels = one_hot(present.argmax(dim=1), present.shape[1])
-        return self.read_out(capsules, labels)._replace(lengths=present)
+        return super().read_out(capsules, labels)._replace(lengths=present)

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,9 +12,6 @@ from capsnet.fast.convolution import PhaseGrid, correlate, relu_conv2d, transfor
 from capsnet.fast.routing import over_parents, routed_capsules
 from capsnet.wild.parts import Share, uniform
 from capsnet.wild.parts import over_parents as papers
-
-if TYPE_CHECKING:
-    from capsnet.wild.network import WildCapsNet
 
 
 class FastWildCapsNet(FastCapsNet):
@@ -30,7 +27,7 @@ class FastWildCapsNet(FastCapsNet):
             setattr(self, name, torch.compile(getattr(self, name), dynamic=False))
 
     def children_of(self, images: Tensor) -> Tensor:
-        model = cast("WildCapsNet", self.model)
+        model: Any = self.model
         if model.parts.same_padding:
             return model.children_of(images)
         conv, kernel, stride = model.conv, model.conv.weight.shape[2], model.primary.conv.stride[0]
@@ -44,7 +41,7 @@ class FastWildCapsNet(FastCapsNet):
         return model.group(features, conv2d)
 
     def capsules_of(self, children: Tensor) -> Tensor:
-        model = cast("WildCapsNet", self.model)
+        model: Any = self.model
         parts, digits, prior = model.parts, model.digits, model.digits.prior
         stopped = parts.stop_gradient and prior is not None
         if parts.batch_logits or parts.bias or parts.digits_axis != 2 or stopped:
@@ -67,7 +64,7 @@ class FastWildCapsNet(FastCapsNet):
         )
 
     def route_plainly(self, children: Tensor) -> Tensor:
-        model = cast("WildCapsNet", self.model)
+        model: Any = self.model
         return model.route(model.predict(children))
 
 

@@ -109,11 +109,13 @@ def test_arrangements(refuses: Refuses) -> None:
         arrange(model, "fast")
 
 
-def test_auto_leaves_alone_what_was_changed_and_what_is_large() -> None:
+def test_auto_leaves_alone_what_was_changed_and_what_is_large(refuses: Refuses) -> None:
     class Mine(CapsNet):
         pass
 
     assert type(arrange(Mine(**SMALL))) is Mine
+    with refuses("arrangement fast is of CapsNet", "got a Mine"):
+        arrange(Mine(**SMALL), "fast")
     replaced = CapsNet(**SMALL)
     replaced.digits = torch.nn.Sequential(replaced.digits)  # type: ignore[assignment]
     assert arrange(replaced) is replaced

@@ -9,6 +9,7 @@ from torch.testing import assert_close
 
 from capsnet import CapsNet
 from capsnet.data import to_float
+from capsnet.fast import arrange
 from capsnet.functional import RoutingStep, margin_loss
 from capsnet.routings import ROUTINGS, EfficientCapsNet, RoutedCapsNet, spread_loss
 from capsnet.training import TrainingConfig, make_step
@@ -121,6 +122,30 @@ def test_half_precision_and_vmap(routing: str) -> None:
         half = model(images).lengths
     assert half.dtype == torch.float32
     assert_close(half, lengths, rtol=0.1, atol=0.01)
+
+
+@pytest.mark.parametrize("stack", [(), (5,)])
+@pytest.mark.parametrize("routing", ROUTINGS)
+def test_the_fast_arrangement_computes_the_same(
+    routing: str, stack: tuple[int, ...], refuses: Refuses
+) -> None:
+    torch.manual_seed(0)
+    model = RoutedCapsNet(routing=routing, stack=stack, **TINY).double()
+    images = torch.rand(3, 1, 19, 19, dtype=torch.float64)
+    if routing == "em":
+        assert arrange(model) is model
+        with refuses("arrangement fast is of CapsNet", "got a RoutedCapsNet"):
+            arrange(model, "fast")
+        return
+    found = []
+    for labels in (None, torch.tensor([0, 3, 1])):
+        for arrangement in ("plain", "fast"):
+            out = arrange(model, arrangement)(images, labels)
+            model.zero_grad()
+            (out.lengths.sum() + out.reconstruction.square().sum()).backward()
+            found.append([*out, *(parameter.grad for parameter in model.parameters())])
+    assert_close(found[0], found[1], rtol=1e-10, atol=1e-12)
+    assert_close(found[2], found[3], rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("routing", ["self-attention", "attention", "shared"])
