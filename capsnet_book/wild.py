@@ -1,0 +1,238 @@
+"""What the chapter *In the wild* shows of :mod:`capsnet.wild`: source, folds, a grid, costs."""
+
+import ast
+import dataclasses
+import functools
+import inspect
+import re
+import statistics
+import textwrap
+from collections.abc import Callable, Mapping
+from html import escape
+from typing import Any
+
+from capsnet import CapsNet, CapsuleLayer
+from capsnet.data import shifted
+from capsnet.text import columns
+from capsnet.training import TrainingConfig
+from capsnet.wild import (
+    DEVIATIONS,
+    IMPLEMENTATIONS,
+    Deviation,
+    Parts,
+    WildCapsNet,
+    WildLoss,
+    found_in,
+)
+from capsnet.wild.implementations import PAPER_RECIPE
+from capsnet_book import ledger
+from capsnet_book.intervals import paired_difference
+
+NOT_YET = "not yet trained"
+Records = Mapping[int, Mapping[str, Any]]  # a row's, by seed
+Cost = tuple[float, float | None, int]  # points, half of their 95 % interval, seeds
+
+
+class With(ast.NodeTransformer):
+    """Source as it reads with given parts: their values in it, and what they decide, decided."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.values = {k: v for k, v in vars(parts).items() if isinstance(v, bool | int | float)}
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        known = ast.unparse(node.value) in ("parts", "self.parts") and node.attr in self.values
+        return ast.Constant(self.values[node.attr]) if known else node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Not) and isinstance(node.operand, ast.Constant):
+            return ast.Constant(not node.operand.value)
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp | ast.If) -> Any:
+        self.generic_visit(node)
+        if isinstance(node.test, ast.Constant):
+            return node.body if node.test.value else node.orelse
+        return node
+
+    visit_If = visit_IfExp
+
+
+@functools.cache
+def text_of(thing: Any) -> str:
+    return textwrap.dedent(inspect.getsource(thing))
+
+
+@functools.cache
+def network_with(parts: Parts) -> list[str]:
+    """The lines of the network and of its loss, for those of the parts that are plain values."""
+    trees = [ast.parse(text_of(kind)) for kind in (WildCapsNet, WildLoss)]
+    return [line.strip() for t in trees for line in ast.unparse(With(parts).visit(t)).splitlines()]
+
+
+def body(function: Callable[..., Any]) -> list[str]:
+    """A function's lines but those that refuse, with the values that it was made with."""
+    tree = ast.parse(text_of(function))
+    inner = next(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.Lambda))
+    lines = []
+    for node in inner.body if isinstance(inner, ast.FunctionDef) else [ast.Return(inner.body)]:
+        code = ast.unparse(node)
+        documents = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        refuses = code.startswith(("assert ", "require_")) or "raise " in code
+        lines += [] if documents or refuses else code.splitlines()
+    for name, value in inspect.getclosurevars(function).nonlocals.items():
+        lines = [re.sub(rf"\b{name}\b(?!=)", f"{value:g}", line) for line in lines]
+    return lines
+
+
+def diff(deviation: Deviation) -> list[str]:
+    """What changes in our source, or in the recipe: lines of ours after "-", theirs after "+"."""
+    paper = Parts()
+    plain = {name: value for name, value in deviation.parts.items() if not callable(value)}
+    pairs = [(network_with(paper), network_with(dataclasses.replace(paper, **plain)))]
+    options = inspect.signature(CapsNet).parameters
+    for name, value in deviation.parts.items():
+        ours = getattr(paper, name)
+        if name == "start_w":
+            pairs.append((body(CapsuleLayer.reset_parameters)[:1], body(value)))
+        elif callable(value):
+            pairs.append((body(ours) if ours else [], body(value)))
+        elif name in options:
+            pairs.append(([f"{name} = {options[name].default}"], [f"{name} = {value}"]))
+    recipe = vars(TrainingConfig()) | PAPER_RECIPE
+    for name, value in deviation.recipe.items():
+        pairs.append(([f"{name} = {recipe[name]}"], [f"{name} = {value}"]))
+    if deviation.draw:
+        pairs.append((body(shifted), body(deviation.draw)))
+    lines = []
+    for before, after in pairs:
+        lines += [f"- {line}" for line in before if line not in after]
+        lines += [f"+ {line}" for line in after if line not in before]
+    return lines
+
+
+def test_of(deviation: Deviation) -> str:
+    """The test that fails where the deviation is not seen: by the checker, or in the recipe."""
+    where = "test_check.py::test_finds_one_alone"
+    if not deviation.parts:
+        where = "test_deviations.py::test_changes_what_it_says"
+    return f"tests/wild/{where}[{deviation.name}]"
+
+
+def coloured(line: str) -> str:
+    """As Pygments marks a line of a difference, for whom the book's theme has colours."""
+    return f'<span class="{"gd" if line[0] == "-" else "gi"}">{escape(line)}</span>'
+
+
+def link(name: str) -> str:
+    return f'<a href="{IMPLEMENTATIONS[name].link}">{name}</a>'
+
+
+def switchboard(costs: Mapping[str, str]) -> Any:
+    """A fold for each deviation, for a notebook; ``costs`` says what each costs, by its name."""
+    from IPython.display import HTML
+
+    folds = []
+    for name, deviation in DEVIATIONS.items():
+        who = found_in(deviation)
+        rows = {
+            "the paper": escape(deviation.paper),
+            "the code": escape(deviation.code),
+            "who": ", ".join(map(link, who)) or "none of these; it is here to compare with",
+            "cost": escape(costs.get(name, "not measured alone")),
+            "test": f"<code>{test_of(deviation)}</code>",
+        }
+        told = "<br>".join(f"<b>{term}:</b> {text}" for term, text in rows.items())
+        folds.append(
+            f"<details><summary><code>{name}</code> · {len(who)}</summary><p>{told}</p>"
+            f'<div class="highlight"><pre>{"<br>".join(map(coloured, diff(deviation)))}</pre></div>'
+            "</details>"
+        )
+    return HTML("\n".join(folds))
+
+
+def grid() -> Any:
+    """Which implementation has which deviations, for a notebook."""
+    from IPython.display import HTML
+
+    rows = {name: found_in(deviation) for name, deviation in DEVIATIONS.items()}
+    names = [name for name, made in IMPLEMENTATIONS.items() if made.deviations]
+    style = "writing-mode: vertical-rl; text-align: left"
+    heads = "".join(f'<th scope="col" style="{style}">{link(name)}</th>' for name in names)
+    lines = [f"<tr><td></td>{heads}</tr>"]
+    for name, who in rows.items():
+        if who:
+            cells = "".join(f"<td>{'●' if each in who else ''}</td>" for each in names)
+            lines.append(f'<tr><th scope="row" style="text-align: left">{name}</th>{cells}</tr>')
+    return HTML(f"<table>{''.join(lines)}</table>")
+
+
+def trainings(experiment: str) -> dict[str, Records]:
+    """The ledger's records of each row of an experiment; none where it has none."""
+    try:
+        rows = ledger.summary(experiment)["rows"]
+    except FileNotFoundError:
+        return {}
+    return {
+        row["row"]: {seed: ledger.record(experiment, row["row"], seed) for seed in row["seeds"]}
+        for row in rows
+    }
+
+
+def wrong(record: Mapping[str, Any]) -> float:
+    """Percent of the images that the run did not learn from: of the test set, and of the others."""
+    sets = record["test"], record["unseen"]
+    return 100 * (1 - sum(s["correct"] for s in sets) / sum(s["total"] for s in sets))
+
+
+def cost(with_it: Records, without: Records) -> Cost | None:
+    """Percentage points of mistakes more, seed by seed; None without a seed of both."""
+    seeds = sorted(with_it.keys() & without.keys())
+    if not seeds:
+        return None
+    more, base = ([wrong(of[seed]) for seed in seeds] for of in (with_it, without))
+    if len(seeds) == 1:
+        return more[0] - base[0], None, 1
+    record = without[seeds[0]]
+    one_image = 100 / (record["test"]["total"] + record["unseen"]["total"])
+    return *paired_difference(more, base, one_image), len(seeds)
+
+
+def said(cost: Cost | None) -> str:
+    """Such as "+0.12 ± 0.05 points, 5 seeds"."""
+    if cost is None:
+        return NOT_YET
+    points, half, seeds = cost
+    interval = "" if half is None else f" ± {half:.2f}"
+    return f"{points:+.2f}{interval} points, {seeds} seed{'s' * (seeds > 1)}"
+
+
+def headlines(published: Mapping[str, Records]) -> str:
+    """Test accuracies in percent: what was published, the same network here, and ours.
+
+    Args:
+        published: the ledger's trainings of the experiment "published".
+    """
+    table = [("", "published", "epochs", "here", "epochs", "ours")]
+    for name, made in IMPLEMENTATIONS.items():
+        if not (made.published or name in published):
+            continue
+        last = [of.accuracy for of in made.published if of.what == made.published[-1].what]
+        told = ", ".join(f"{percent:.2f}" for percent in last)
+        here, epochs, ours = "", "", ""
+        if name in published:
+            here = accuracy(published[name])
+        for record in list(published.get(name, {}).values())[:1]:
+            epochs = str(len(record["records"]))
+            ours = accuracy(published[f"ours, {epochs} epochs"])
+        table.append((name, told, str(made.recipe["epochs"]), here, epochs, ours))
+    return columns([[row[0], *(cell or "·" for cell in row[1:])] for row in table])
+
+
+def accuracy(records: Records) -> str:
+    """The mean of a row's trainings and, of several, their range, in percent."""
+    shares = [100 * r["test"]["correct"] / r["test"]["total"] for r in records.values()]
+    if not shares:
+        return NOT_YET
+    several = f" ({min(shares):.2f} to {max(shares):.2f})" if len(shares) > 1 else ""
+    return f"{statistics.mean(shares):.2f}{several}"

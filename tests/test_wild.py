@@ -1,0 +1,128 @@
+"""What the chapter *In the wild* shows: source made for a deviation, folds, a grid, costs."""
+
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capsnet.wild import DEVIATIONS, IMPLEMENTATIONS
+from capsnet_book import ledger, wild
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("softmax-over-children",
+         ["- return F.softmax(logits, dim=2)", "+ return F.softmax(logits, dim=1)"]),
+        ("batch-logits", ["- b = b + agreed", "+ b = b + agreed.mean(dim=0, keepdim=True)"]),
+        ("mean-margin", ["+ loss = loss / out.lengths.shape[1]"]),
+        ("same-padding", ["- pad = valid", "+ pad = same"]),
+        ("shared-w", ["- return self.digits.predict(u)"]),
+        ("prediction-mask", ["- return labels", "+ return None"]),
+        ("guard-1e-9", ["+ return (lengths.square() + 1e-09).sqrt()"]),
+        ("two-iterations", ["- routing_iterations = 3", "+ routing_iterations = 2"]),
+        ("small-w", ["- nn.init.trunc_normal_(self.weight, std=0.1, a=-0.2, b=0.2)",
+                     "+ return nn.init.normal_(weight, std=0.01)"]),
+        ("constant-rate", ["- schedule = exponential", "+ schedule = constant"]),
+        ("one-shift-for-all", ["+ images = image_set.images[index]"]),
+    ],
+)  # fmt: skip
+def test_the_change_of_the_source(name: str, changes: list[str]) -> None:
+    found = wild.diff(DEVIATIONS[name])
+    assert set(changes) <= set(found)
+    assert len(found) <= 8 and not any("raise " in line or '"""' in line for line in found)
+
+
+def test_each_changes_the_source_in_a_way_of_its_own() -> None:
+    changes = ["\n".join(wild.diff(deviation)) for deviation in DEVIATIONS.values()]
+    assert all("+ " in change for change in changes) and len(set(changes)) == len(changes)
+
+
+def test_a_fold_says_all_of_a_deviation() -> None:
+    page = wild.switchboard({"leak": "+0.50 points, 1 seed"}).data
+    folds = dict(re.findall(r"<details><summary><code>(.*?)</code>(.*?)</details>", page, re.S))
+    assert list(folds) == list(DEVIATIONS)
+    leak = unescape(folds["leak"])
+    assert DEVIATIONS["leak"].paper in leak and DEVIATIONS["leak"].code in leak
+    assert IMPLEMENTATIONS["sarasra-cifar10"].link in leak
+    assert "+0.50 points, 1 seed" in leak and "not measured" not in leak
+    assert "not measured alone" in folds["bare-norm"]
+
+
+def test_the_tests_that_are_named_exist() -> None:
+    for deviation in DEVIATIONS.values():
+        file, _, function = wild.test_of(deviation).partition("[")[0].partition("::")
+        assert f"def {function}(" in (ROOT / file).read_text()
+
+
+def test_the_grid_has_a_dot_for_each_that_somebody_has() -> None:
+    page = wild.grid().data
+    assert page.count("●") == sum(len(made.deviations) for made in IMPLEMENTATIONS.values())
+    assert "unit-w" in page and "uniform-shares" not in page  # which nobody has
+
+
+def record(wrong: int, unseen: int = 0, epochs: int = 3) -> dict[str, Any]:
+    """Of a training: so many wrong of a thousand test images, and of three thousand others."""
+    return {
+        "test": {"correct": 1000 - wrong, "total": 1000},
+        "unseen": {"correct": 3000 - unseen, "total": 3000},
+        "records": [{}] * epochs,
+    }
+
+
+def test_a_cost_is_of_the_seeds_that_both_have() -> None:
+    base = {seed: record(10, 30) for seed in range(3)}
+    assert wild.wrong(base[0]) == pytest.approx(1)
+    assert wild.cost({}, base) is None and wild.cost(base, {}) is None
+    assert wild.cost({2: record(20, 60), 7: record(0)}, base) == (pytest.approx(1), None, 1)
+    points, half, seeds = wild.cost({0: record(20, 60), 1: record(30, 90)}, base)
+    assert (points, seeds) == (pytest.approx(1.5), 2)
+    assert half == pytest.approx(12.706 * 0.5**0.5 / 2**0.5, rel=1e-3)  # t of one degree
+    assert wild.cost({0: record(10, 30), 1: record(10, 30)}, base)[1] > 0  # agreed by chance
+
+
+@pytest.mark.parametrize(
+    ("cost", "words"),
+    [
+        (None, "not yet trained"),
+        ((0.125, None, 1), "+0.12 points, 1 seed"),
+        ((-1.5, 0.25, 5), "-1.50 ± 0.25 points, 5 seeds"),
+    ],
+)
+def test_what_is_said_of_a_cost(cost: wild.Cost | None, words: str) -> None:
+    assert wild.said(cost) == words
+
+
+def test_headlines_of_what_there_is() -> None:
+    def row(name: str, table: str) -> list[str]:
+        return next(line.split() for line in table.splitlines() if line.startswith(name))
+
+    nothing = wild.headlines({})
+    assert row("xifengguo", nothing) == ["xifengguo", "99.66", "50", "·", "·", "·"]
+    assert "labml  " not in nothing  # nothing published, nothing declared
+    some = wild.headlines(
+        {
+            "cezannec": {0: record(10), 1: record(12)},
+            "ours, 3 epochs": {0: record(8)},
+            "labml": {},
+            "labml-notebook": {0: record(20, epochs=5)},
+            "ours, 5 epochs": {},
+        }
+    )
+    assert row("cezannec", some)[1:] == [
+        *("99.02,", "98.90", "3", "98.90", "(98.80", "to", "99.00)", "3", "99.20")
+    ]
+    assert row("labml ", some) == ["labml", "·", "10", "not", "yet", "trained", "·", "·"]
+    assert row("labml-notebook", some)[1:4] == ["99.01", "5", "98.00"]
+    assert row("labml-notebook", some)[-3:] == ["not", "yet", "trained"]
+
+
+def test_trainings_are_those_of_the_ledger() -> None:
+    found = wild.trainings("table-1")
+    assert list(found["baseline CNN"]) == [0, 1, 2]
+    assert found["3 iterations"][1] == ledger.record("table-1", "3 iterations", 1)
+    assert wild.trainings("no-such-experiment") == {}
