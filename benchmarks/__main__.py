@@ -1,22 +1,34 @@
 """``make bench``: measure, print the tables, write ``results/bench/*.json``.
 
-``python -m benchmarks [speed] [memory] [growth] [accuracy]`` does a part of it. Leave the machine
-alone while it runs: ratios of times measured one after the other are only as good as that.
+``python -m benchmarks PART …`` does a part of it. Leave the machine alone while it runs: ratios of
+times measured one after the other are only as good as that.
 """
 
+import functools
 import os
 import platform
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from benchmarks import accuracy, growth, memory, speed
+import torch
+
+from benchmarks import accuracy, growth, memory, rows, speed
 from benchmarks.tables import text
 from capsnet.checkpoint import write_json
 from capsnet.device import describe_machine, pick_device
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "results" / "bench"
-PARTS = {"speed": speed.run, "memory": memory.run, "growth": growth.run, "accuracy": accuracy.run}
+PARTS: dict[str, Callable[[torch.device], dict[str, Any]]] = {
+    "speed": speed.run,
+    "memory": memory.run,
+    "growth": growth.run,
+    "accuracy": accuracy.run,
+    "deviations": functools.partial(rows.run, "deviations"),
+    "routings": functools.partial(rows.run, "routings"),
+}
 
 
 def main(words: list[str]) -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from benchmarks import accuracy, contestants, growth, memory, peers, speed, tables
+from benchmarks import accuracy, contestants, growth, memory, peers, rows, speed, tables
 from capsnet import CapsNet, fast
 from capsnet.device import describe_machine
 from capsnet.functional import RoutingStep, dynamic_routing, squash
@@ -158,3 +158,13 @@ def test_a_table_of_the_ledger_says_all_of_it() -> None:
     lines = [line.split() for line in tables.text({"speed": {"step": of}}).splitlines()]
     assert lines == [["speed:", "step"], ["median", "images", "×", "least"],
                      ["a", "0.2", "60,000", "2"], ["b", "0.1", "1", "1"]]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("experiment", "row"), [("routings", "shared"), ("deviations", "all of xifengguo")]
+)
+def test_a_step_of_a_row(experiment: str, row: str) -> None:
+    found = rows.row_step(experiment, row, CPU, batch_size=2, compile=False)
+    shared = 1_411_344 + 5_329_664 + 32 * 10 * 8 * 16
+    assert found["parameters"] == (shared if row == "shared" else 8_215_568)
+    assert found["step_ms"] > 0 and found["tensors_mib"] > 0
