@@ -450,8 +450,6 @@ def test_the_ledgers_records_are_of_declared_trainings(budget: str) -> None:
     trainings = {running.LEDGER / training.name: training for training in plan(EXPERIMENTS, budget)}
     records = set((running.LEDGER / "experiments").glob(f"*/{budget}/*/seed-*.json"))
     assert records <= trainings.keys()
-    if budget == "cpu":
-        assert records == trainings.keys()
     for path in records:
         training = trainings[path]
         record = recorded(training)
