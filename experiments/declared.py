@@ -51,7 +51,7 @@ class Row:
         per_class: train on this many images of each class, drawn by the seed; all if None.
         paper: the paper's error on the test set in percent, where it gives one.
         images: in place of the budget's.
-        seeds: likewise, where they are fewer.
+        seeds: likewise.
         keep_weights: a folder of the ledger that gets the weights of seed 0 in float16, with the
             metrics and the evaluation; none if empty. The weights of the budget "gpu" go into a
             folder of their own, such as "mnist-gpu".

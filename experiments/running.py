@@ -102,12 +102,18 @@ class Training:
 
 def plan(experiments: dict[str, Experiment], budget: str) -> list[Training]:
     """Every declared training, the first seed of every row before the second of any."""
+    counts = {
+        name: {
+            row: of.seeds or experiment.budgets[budget].seeds for row, of in experiment.rows.items()
+        }
+        for name, experiment in experiments.items()
+    }
     return [
         Training(name, budget, row, seed, experiment)
         for name, experiment in experiments.items()
-        for seed in range(experiment.budgets[budget].seeds)
-        for row, options in experiment.rows.items()
-        if options.seeds is None or seed < options.seeds
+        for seed in range(max(counts[name].values()))
+        for row in experiment.rows
+        if seed < counts[name][row]
     ]
 
 

@@ -28,7 +28,7 @@ def summarise(
     for row in experiment.rows:
         mine = [training for training in plan({name: experiment}, budget) if training.row == row]
         records = [recorded(training, ledger, shorter=True) for training in mine]
-        rows.append(summary(mine[0], [record for record in records if record]))
+        rows.append(summary(mine, [record for record in records if record]))
     return {
         "experiment": name,
         "question": experiment.question,
@@ -38,19 +38,20 @@ def summarise(
     }
 
 
-def summary(training: Training, records: list[dict[str, Any]]) -> dict[str, Any]:
-    """A row of :func:`summarise`, from a training of the row and the records of all."""
+def summary(declared: list[Training], records: list[dict[str, Any]]) -> dict[str, Any]:
+    """A row of :func:`summarise`, from its trainings and the records of those that were made."""
+    training = declared[0]
     errors = [100 * (1 - r["test"]["correct"] / r["test"]["total"]) for r in records]
     n, budget = len(errors), training.budget_options
     deviation = round(statistics.stdev(errors), 6) if n > 1 else None
     last = [record["records"][-1] for record in records]
     # A training that stopped at a given accuracy is whole.
-    declared = training.config.epochs
-    short = [e["epoch"] for e in last if e["epoch"] < declared and not budget.is_reached(e)]
+    epochs = training.config.epochs
+    short = [e["epoch"] for e in last if e["epoch"] < epochs and not budget.is_reached(e)]
     return {
         "row": training.row,
         "n": n,
-        "declared": budget.seeds,
+        "declared": len(declared),
         "seeds": [record["seed"] for record in records],
         "errors": [round(error, 4) for error in errors],
         "mean": round(statistics.mean(errors), 6) if n else None,
@@ -58,7 +59,7 @@ def summary(training: Training, records: list[dict[str, Any]]) -> dict[str, Any]
         "interval": None if deviation is None else round(half_width(deviation, n), 6),
         "minutes": round(statistics.mean(r["seconds"] for r in records) / 60, 2) if n else None,
         "epochs": min((epoch["epoch"] for epoch in last), default=0),
-        "unfinished": f"{min(short)} of {declared} epochs" if short else "",
+        "unfinished": f"{min(short)} of {epochs} epochs" if short else "",
         "paper": training.row_options.paper,
     }
 
