@@ -10,7 +10,7 @@ from capsnet_book.figures.comparison import name_rows
 
 @mpl.rc_context(STYLE)
 def costs(found: Mapping[str, tuple[float, float | None]]) -> Figure:
-    """The error that each deviation adds, from the most to the least; linear within ± 1 point.
+    """The error that each deviation adds, from the most to the least; linear within ± 0.1 point.
 
     Args:
         found: by name, a difference of two errors in percentage points, and the half-width of its
@@ -28,7 +28,9 @@ def costs(found: Mapping[str, tuple[float, float | None]]) -> Figure:
             [points], [row], "o", color=colour, fillstyle="none" if half is None else "full", ms=5
         )
     name_rows(axes, order)
-    axes.set_xscale("symlog", linthresh=1)
+    axes.set_xscale("symlog", linthresh=0.1)
+    left, right = axes.get_xlim()
+    axes.set_xlim(min(left, -0.12), max(right, 0.12))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("error added, percentage points")
     return figure
