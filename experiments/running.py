@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 from capsnet import CapsNet
 from capsnet.checkpoint import load_weights, save_weights, write_atomically, write_json
 from capsnet.data import ImageSet, centred, hold_out, load
-from capsnet.device import can_compile, describe_machine, make_fabric
+from capsnet.device import describe_machine, make_fabric, resolve_compile
 from capsnet.training import TrainingConfig, evaluate, fit
 from capsnet.training.run import METRICS, WEIGHTS
 from capsnet_book.ledger import record_name
@@ -233,7 +233,8 @@ def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any
         last = slice(-training.budget_options.unseen, None)
         unseen = images_of(training.declared, train=True).subset(last)
         arrangement = KINDS[training.row_options.kind].arrangement
-        found = evaluate(model, unseen, arrangement=arrangement, compile=can_compile(device))
+        compiled = resolve_compile(training.config.compile, device)
+        found = evaluate(model, unseen, arrangement=arrangement, compile=compiled)
         tested["unseen"] = {"correct": found.correct, "total": found.total}
     seconds = time.perf_counter() - start
     record = training.declaration | {

@@ -144,6 +144,30 @@ def test_what_the_pages_say_of_the_larger_budget() -> None:
     assert (pairs.seeds, row.seeds, EXPERIMENTS["headline"].budgets["gpu"].seeds) == (3, 3, 5)
 
 
+def test_a_row_has_images_and_seeds_of_its_own_and_may_be_watched(tmp_path: Path) -> None:
+    """And is another's network, whose mistakes are counted on images that no run saw, too."""
+    rows = {
+        "all": Row(SMALL),
+        "fewer": Row(SMALL | {"deviations": ["unsquared-margin"]}, "wild", images=300, seeds=3),
+    }
+    budgets = {"cpu": Budget(1, QUICK, images=600, unseen=200)}
+    declared = Experiment("Who is another?", rows, budgets, watched=True)
+    trainings = plan({"tiny": declared}, "cpu")
+    assert [(t.row, t.seed, t.images) for t in trainings] == [
+        ("all", 0, 600), ("fewer", 0, 300), ("fewer", 1, 300), ("fewer", 2, 300)
+    ]  # fmt: skip
+    assert [len(training_images(training)[0]) for training in trainings[:2]] == [600, 300]
+    record = perform(trainings[1], tmp_path / "ledger", tmp_path / "work")
+    assert record["watched"] and record["images"] == 300
+    test, unseen = record["test"], record["unseen"]
+    assert record["records"][-1]["validation_accuracy"] == test["correct"] / test["total"]
+    assert unseen["total"] == 200 >= unseen["correct"] > 0
+    moved = record["routing"]["moved"]
+    assert moved[0] == 0 < moved[1] < moved[-1]
+    found = tables.summarise("tiny", "cpu", declared, tmp_path / "ledger")["rows"]
+    assert [(row["n"], row["declared"]) for row in found] == [(0, 1), (1, 3)]
+
+
 def test_few_labels_are_few_and_drawn_by_the_seed() -> None:
     few = dataclasses.replace(RUN, row="few")
     images, _ = training_images(few)
