@@ -82,12 +82,13 @@ def test_backward_of_the_fast_routing(
     cuda: torch.device, with_prior: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Our own formula, without autograd around it."""
-    monkeypatch.setattr(routing, "squash_backward", lambda s, grad_v: grad_v)  # uses autograd
+    monkeypatch.setattr(torch.func, "vjp", lambda f, x: (f(x), lambda grad: (grad,)))
+    how = routing.Routing(routing.over_parents, routing.squash, stop_gradient=False, compile=False)
     u, weight = torch.rand(routing.LANES + 1, 6, 3), torch.rand(6, 4, 3, 5)
     prior = torch.rand(6, 4) if with_prior else None
     context = SimpleNamespace(needs_input_grad=(True, True, with_prior))
     context.save_for_backward = lambda *tensors: setattr(context, "saved_tensors", tensors)
-    v = routing.RoutedCapsules.forward(context, u, weight, prior, 3, False, True)
+    v = routing.RoutedCapsules.forward(context, u, weight, prior, 3, how, True)
     with torch.no_grad():
         gradients = routing.RoutedCapsules.backward(context, torch.rand_like(v))[: 2 + with_prior]
     assert [grad.device for grad in gradients] == [cuda] * len(gradients)
