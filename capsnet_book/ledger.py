@@ -1,6 +1,7 @@
 """The ledger of measured results: the folder ``results/`` of a clone of the repository."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +81,21 @@ def summary(experiment: str, budget: str = "cpu") -> dict[str, Any]:
     """
     found: dict[str, Any] = read(summary_name(experiment, budget))
     return found
+
+
+def trainings(experiment: str, budget: str = "cpu") -> dict[str, dict[int, dict[str, Any]]]:
+    """Every record of an experiment, by its row and its seed; {} where the ledger has none."""
+    try:
+        rows = summary(experiment, budget)["rows"]
+    except FileNotFoundError:
+        return {}
+    return {
+        row["row"]: {seed: record(experiment, row["row"], seed, budget) for seed in row["seeds"]}
+        for row in rows
+    }
+
+
+def missed(record: Mapping[str, Any]) -> float:
+    """Percent of the images that a run did not learn from: of the test set, and of others."""
+    sets = [record[part] for part in ("test", "unseen") if part in record]
+    return 100 * (1 - sum(s["correct"] for s in sets) / sum(s["total"] for s in sets))

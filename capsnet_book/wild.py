@@ -25,8 +25,8 @@ from capsnet.wild import (
     found_in,
 )
 from capsnet.wild.implementations import PAPER_RECIPE
-from capsnet_book import ledger
 from capsnet_book.intervals import paired_difference
+from capsnet_book.ledger import missed
 
 NOT_YET = "not yet trained"
 Records = Mapping[int, Mapping[str, Any]]  # a row's, by seed
@@ -167,30 +167,12 @@ def grid() -> Any:
     return HTML(f"<table>{''.join(lines)}</table>")
 
 
-def trainings(experiment: str) -> dict[str, Records]:
-    """The ledger's records of each row of an experiment; none where it has none."""
-    try:
-        rows = ledger.summary(experiment)["rows"]
-    except FileNotFoundError:
-        return {}
-    return {
-        row["row"]: {seed: ledger.record(experiment, row["row"], seed) for seed in row["seeds"]}
-        for row in rows
-    }
-
-
-def wrong(record: Mapping[str, Any]) -> float:
-    """Percent of the images that the run did not learn from: of the test set, and of the others."""
-    sets = record["test"], record["unseen"]
-    return 100 * (1 - sum(s["correct"] for s in sets) / sum(s["total"] for s in sets))
-
-
 def cost(with_it: Records, without: Records) -> Cost | None:
     """Percentage points of mistakes more, seed by seed; None without a seed of both."""
     seeds = sorted(with_it.keys() & without.keys())
     if not seeds:
         return None
-    more, base = ([wrong(of[seed]) for seed in seeds] for of in (with_it, without))
+    more, base = ([missed(of[seed]) for seed in seeds] for of in (with_it, without))
     if len(seeds) == 1:
         return more[0] - base[0], None, 1
     record = without[seeds[0]]

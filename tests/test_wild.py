@@ -76,7 +76,7 @@ def record(wrong: int, unseen: int = 0, epochs: int = 3) -> dict[str, Any]:
 
 def test_a_cost_is_of_the_seeds_that_both_have() -> None:
     base = {seed: record(10, 30) for seed in range(3)}
-    assert wild.wrong(base[0]) == pytest.approx(1)
+    assert ledger.missed(base[0]) == pytest.approx(1)
     assert wild.cost({}, base) is None and wild.cost(base, {}) is None
     assert wild.cost({2: record(20, 60), 7: record(0)}, base) == (pytest.approx(1), None, 1)
     points, half, seeds = wild.cost({0: record(20, 60), 1: record(30, 90)}, base)
@@ -122,7 +122,7 @@ def test_headlines_of_what_there_is() -> None:
 
 
 def test_trainings_are_those_of_the_ledger() -> None:
-    found = wild.trainings("table-1")
+    found = ledger.trainings("table-1")
     assert list(found["baseline CNN"]) == [0, 1, 2]
     assert found["3 iterations"][1] == ledger.record("table-1", "3 iterations", 1)
-    assert wild.trainings("no-such-experiment") == {}
+    assert ledger.trainings("no-such-experiment") == {}
