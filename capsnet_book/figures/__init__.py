@@ -39,7 +39,12 @@ from capsnet_book.figures.equivariance import (
 )
 from capsnet_book.figures.gallery import gallery, mistakes
 from capsnet_book.figures.learning_curves import course, loss_curves
-from capsnet_book.figures.margin import length_histogram, margin_curves, mean_lengths
+from capsnet_book.figures.margin import (
+    length_histogram,
+    margin_curves,
+    mean_lengths,
+    wanted_lengths,
+)
 from capsnet_book.figures.pairs import bounding_boxes, taken_apart
 from capsnet_book.figures.palette import palette
 from capsnet_book.figures.reliability import (
@@ -58,5 +63,5 @@ from capsnet_book.figures.routing import (
 )
 from capsnet_book.figures.routings import budget_table, shares_by_routing
 from capsnet_book.figures.speed import durations, growth
-from capsnet_book.figures.squash import relative_errors, squash_curves
+from capsnet_book.figures.squash import relative_errors, squash_arrows, squash_curves
 from capsnet_book.figures.wild import costs

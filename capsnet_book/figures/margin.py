@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, Figure, array
+from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, Figure, array, show
 
 # The two kinds of class that eq. 4 tells apart, the same in every figure here.
 PRESENT = QUANTITIES["v"].colour
@@ -14,31 +15,60 @@ ABSENT = INK
 
 
 @mpl.rc_context(STYLE)
-def margin_curves(
+def wanted_lengths(
+    image: ArrayLike,
     lengths: ArrayLike,
     present: ArrayLike,
-    absent: ArrayLike,
     margins: tuple[float, float],
-    name: str,
+    classes: Sequence[str],
 ) -> Figure:
-    """The loss, or its gradient, of a present and of an absent class against the capsule's length.
+    """An image, the lengths of its capsules, and the margins that the loss holds them to.
+
+    Args:
+        image: [channels, height, width], uint8 or floating point in 0 … 1.
+        lengths: ‖v‖ of each class's capsule, [k].
+        present: is the class in the image? [k].
+        margins: m⁺ and m⁻, drawn as lines.
+        classes: their names.
+    """
+    figure = Figure(2.7)
+    frame, axes = figure.subplots(1, 2, width_ratios=[1, 1.5])
+    show(frame, array(image))
+    rows = np.arange(len(classes))
+    axes.barh(rows, array(lengths), color=np.where(array(present), PRESENT, FAINT))
+    _draw_margins([axes], margins)
+    axes.set_xlim(0, 1)
+    axes.set_yticks(rows, classes)
+    axes.invert_yaxis()
+    axes.set_xlabel("length ‖v‖ of the capsule")
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def margin_curves(
+    lengths: ArrayLike,
+    panels: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    margins: tuple[float, float],
+) -> Figure:
+    """What becomes of a present and of an absent class as its capsule gets longer, side by side.
 
     Args:
         lengths: ‖v‖, [n].
-        present: the values where T = 1, [n].
-        absent: the values where T = 0, [n].
+        panels: by what is drawn: its values where T = 1 and where T = 0, both [n].
         margins: m⁺ and m⁻, drawn as lines.
-        name: what the values are, for the axis.
     """
     at = array(lengths)
-    figure, axes = Figure.single(2.8)
-    axes.plot(at, array(present), color=PRESENT, linewidth=2, label="digit present, T = 1")
-    axes.plot(at, array(absent), "--", color=ABSENT, linewidth=2, label="absent, T = 0")
-    _draw_margins(figure, margins)
-    axes.set_xlim(0, 1)
-    axes.set_xlabel("length ‖v‖ of the capsule")
-    axes.set_ylabel(name)
-    figure.legend(loc="outside upper center", ncols=2)
+    figure = Figure(2.9)
+    row = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (name, (present, absent)) in zip(row, panels.items(), strict=True):
+        axes.plot(at, array(present), color=PRESENT, linewidth=2, label="digit present, T = 1")
+        axes.plot(at, array(absent), "--", color=ABSENT, linewidth=2, label="absent, T = 0")
+        axes.set_xlim(0, 1)
+        axes.set_xlabel("length ‖v‖ of the capsule")
+        axes.set_ylabel(name)
+    _draw_margins(row, margins)
+    lines, names = row[0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside upper center", ncols=2)
     return figure
 
 
@@ -62,22 +92,23 @@ def length_histogram(
         axes.hist(lengths, edges, color=colour, weights=np.full(len(lengths), 100 / len(lengths)))
         axes.set_ylabel("capsules, %")
         axes.annotate(name, (0.5, 0.97), xycoords="axes fraction", ha="center", va="top")
-    _draw_margins(figure, margins)
+    _draw_margins(grid, margins)
     grid[-1].set_xlim(0, 1)
     grid[-1].set_xlabel("length ‖v‖ of the capsule")
     return figure
 
 
-def _draw_margins(figure: Figure, margins: tuple[float, float]) -> None:
-    """Both margins in all panels, named in the first."""
-    for axes in figure.axes:
-        for margin in margins:
+def _draw_margins(panels: Sequence[Axes], margins: tuple[float, float]) -> None:
+    """Both margins in all panels, named above each of the first row."""
+    for axes in panels:
+        place = axes.get_subplotspec()
+        for margin, name in zip(margins, ("m⁺", "m⁻"), strict=True):
             axes.axvline(margin, color=INK, linewidth=0.8, linestyle=":")
-    top = figure.axes[0]
-    above = top.get_xaxis_transform()
-    for margin, name in zip(margins, ("m⁺", "m⁻"), strict=True):
-        said = f"{name} = {margin:g}"
-        top.text(margin, 1.01, said, transform=above, ha="center", va="bottom", fontsize=9)
+            if place and place.is_first_row():
+                axes.text(
+                    margin, 1.01, f"{name} = {margin:g}", transform=axes.get_xaxis_transform(),
+                    ha="center", va="bottom", fontsize=9,
+                )  # fmt: skip
 
 
 @mpl.rc_context(STYLE)

@@ -4,10 +4,42 @@ from collections.abc import Mapping
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.patches import Circle
 from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike
 
-from capsnet.figures.style import FAINT, INK, MISTAKE, QUANTITIES, STYLE, Figure, array
+from capsnet.figures.style import FAINT, INK, MISTAKE, QUANTITIES, STYLE, Figure, array, arrow
+
+ROOM = 0.9, 0.2  # beside and above the arrows, for their lengths
+
+
+@mpl.rc_context(STYLE)
+def squash_arrows(vectors: ArrayLike, squashed: ArrayLike) -> Figure:
+    """Vectors of the plane before and after, from one point, and the circle that holds the latter.
+
+    Args:
+        vectors: s, [n, 2].
+        squashed: v, [n, 2].
+    """
+    before, after = array(vectors), array(squashed)
+    figure, axes = Figure.single(2.2)
+    axes.set_axis_off()
+    axes.set_aspect("equal")
+    axes.add_patch(Circle((0, 0), 1, fill=False, edgecolor=FAINT, linestyle="--"))
+    for s, v in zip(before, after, strict=True):
+        arrow(axes, (0, 0), s, QUANTITIES["s"].colour, linewidth=1.3)
+        arrow(axes, (0, 0), v, QUANTITIES["v"].colour, linewidth=2.6)
+        long, short = np.hypot(*s), np.hypot(*v)
+        x, y = s / long
+        axes.annotate(
+            f"{long:g} → {short:.2f}", s, xytext=(6 * x, 6 * y), textcoords="offset points",
+            ha="left" if x > 0 else "right", va="center", fontsize=9,
+        )  # fmt: skip
+    corners = np.vstack([before, [[-1, -1], [1, 1]]])
+    low, high = corners.min(axis=0) - ROOM, corners.max(axis=0) + ROOM
+    axes.set_xlim(low[0], high[0])
+    axes.set_ylim(low[1], high[1])
+    return figure
 
 
 @mpl.rc_context(STYLE)
@@ -56,7 +88,7 @@ def relative_errors(lengths: ArrayLike, errors: Mapping[str, ArrayLike]) -> Figu
     figure, axes = Figure.single(3.6)
     axes.axhline(1, color=FAINT, linewidth=0.8)
     axes.annotate(
-        "nothing right", (0.995, 1), xycoords=("axes fraction", "data"),
+        "off by its own length", (0.995, 1), xycoords=("axes fraction", "data"),
         xytext=(0, 3), textcoords="offset points", ha="right", fontsize=9,
     )  # fmt: skip
     values = {name: array(error) for name, error in errors.items()}

@@ -134,8 +134,19 @@ CASES = [
         },
     ),
     case(
-        figures.margin_curves, X, X**2, 1 - X, (0.9, 0.1), "loss",
-        drawn={"y": [X**2, 1 - X], "x": [X, X, [0.9] * 2, [0.1] * 2], "text": ["m⁺ = 0.9"]},
+        figures.margin_curves, X, {"loss": (X**2, 1 - X), "pull": (X, 0 * X)}, (0.9, 0.1),
+        drawn={
+            "y": [X**2, 1 - X, X, 0 * X], "x": [X, X, [0.9] * 2, [0.1] * 2],
+            "text": ["m⁺ = 0.9", "loss", "pull"],
+        },
+    ),
+    case(
+        figures.wanted_lengths, IMAGES[0], np.array([0.25, 0.75]), np.array([False, True]),
+        (0.9, 0.1), ["a", "b"],
+        drawn={
+            "image": [IMAGES[0, 0]], "width": [[0.25, 0.75]], "x": [[0.9] * 2, [0.1] * 2],
+            "text": ["a", "b", "m⁻ = 0.1"],
+        },
     ),
     case(
         figures.length_histogram, np.array([0.75, 0.8, 0.9, 0.2]), np.full(36, 0.1), (0.9, 0.1),
@@ -216,6 +227,10 @@ CASES = [
     case(
         figures.growth, GROWTH, {"theirs": "published", "ours": "here"},
         drawn={"y": [[20, 40], [10, 20], [10, 20], [10, 20]], "text": ["published", "here"]},
+    ),
+    case(
+        figures.squash_arrows, np.array([[0.0, 2.0], [-1.5, 0.0]]), np.array([[0, 0.8], [-0.5, 0]]),
+        drawn={"tips": [[[0, 2], [0, 0.8], [-1.5, 0], [-0.5, 0]]], "text": ["2 → 0.80"]},
     ),
     case(figures.squash_curves, X, X / 4, X / 3, X / 2, drawn={"y": [X / 4, X / 3, X / 2]}),
     case(
@@ -380,7 +395,7 @@ def test_it_is_a_picture_at_once_legible_and_without_a_trace(draw, args, options
     before = dict(mpl.rcParams)
     start = time.process_time()
     figure = draw(*args, **options)
-    png = figure._repr_png_()
+    png = figure.png()
     assert time.process_time() - start < 2  # seconds of one core; half of one is usual
     assert png.startswith(b"\x89PNG") and b"atplotlib" not in png  # whatever its version
     assert mpl.colors.to_hex(figure.get_facecolor()).upper() == style.PAPER
