@@ -6,13 +6,6 @@ Like the command line's, each takes numbers and returns a :class:`Figure`.
 from capsnet.figures import confusion_matrix, prediction, reconstructions
 from capsnet.figures.style import MACROS, QUANTITIES, Figure, Quantity
 from capsnet.text import columns, per_class_table
-from capsnet_book.figures.architecture import (
-    Stage,
-    architecture,
-    capsule_members,
-    channel_grouping,
-    receptive_fields,
-)
 from capsnet_book.figures.comparison import (
     Sweep,
     against_amount,
@@ -44,6 +37,12 @@ from capsnet_book.figures.margin import (
     margin_curves,
     mean_lengths,
     wanted_lengths,
+)
+from capsnet_book.figures.network import (
+    capsule_members,
+    network,
+    receptive_fields,
+    vector_lengths,
 )
 from capsnet_book.figures.pairs import bounding_boxes, taken_apart
 from capsnet_book.figures.palette import palette

@@ -18,7 +18,7 @@ from matplotlib.text import Text
 
 from capsnet.figures import style
 from capsnet_book import figures
-from capsnet_book.figures import Stage, Sweep
+from capsnet_book.figures import Sweep
 from capsnet_book.figures.pairs import FIRST, SECOND
 
 RNG = np.random.default_rng(0)
@@ -26,6 +26,7 @@ IMAGES = RNG.random((2, 1, 4, 5))
 X = np.linspace(0.5, 2, 4)
 SHARES = RNG.random((3, 2))  # [iterations, children]
 VOTES, INPUTS, OUTPUTS = (RNG.standard_normal(shape) for shape in [(4, 2, 2), (1, 2, 2), (1, 2, 2)])
+PAIR = np.array([[0.0, 0.1], [0.3, -0.4]])  # two vectors, of lengths 0.1 and 0.5
 SPREAD = RNG.random((3, 5))  # [amounts, capsules]
 PAIRS = RNG.random((2, 2, 1, 4, 5)) / 2
 RECORDS = [
@@ -54,18 +55,20 @@ def case(draw: Callable[..., Any], *args: Any, drawn: dict[str, list[Any]], **op
 
 CASES = [
     case(
-        figures.architecture,
-        [Stage("image", (1, 8, 8), "convolution"), Stage("u", (12, 4), "routing", "u", "note")],
-        drawn={"text": ["image", "1 × 8 × 8", "↓ convolution", "12 × 4", "note"]},
+        figures.network, IMAGES[0], IMAGES[:, 0], np.eye(6, 3), VOTES, PAIR, IMAGES[1], grid=(1, 2),
+        # The second of the pair is longer: its votes, its bar, and it alone is kept.
+        drawn={
+            "image": [
+                IMAGES[0, 0], np.hstack([IMAGES[0, 0], np.zeros((4, 1)), IMAGES[1, 0]]),
+                VOTES[:, 1].T, [[0, 0], PAIR[1]], IMAGES[1, 0],
+            ],
+            "height": [[0.1, 0.5]],
+            "text": ["image", "1 × 4 × 5", "6 × 3", "4 × 2 × 2", "routing", "2 × 2", "0.50", "4"],
+        },
     ),
     case(
-        figures.channel_grouping, 195, types=32, dim=8, grid=(6, 6),
-        # Type 5 (channels 40 to 47), row 2, column 3; then its place in the list of children.
-        drawn={
-            "box": [[40, 0, 8, 1], *[[3, 2, 1, 1]] * 8],
-            "ends": [[[195.5, 0], [195.5, 1]]],
-            "text": ["40", "47"],
-        },
+        figures.vector_lengths, {"new": np.array([0.01, 0.02, 0.99]), "old": np.full(3, 0.99)},
+        drawn={"steps": [[200 / 3, *[0] * 38, 100 / 3], [*[0] * 39, 100]], "text": ["new", "old"]},
     ),
     case(
         figures.capsule_members,
