@@ -66,7 +66,6 @@ def network(
     longest = int(lengths.argmax())
     alone = np.full_like(parents, np.nan)
     alone[longest] = parents[longest]
-    fullest = np.sort(np.argsort(-maps.sum(axis=(1, 2)), kind="stable")[:16])
     by_type = _apart(np.linalg.norm(children, axis=1).reshape(-1, *grid))
     some = votes[:: max(1, len(votes) // 48), longest].T
     grey, blue, teal, orange = INK, *(QUANTITIES[name].colour for name in ("u", "u_hat", "v"))
@@ -74,7 +73,7 @@ def network(
         _Box("image", _sizes(picture), grey, lambda axes: show(axes, picture), "conv"),
         _Box(
             "feature maps", _sizes(maps), grey,
-            lambda axes: _tiles(axes, maps[fullest], 4, "gray"), "conv",
+            lambda axes: _tiles(axes, fullest(maps, 16), 4, "gray"), "conv",
         ),
         _Box(
             "primary capsules u", _sizes(children), blue,
@@ -95,6 +94,22 @@ def network(
         _Box("drawing", _sizes(drawn), grey, lambda axes: show(axes, drawn)),
     ]  # fmt: skip
     return _flow(boxes, 2 if portrait else 4)
+
+
+def fullest(maps: NDArray[Any], count: int) -> NDArray[Any]:
+    """The maps with most in them, in their order."""
+    return maps[np.sort(np.argsort(-maps.sum(axis=(1, 2)), kind="stable")[:count])]
+
+
+def sheet(maps: NDArray[Any], across: int) -> NDArray[Any]:
+    """Maps in rows as one, with a line of nan between them."""
+    count, height, width = maps.shape
+    across = min(across, count)
+    whole = np.full((-(-count // across) * (height + 1) - 1, across * (width + 1) - 1), np.nan)
+    for i, tile in enumerate(maps):
+        row, column = i // across * (height + 1), i % across * (width + 1)
+        whole[row : row + height, column : column + width] = tile
+    return whole
 
 
 def _sizes(tensor: NDArray[Any]) -> str:
@@ -158,13 +173,7 @@ def _tiles(
     axes: Axes, maps: NDArray[Any], across: int, colours: Any, most: float | None = None
 ) -> None:
     """Small maps in rows, on one scale from 0."""
-    count, height, width = maps.shape
-    across = min(across, count)
-    sheet = np.full((-(-count // across) * (height + 1) - 1, across * (width + 1) - 1), np.nan)
-    for i, tile in enumerate(maps):
-        row, column = i // across * (height + 1), i % across * (width + 1)
-        sheet[row : row + height, column : column + width] = tile
-    _cells(axes, sheet, cmap=colours, vmin=0, vmax=most)
+    _cells(axes, sheet(maps, across), cmap=colours, vmin=0, vmax=most)
 
 
 def _signed(axes: Axes, values: NDArray[Any], colour: str) -> None:
