@@ -46,6 +46,7 @@ from capsnet_book.figures.network import (
 )
 from capsnet_book.figures.pairs import bounding_boxes, taken_apart
 from capsnet_book.figures.palette import palette
+from capsnet_book.figures.parts import Scene, scene_and_votes, scenes
 from capsnet_book.figures.reliability import (
     intervals,
     per_class_accuracy,
@@ -55,10 +56,10 @@ from capsnet_book.figures.reliability import (
 )
 from capsnet_book.figures.routing import (
     by_iteration,
-    routing_lengths,
     routing_shares,
     routing_votes,
     share_histograms,
+    witnesses,
 )
 from capsnet_book.figures.routings import budget_table, shares_by_routing
 from capsnet_book.figures.speed import durations, growth

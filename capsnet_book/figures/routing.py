@@ -7,121 +7,167 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, MaxNLocator, MultipleLocator
+from matplotlib.patches import Circle, Rectangle
+from matplotlib.ticker import LogLocator, MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
-from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, WIDTH, Figure, array, arrow, beside
+from capsnet.figures.style import (
+    FAINT,
+    INK,
+    PER_ROW,
+    QUANTITIES,
+    STYLE,
+    WIDTH,
+    Figure,
+    array,
+    arrow,
+    beside,
+)
 
 MARKERS = "osD^vPX*"
 
 
 @mpl.rc_context(STYLE)
 def routing_votes(
-    u_hat: ArrayLike,
-    coupling: ArrayLike,
-    s: ArrayLike,
-    v: ArrayLike,
-    parents: Sequence[str],
+    u_hat: ArrayLike, coupling: ArrayLike, v: ArrayLike, parents: Sequence[str]
 ) -> Figure:
-    """Two-dimensional votes as arrows, with what each parent makes of them, for each iteration.
+    """Two-dimensional votes as arrows, and what each parent makes of them, for each iteration.
 
-    A vote is as thick as its coupling coefficient is large. The grey circle has radius 1, which no
-    output reaches.
+    A row is a parent, a column an iteration. A vote is as thick as its coupling coefficient is
+    large.
 
     Args:
         u_hat: predictions û, [children, parents, 2].
         coupling: c, [iterations, children, parents].
-        s: the parents' inputs, [iterations, parents, 2].
-        v: the parents' outputs, the same shape.
+        v: the parents' outputs, [iterations, parents, 2].
         parents: their names.
     """
-    votes, shares, inputs, outputs = (array(values) for values in (u_hat, coupling, s, v))
-    rows = len(shares)
-    drawn = np.concatenate([votes, inputs, outputs])  # [children + 2 iterations, parents, 2]
-    # The circle is always in view.
-    lowest = np.minimum(drawn.min(axis=0), -1) - 0.12  # [parents, 2]
-    highest = np.maximum(drawn.max(axis=0), 1) + 0.12
-    spans = np.stack([lowest[:, 0], highest[:, 0]], axis=1)
-    low, high = lowest[:, 1].min(), highest[:, 1].max()
-    widths = spans[:, 1] - spans[:, 0]
-    unit = (WIDTH - 0.35 - 0.25 * len(parents)) / widths.sum()  # inches
-    figure = Figure(0.75 + rows * (unit * (high - low) + 0.36))
-    grid = figure.subplots(
-        rows, len(parents), squeeze=False, sharex="col", sharey=True, width_ratios=widths
-    )
-    for row in range(rows):
-        for j, parent in enumerate(parents):
-            axes = grid[row, j]
-            axes.add_patch(mpl.patches.Circle((0, 0), 1, fill=False, color=FAINT, linewidth=0.8))
-            for vote, share in zip(votes[:, j], shares[row, :, j], strict=True):
-                _vector(axes, vote, "u_hat", 0.4 + 3.6 * share)
-            _vector(axes, inputs[row, j], "s", 1.6)
-            _vector(axes, outputs[row, j], "v", 3)
-            length = np.linalg.norm(outputs[row, j])
-            axes.set_title(f"{parent}, iteration {row + 1}: ‖v‖ = {length:.2f}")
-            axes.set_xlim(*spans[j])
-            axes.set_ylim(low, high)
-            axes.set_aspect("equal")
-            axes.xaxis.set_major_locator(MultipleLocator(1))
-            axes.yaxis.set_major_locator(MultipleLocator(1))
-    for axes in grid[-1]:
-        axes.set_xlabel("first component")
-    for axes in grid[:, 0]:
-        axes.set_ylabel("second component")
-    for key, name in {"u_hat": "û, as thick as c", "s": "s", "v": "v"}.items():
-        grid[0, 0].plot([], [], color=QUANTITIES[key].colour, linewidth=2.2, label=name)
-    figure.legend(loc="outside upper center", ncols=3)
+    votes, shares, outputs = (array(values) for values in (u_hat, coupling, v))
+    side = (WIDTH - 0.3) / max(3, len(shares))
+    figure = Figure(0.25 + 1.12 * side * len(parents))
+    grid = figure.subplots(len(parents), len(shares), squeeze=False)
+    for j, parent in enumerate(parents):
+        for iteration, axes in enumerate(grid[j]):
+            output = outputs[iteration, j]
+            disc(axes, votes[:, j], shares[iteration, :, j], numbers=iteration == 0)
+            _from_origin(axes, output, "v", 2.4)
+            said = f"‖v‖ = {np.linalg.norm(output):.2f}"
+            axes.text(0, -1.5, said, ha="center", va="center", color=QUANTITIES["v"].colour)
+            axes.set_ylim(-1.6, 1.3)
+            if j == 0:
+                axes.set_title(f"iteration {iteration + 1}")
+        grid[j, 0].text(-1.4, 0, parent, ha="right", va="center", rotation=90)
     return figure
 
 
-def _vector(axes: Axes, tip: NDArray[Any], quantity: str, width: float) -> None:
+def disc(axes: Axes, votes: NDArray[Any], shares: NDArray[Any], numbers: bool = False) -> None:
+    """Votes [children, 2] from the middle of a circle of radius 1, as thick as their shares."""
+    axes.add_patch(Circle((0, 0), 1, fill=False, color=FAINT, linewidth=0.8))
+    for vote, share in zip(votes, shares, strict=True):
+        _from_origin(axes, vote, "u_hat", 0.4 + 3.6 * share)
+    if numbers:
+        angles = np.arctan2(votes[:, 1], votes[:, 0])
+        for number, angle in enumerate(apart(angles, 0.15), start=1):
+            x, y = 1.16 * np.cos(angle), 1.16 * np.sin(angle)
+            axes.text(x, y, str(number), ha="center", va="center", fontsize=9)
+    axes.set_xlim(-1.3, 1.3)
+    axes.set_ylim(-1.3, 1.3)
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+
+
+def _from_origin(axes: Axes, tip: NDArray[Any], quantity: str, width: float) -> None:
     colour = QUANTITIES[quantity].colour
     arrow(axes, (0, 0), tip, colour, linewidth=width, mutation_scale=6 + width)
 
 
 @mpl.rc_context(STYLE)
-def routing_shares(shares: ArrayLike, parent: str) -> Figure:
-    """The share of each child that goes to one parent, against the iteration.
+def routing_shares(shares: ArrayLike, lengths: ArrayLike, parents: Sequence[str]) -> Figure:
+    """The share of each child that goes to the first parent, and the parents' lengths.
 
     Args:
-        shares: coupling coefficients to that parent, [iterations, children].
-        parent: its name.
+        shares: coupling coefficients to the first parent, [iterations, children].
+        lengths: ‖v‖, [iterations, parents].
+        parents: their names.
     """
-    values = array(shares)
-    iterations = np.arange(1, len(values) + 1)
-    figure, axes = Figure.single(2.9)
-    heights = apart(values[-1], 0.07)
-    for child, (line, height) in enumerate(zip(values.T, heights, strict=True), start=1):
-        axes.plot(iterations, line, "o-", color=QUANTITIES["c"].colour, linewidth=1.3, markersize=4)
-        beside(axes, f"child {child}", height)
-    axes.set_ylim(-0.04, 1.04)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlabel("iteration")
-    axes.set_ylabel(f"share c that goes to {parent}")
+    given, long = array(shares), array(lengths)
+    iterations = np.arange(1, len(given) + 1)
+    figure = Figure(2.5)
+    left, right = figure.subplots(1, 2)
+    heights = apart(given[-1], 0.08)
+    for child, (line, height) in enumerate(zip(given.T, heights, strict=True), start=1):
+        left.plot(iterations, line, "o-", color=QUANTITIES["c"].colour, linewidth=1.3, markersize=3)
+        beside(left, str(child), height)
+    left.set_ylabel(f"share c that goes to {parents[0]}")
+    for name, line in zip(parents, long.T, strict=True):
+        right.plot(
+            iterations, line, "o-", color=QUANTITIES["v"].colour, linewidth=1.3, markersize=3
+        )
+        beside(right, name, line[-1])
+    right.set_ylabel("length ‖v‖")
+    for axes in (left, right):
+        axes.set_ylim(-0.04, 1.04)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_xlabel("iteration")
     return figure
 
 
 @mpl.rc_context(STYLE)
-def routing_lengths(lengths: ArrayLike, label: int, classes: Sequence[str]) -> Figure:
-    """Lengths of all parents against the iteration; that of the true class in colour.
+def witnesses(
+    image: ArrayLike,
+    windows: Sequence[tuple[int, int]],
+    side: int,
+    brought: ArrayLike,
+    votes: ArrayLike,
+    beside_them: Sequence[tuple[str, ArrayLike]] = (),
+) -> Figure:
+    """What single children see of an image, and below it their votes as the decoder draws them.
+
+    The frame of a window is as thick as what the child brings is large.
 
     Args:
-        lengths: ‖v_j‖, [iterations, classes].
-        label: the true class.
-        classes: their names.
+        image: [1, height, width], in 0 … 1.
+        windows: the first row and the first column that each child sees.
+        side: of a window, in pixels.
+        brought: what each brings, as a part of the whole, [children].
+        votes: the drawings, [children, height, width].
+        beside_them: other drawings with their names, one at the end of each row of children.
     """
-    values = array(lengths)
-    iterations = np.arange(1, len(values) + 1)
-    figure, axes = Figure.single(2.7)
-    for j in sorted(range(len(classes)), key=lambda j: j == label):
-        colour, width, size = (QUANTITIES["v"].colour, 2, 5) if j == label else (FAINT, 1, 3)
-        axes.plot(iterations, values[:, j], "o-", color=colour, linewidth=width, markersize=size)
-    beside(axes, f"{classes[label]}, the true class", values[-1, label], QUANTITIES["v"].colour)
-    beside(axes, "the other classes", np.delete(values[-1], label).mean())
-    axes.set_ylim(0, 1.02)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlabel("iteration")
-    axes.set_ylabel("length ‖v‖")
+    picture, parts, drawings = array(image)[0], array(brought), array(votes)
+    height, width = picture.shape
+    across = PER_ROW + bool(beside_them)
+    bands = -(-len(windows) // PER_ROW)
+    gap, head = 2, 8  # pixels between pictures, and above them for their names
+    pixel = WIDTH / (across * (width + gap))
+    high = head + 2 * (height + gap)  # of a band
+    figure = Figure(pixel * bands * high)
+    figure.set_layout_engine("none")
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+
+    def put(drawn: NDArray[Any], place: int, below: int, name: str = "") -> tuple[int, int]:
+        left = place % across * (width + gap) + gap // 2
+        top = place // across * high + head + below * (height + gap)
+        extent = (left, left + width, top + height, top)
+        axes.imshow(drawn, cmap="gray", vmin=0, vmax=1, interpolation="nearest", extent=extent)
+        axes.text(left + width / 2, top - 1, name, ha="center", va="bottom", fontsize=9)
+        return left, top
+
+    for child, (row, column) in enumerate(windows):
+        place = child // PER_ROW * across + child % PER_ROW
+        seen = np.zeros_like(picture, dtype=bool)
+        seen[row : row + side, column : column + side] = True
+        left, top = put(
+            np.where(seen, picture, 0.35 * picture), place, 0, f"{100 * parts[child]:.0f} %"
+        )
+        frame = Rectangle((left + column, top + row), side, side, fill=False)
+        frame.set(edgecolor=QUANTITIES["u"].dark, linewidth=0.8 + 5 * parts[child] / parts.max())
+        axes.add_patch(frame)
+        put(drawings[child], place, 1)
+    for band, (name, drawn) in enumerate(beside_them):
+        put(array(drawn), band * across + PER_ROW, 1, name)
+    axes.set_xlim(0, across * (width + gap))
+    axes.set_ylim(bands * high, 0)
     return figure
 
 

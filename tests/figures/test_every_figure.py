@@ -18,14 +18,16 @@ from matplotlib.text import Text
 
 from capsnet.figures import style
 from capsnet_book import figures
-from capsnet_book.figures import Sweep
+from capsnet_book.figures import Scene, Sweep
 from capsnet_book.figures.pairs import FIRST, SECOND
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.random((2, 1, 4, 5))
 X = np.linspace(0.5, 2, 4)
 SHARES = RNG.random((3, 2))  # [iterations, children]
-VOTES, INPUTS, OUTPUTS = (RNG.standard_normal(shape) for shape in [(4, 2, 2), (1, 2, 2), (1, 2, 2)])
+VOTES, OUTPUTS = RNG.standard_normal((4, 2, 2)), RNG.standard_normal((1, 2, 2))
+PARTS = Scene("parts", [("triangle", [1.0, 2.0, 0.0, 1.0])])
+SEEN = np.array([[0] * 5, [1, 1, 1, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 0, 0]])  # by the first child
 PAIR = np.array([[0.0, 0.1], [0.3, -0.4]])  # two vectors, of lengths 0.1 and 0.5
 SPREAD = RNG.random((3, 5))  # [amounts, capsules]
 PAIRS = RNG.random((2, 2, 1, 4, 5)) / 2
@@ -204,20 +206,33 @@ CASES = [
         drawn={"x": [[0.5, 0.4, 0.6], [0.5], [0.25]], "text": ["three", "none"]},
     ),
     case(
-        figures.routing_votes, VOTES, SHARES[:1].repeat(4, 0)[None], INPUTS, OUTPUTS, ["A", "B"],
-        drawn={"tips": [[*VOTES[:, j], INPUTS[0, j], OUTPUTS[0, j]] for j in (0, 1)]},
+        figures.scenes, [PARTS, PARTS._replace(ghosts=[("house", [0.5, 0.25, 0.0, 1.0])])],
+        drawn={"tips": [[[1, 2.3]], [[0.5, 0.55]]], "text": ["parts"]},
     ),
     case(
-        figures.routing_shares, SHARES, "A",
-        drawn={"x": [[1, 2, 3]] * 2, "y": [*SHARES.T], "text": ["child 1", "child 2"]},
+        figures.scene_and_votes, PARTS._replace(numbers=True), VOTES[:2], ["A", "B"],
+        drawn={"tips": [[], VOTES[:2, 0], VOTES[:2, 1]], "text": ["A", "B", "1", "2"]},
+    ),
+    case(
+        figures.routing_votes, VOTES, SHARES[:1].repeat(4, 0)[None], OUTPUTS, ["A", "B"],
+        drawn={"tips": [[*VOTES[:, j], OUTPUTS[0, j]] for j in (0, 1)], "text": ["A", "B", "4"]},
+    ),
+    case(
+        figures.routing_shares, SHARES, SHARES, ["A", "B"],
+        drawn={"x": [[1, 2, 3]] * 4, "y": [*SHARES.T] * 2, "text": ["1", "2", "A", "B"]},
+    ),
+    case(
+        figures.witnesses, IMAGES[0], [(1, 0), (0, 2)], 3, np.array([0.625, 0.25]), IMAGES[:, 0],
+        [("all", IMAGES[0, 0])],
+        drawn={
+            "image": [0.35 * IMAGES[0, 0] + 0.65 * IMAGES[0, 0] * SEEN, IMAGES[0, 0],
+                      IMAGES[1, 0], IMAGES[0, 0]],
+            "text": ["62 %", "25 %", "all"],
+        },
     ),
     case(
         figures.shares_by_routing, {"one": SHARES[0], "two": SHARES[1]}, "A",
         drawn={"width": [SHARES[0], SHARES[1]], "text": ["one", "two", "child"]},
-    ),
-    case(
-        figures.routing_lengths, SHARES, 0, ["a", "b"],
-        drawn={"y": [SHARES[:, 1], SHARES[:, 0]], "text": ["a, the true class"]},
     ),
     case(
         figures.share_histograms, np.array([[0.1] * 3, [0.1, 0.12, 0.1]]), 0.1, "the seven",

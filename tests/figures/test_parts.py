@@ -1,0 +1,81 @@
+"""The scene of *Parts and a whole*, and its pictures."""
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.patches import Polygon
+
+from capsnet_book import figures, parts
+
+
+def outlines(axes, filled):
+    """What is filled, or only framed, in an axes: [corners, 2] each."""
+    drawn = [p for p in axes.patches if isinstance(p, Polygon)]
+    return [p.get_xy()[:-1] for p in drawn if p.get_fill() == filled]
+
+
+@pytest.mark.parametrize("whole", parts.WHOLES)
+def test_a_whole_is_where_each_of_its_parts_predicts_it(whole) -> None:
+    where = parts.pose(0.3, -1.2, 77)
+    for kind, at in parts.build(whole, where, list(parts.OUTLINES)):
+        predicted = parts.matrix(*parts.SEEN[kind, whole]) @ at
+        torch.testing.assert_close(predicted, where)
+
+
+def test_a_part_is_moved_to_its_right_and_to_its_top() -> None:
+    lying = parts.pose(1, 2, 90)  # its top is on the left, so its right is up
+    predicted = parts.matrix(0.5, 0.25, 90) @ lying
+    torch.testing.assert_close(predicted, parts.pose(0.75, 2.5, 180))
+
+
+def test_the_house_s_four_parts_agree_about_it_and_nobody_about_a_boat() -> None:
+    poses = parts.predictions()
+    far = torch.cdist(poses[:, :, :2].transpose(0, 1), poses[:, :, :2].transpose(0, 1))
+    assert far[0, :4, :4].max() < 0.15 and far[0, :4, 4:].min() > 0.5
+    assert far[1][~torch.eye(6, dtype=torch.bool)].min() > 0.15
+    lengths = parts.votes().norm(dim=3)
+    assert lengths.min() > 0.5 and lengths.max() < 1.1
+    sure = torch.tensor([part.sure for part in parts.SCENE])
+    torch.testing.assert_close(lengths, sure[None, :, None].expand(1, 6, 2))
+
+
+def test_a_ghost_lies_on_the_part_that_predicts_it() -> None:
+    at = parts.pose(0.4, 0.1, 33)
+    kind = "rectangle"
+    ghost = parts.matrix(*parts.SEEN[kind, "boat"]) @ at
+    scene = figures.Scene("", [("triangle", parts.pose(2, 2, 0)), (kind, at)], [("boat", ghost)])
+    filled = outlines(figures.scenes([scene]).axes[0], filled=True)
+    (part,) = (shape for shape in filled[:2] if len(shape) == 4)
+    (same,) = (shape for shape in filled[2:] if len(shape) == 4)
+    assert np.allclose(part, same, atol=1e-6)
+    # Turned counter-clockwise by 33 degrees: the first corner was below, on the left.
+    turn = np.exp(1j * np.deg2rad(33)) * complex(*parts.OUTLINES[kind][0])
+    assert np.allclose(part[0], [0.4 + turn.real, 0.1 + turn.imag], atol=1e-6)
+
+
+def test_scenes_are_on_one_scale() -> None:
+    small = figures.Scene("", [("small triangle", parts.pose(0, 0, 0))])
+    large = figures.Scene("", parts.build("house", parts.pose(0, 0, 0)), on="sea")
+    figure = figures.scenes([small, large])
+    figure.draw_without_rendering()
+    one, other = (axes.transData.get_matrix()[0, 0] for axes in figure.axes)
+    assert one == pytest.approx(other, rel=0.02)
+
+
+def test_a_line_is_drawn_through_what_floats_and_under_what_stands() -> None:
+    house = parts.build("house", parts.pose(0, 0, 0))
+    lowest = {}
+    for on in ("land", "sea"):
+        (axes,) = figures.scenes([figures.Scene("", house, on=on)]).axes
+        (line,) = axes.lines
+        lowest[on] = line.get_ydata().min()
+    assert lowest["land"] == pytest.approx(-0.6)
+    assert -0.6 < lowest["sea"] < -0.4
+
+
+def test_of_two_ghosts_the_second_is_dashed_and_no_other() -> None:
+    house = parts.build("house", parts.pose(0, 0, 0))
+    for count, dashed in ((1, 0), (2, 2), (3, 0)):
+        ghosts = [("house", parts.pose(i, 0, 0)) for i in range(count)]
+        (axes,) = figures.scenes([figures.Scene("", house, ghosts)]).axes
+        assert sum(p.get_linestyle() == "--" for p in axes.patches) == dashed
