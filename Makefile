@@ -83,7 +83,7 @@ endif
 endif
 
 # uv installs the lock four times as fast as pip does, which takes over where uv finds no index.
-$(READY): requirements.txt pyproject.toml
+$(READY): requirements.txt pyproject.toml package-lock.json
 	@command -v $(PYTHON) >/dev/null || { \
 		echo "$(PYTHON) was not found. Install Python 3.11 or newer (Debian, Ubuntu: apt install python3 python3-venv)."; \
 		exit 1; }
@@ -101,4 +101,6 @@ $(READY): requirements.txt pyproject.toml
 	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet -r requirements.txt || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --offline --no-deps --no-build-isolation --editable .
+	cp package.json package-lock.json $(VENV)
+	cd $(VENV) && PATH="$$PWD/bin:$$PATH" npm ci --silent --no-audit --no-fund
 	@touch $@

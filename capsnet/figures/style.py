@@ -10,31 +10,41 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.image import AxesImage
 from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity of the paper: how an equation writes it, and its one colour."""
+    """A quantity of the paper: how an equation writes it, and its colour."""
 
     latex: str
-    colour: str
+    colour: str  # on a light page
+    dark: str  # on a dark one
 
 
-# The colours keep apart under protanopia, deuteranopia and tritanopia, and stand out (3 : 1) from
-# a white and from a dark page; tests/figures/test_colours.py measures both.
+# The colours keep apart under protanopia, deuteranopia and tritanopia, and are legible as text
+# (4.5 : 1), the first on a light page, the second on a dark one; tests/figures/test_colours.py
+# measures both.
 QUANTITIES = {
-    "u": Quantity(r"\mathbf{u}", "#0E50FC"),  # a child's output
-    "u_hat": Quantity(r"\hat{\mathbf{u}}", "#27A2BA"),  # its prediction of a parent
-    "b": Quantity("b", "#5F6C66"),  # routing logit
-    "c": Quantity("c", "#96552F"),  # coupling coefficient
-    "s": Quantity(r"\mathbf{s}", "#A465E0"),  # a parent's total input
-    "v": Quantity(r"\mathbf{v}", "#E77303"),  # a parent's output
+    "u": Quantity(r"\mathbf{u}", "#0013E3", "#7782FA"),  # a child's output
+    "u_hat": Quantity(r"\hat{\mathbf{u}}", "#0A769A", "#58DFC4"),  # its prediction of a parent
+    "b": Quantity("b", "#1C4518", "#98DE0B"),  # routing logit
+    "c": Quantity("c", "#D71553", "#F35574"),  # coupling coefficient
+    "s": Quantity(r"\mathbf{s}", "#862DBE", "#D8B3FE"),  # a parent's total input
+    "v": Quantity(r"\mathbf{v}", "#A55D02", "#FDB877"),  # a parent's output
 }
+
+
+def css_name(name: str) -> str:
+    """A quantity's name in a macro and in a page's styles: ``u_hat`` is ``uhat``."""
+    return name.replace("_", "")
+
+
 # The macros of the book's equations, coloured: \qu, \quhat, \qb, \qc, \qs, \qv.
 MACROS = {
-    "q" + name.replace("_", ""): f"{{\\color{{{quantity.colour}}}{{{quantity.latex}}}}}"
+    f"q{css_name(name)}": f"{{\\color{{{quantity.colour}}}{{{quantity.latex}}}}}"
     for name, quantity in QUANTITIES.items()
 }
 INK = "#1F2328"
@@ -72,18 +82,15 @@ STYLE: dict[Any, Any] = {
 
 
 class Figure(mpl.figure.Figure):
-    """A matplotlib figure that a notebook shows without pyplot.
+    """A matplotlib figure that a notebook shows without pyplot, as SVG.
 
     Args:
         height: in inches.
         width: in inches.
-        true_colour: keep all colours. Otherwise the picture has 256, which are plenty for a plot
-            and for grey images, and make a page much lighter.
     """
 
-    def __init__(self, height: float, width: float = WIDTH, true_colour: bool = False) -> None:
+    def __init__(self, height: float, width: float = WIDTH) -> None:
         super().__init__(figsize=(width, height))
-        self.true_colour = true_colour
         FigureCanvasAgg(self)
 
     @classmethod
@@ -92,15 +99,23 @@ class Figure(mpl.figure.Figure):
         figure = cls(height, width)
         return figure, figure.subplots()
 
-    def _repr_png_(self) -> bytes:
+    def _repr_svg_(self) -> str:
+        """The drawing, the same for the same numbers; letters are outlines, images keep pixels."""
+        drawn = io.StringIO()
+        for image in self.findobj(AxesImage):
+            image.set_interpolation("none")
+        with mpl.rc_context({"svg.hashsalt": "capsnet", "svg.fonttype": "path"}):
+            self.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
+        return drawn.getvalue()
+
+    def png(self) -> bytes:
+        """The drawing as pixels of 256 colours."""
         from PIL import Image
 
         drawn, buffer = io.BytesIO(), io.BytesIO()
         self.savefig(drawn, format="png")
         # What the file says of the software is lost: it depends on what is drawn alone.
-        image = Image.open(drawn).convert("RGB")
-        if not self.true_colour:
-            image = image.quantize(256, dither=Image.Dither.NONE)
+        image = Image.open(drawn).convert("RGB").quantize(256, dither=Image.Dither.NONE)
         image.save(buffer, "PNG", optimize=True)
         return buffer.getvalue()
 

@@ -68,7 +68,7 @@ def taken_apart(
     columns, lines = len(titles), max(len(title.splitlines()) for title in titles)
     side = (WIDTH - 0.3) / max(columns, 4)  # inches of a picture
     height = (1 + len(rows)) * (side + 0.03) + 0.2 * lines + 0.4
-    figure = Figure(height, true_colour=True)  # two hues mix to more than 256
+    figure = Figure(height)
     grid = figure.subplots(1 + len(rows), columns, squeeze=False)
     for column, title in enumerate(titles):
         show(grid[0, column], pictures[column])

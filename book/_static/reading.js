@@ -1,0 +1,112 @@
+// The reading layer of a page, see book/_ext/folding.py: how much of the code is shown, symbols that
+// light up together, pictures that enlarge. What is chosen is remembered; nothing leaves the page.
+
+const root = document.documentElement;
+
+/** Show what `choice` says: "read", "code" (with the code of the argument), or "all". */
+function show(choice) {
+  root.dataset.read = choice;
+  for (const fold of document.querySelectorAll("details.fold")) fold.open = choice === "all";
+  for (const own of document.querySelectorAll("details.own")) own.classList.remove("opened");
+}
+
+for (const input of document.querySelectorAll(".reading input")) {
+  input.checked = input.value === root.dataset.read;
+  input.addEventListener("change", () => {
+    localStorage.setItem("read", input.value);
+    show(input.value);
+  });
+}
+if (root.dataset.read === "all") show("all");
+
+// In *Read* the code of the argument is hidden by style, so that nothing jumps while a page loads.
+for (const summary of document.querySelectorAll("details.own > summary")) {
+  summary.addEventListener("click", (event) => {
+    event.preventDefault();
+    summary.parentElement.classList.toggle("opened");
+  });
+}
+
+// A link into something folded opens it.
+function unfold() {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let at = target; at; at = at.parentElement?.closest("details")) {
+    if (at.matches("details")) at.open = true;
+  }
+}
+addEventListener("hashchange", unfold);
+unfold();
+
+// Pointing at a quantity lights up all of its kind; a card says what the notation says of it.
+const kind = (element) => [...element.classList].find((name) => name.startsWith("q-"));
+const card = document.createElement("div");
+card.className = "symbol-card";
+card.hidden = true;
+card.setAttribute("role", "status");
+document.body.append(card);
+let legend; // the rows of the page of notation, by quantity, fetched when first asked for
+
+async function explain(name) {
+  const page = document.querySelector(".reading")?.dataset.notation;
+  legend ??= fetch(page ?? "notation.html")
+    .then((answer) => answer.text())
+    .then((text) => {
+      const rows = new DOMParser().parseFromString(text, "text/html").querySelectorAll("table tr");
+      const found = {};
+      for (const row of rows) {
+        const symbol = row.cells[0]?.querySelector("[class*='q-']");
+        if (symbol) found[kind(symbol)] ??= row;
+      }
+      return found;
+    })
+    .catch(() => ({}));
+  return (await legend)[name];
+}
+
+async function light(element) {
+  const name = kind(element);
+  for (const other of document.querySelectorAll(`.${name}`)) other.classList.add("lit");
+  const row = await explain(name);
+  if (!row || !element.classList.contains("lit")) return;
+  const place = element.getBoundingClientRect();
+  card.replaceChildren(
+    ...[...row.cells].map((cell) => {
+      const line = document.createElement("p");
+      line.append(...[...cell.cloneNode(true).childNodes]);
+      return line;
+    }),
+  );
+  card.hidden = false;
+  const left = Math.min(place.left, innerWidth - card.offsetWidth - 12);
+  card.style.left = `${Math.max(8, left) + scrollX}px`;
+  card.style.top = `${place.bottom + scrollY + 8}px`;
+}
+
+function dim() {
+  card.hidden = true;
+  for (const element of document.querySelectorAll(".lit")) element.classList.remove("lit");
+}
+
+for (const event of ["pointerover", "click"]) {
+  document.addEventListener(event, ({ target }) => {
+    const symbol = target.closest?.("article [class*='q-']");
+    if (symbol?.classList.contains("lit")) return;
+    dim();
+    if (symbol && kind(symbol)) light(symbol);
+  });
+}
+document.addEventListener("keydown", ({ key }) => key === "Escape" && dim());
+
+// A picture enlarges when it is tapped.
+document.addEventListener("click", ({ target }) => {
+  const picture = target.closest?.("article .cell_output img, article figure img, svg.drawing");
+  if (!picture || picture.closest("a, dialog")) return;
+  const dialog = document.createElement("dialog");
+  dialog.className = "enlarged";
+  dialog.setAttribute("aria-label", picture.alt || picture.getAttribute("aria-label") || "");
+  dialog.append(picture.cloneNode(true));
+  dialog.addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+});
