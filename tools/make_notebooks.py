@@ -140,9 +140,11 @@ def with_outputs(chapter: Path, root: Path = ROOT) -> NotebookNode | None:
     if not path.exists():
         return None
     old = nbformat.read(path, as_version=4)
-    if code_of(notebook) != code_of(old):
+    cells, old_cells = code_cells(notebook), code_cells(old)
+    # How a page shows a cell (its caption, its tags) makes no difference to what it prints.
+    if [cell.source for cell in cells] != [cell.source for cell in old_cells]:
         return None
-    for cell, old_cell in zip(code_cells(notebook), code_cells(old), strict=True):
+    for cell, old_cell in zip(cells, old_cells, strict=True):
         cell.outputs, cell.execution_count = old_cell.outputs, old_cell.execution_count
     notebook.metadata.capsnet = old.metadata.get("capsnet", {})
     return notebook
@@ -255,8 +257,13 @@ def lower(notebook: NotebookNode, chapter: Path, root: Path = ROOT) -> str:
             cell.metadata = nbformat.from_dict({})
             if not cell.source:
                 continue
-        cell.id = f"cell-{len(cells):02d}"
         cells.append(cell)
+        figure = cell.metadata.get("mystnb", {}).get("figure", {})
+        if figure:
+            caption = prose.lower(figure["caption"])
+            cells.append(nbformat.v4.new_markdown_cell(f"**Figure.** {caption}"))
+    for number, cell in enumerate(cells[1:], start=1):
+        cell.id = f"cell-{number:02d}"
     notebook.cells = cells
     # The kernel's own would name the version of its Python.
     notebook.metadata.language_info = {"name": "python", "pygments_lexer": "ipython3"}

@@ -235,7 +235,7 @@ def test_what_no_cell_can_see_is_no_fault(project, chapter, file, old, new):
         ("results/later.json", "", "1", "stale"),
         ("requirements.txt", "2.14.1", "2.14.2", "stale"),
         ("book/chapter.md", "1 + 1", "1 + 2", "other code"),
-        ("book/chapter.md", "[nbval-ignore-output]", "[remove-input]", "other code"),
+        ("book/chapter.md", "[nbval-ignore-output]", "[remove-input]", "other prose"),
         ("notebooks/chapter.ipynb", '"1 + 1"', '"1 + 2"', "other code"),
         ("notebooks/chapter.ipynb", '"1 + 1"', r'"1 + 1\n2"', "other code"),
     ],

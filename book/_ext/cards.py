@@ -1,0 +1,110 @@
+"""The chapters as cards: picture, question and minutes; and what is said of a page elsewhere.
+
+A chapter's front matter has its question (``capsnet: question: …``). The picture is its first
+figure, the minutes are its words and lines of code.
+"""
+
+import re
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+import reading
+
+WORDS, LINES = 200, 20  # that a reader takes in, a minute
+PICTURES = "_static/cards"
+
+
+def about(source: Path) -> dict[str, Any]:
+    """What a page's front matter says of it."""
+    head = re.match(r"---\n(.*?)\n---\n", source.read_text(encoding="utf-8"), re.DOTALL)
+    found: dict[str, Any] = (yaml.safe_load(head[1]) if head else {}).get("capsnet") or {}
+    return found
+
+
+def minutes(source: Path) -> int:
+    text = source.read_text(encoding="utf-8")
+    return max(1, round(reading.words(text) / WORDS + reading.lines(text) / LINES))
+
+
+def first_drawing(notebook: Path) -> str | None:
+    """The first figure of a notebook."""
+    for cell in nbformat.read(notebook, as_version=4).cells if notebook.is_file() else []:
+        for output in cell.get("outputs", []):
+            drawing: str | None = output.get("data", {}).get("image/svg+xml")
+            if drawing:
+                return drawing
+    return None
+
+
+class Cards(nodes.General, nodes.Element):
+    """Cards of the chapters that ``names`` lists."""
+
+
+class CardsDirective(SphinxDirective):
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        names = " ".join(self.content).split()
+        for name in names:
+            self.env.note_dependency(str(Path(self.env.srcdir, "book", f"{name}.md")))
+        return [Cards(names=names)]
+
+
+def visit_cards(translator: Any, node: Cards) -> None:
+    builder = translator.builder
+    root = Path(builder.env.srcdir)
+    top = builder.get_relative_uri(builder.current_docname, "")
+    shown = []
+    for name in node["names"]:
+        page, source = f"book/{name}", root / "book" / f"{name}.md"
+        number = builder.env.toc_secnumbers.get(page, {}).get("")
+        title = escape(builder.env.titles[page].astext())
+        picture = ""
+        if drawing := first_drawing(root / "notebooks" / f"{name}.ipynb"):
+            file = Path(builder.outdir, PICTURES, f"{name}.svg")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(drawing, encoding="utf-8")
+            picture = f'<img src="{top}{PICTURES}/{name}.svg" alt="" loading="lazy">'
+        shown.append(
+            f'<li><a href="{builder.get_relative_uri(builder.current_docname, page)}">'
+            f'<span class="picture">{picture}</span>'
+            f"<strong>{f'{number[0]}. ' if number else ''}{title}</strong>"
+            f"<span>{escape(about(source).get('question', ''))}</span>"
+            f"<small>{minutes(source)} min</small></a></li>"
+        )
+    translator.body.append(f'<ul class="cards">{"".join(shown)}</ul>')
+    raise nodes.SkipNode
+
+
+def describe(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Say what the page is about to who shares its link, and to a search engine."""
+    source = Path(app.srcdir, f"{pagename}.md")
+    said = about(source).get("question") if source.is_file() else None
+    if not said:
+        return
+    picture = f"{app.config.html_baseurl}{context['pathto']('_static/reconstructions.png', 1)}"
+    tags = {
+        "og:title": context["title"],
+        "og:description": said,
+        "og:type": "article",
+        "og:image": picture,
+    }
+    lines = [f'<meta name="description" content="{escape(said)}">']
+    lines += [f'<meta property="{key}" content="{escape(text)}">' for key, text in tags.items()]
+    context["metatags"] = context.get("metatags", "") + "\n".join(lines)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_node(Cards, html=(visit_cards, None))
+    app.add_directive("cards", CardsDirective)
+    app.connect("html-page-context", describe)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

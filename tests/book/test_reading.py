@@ -1,0 +1,97 @@
+"""What a page folds of its cells, and how long a chapter may be."""
+
+import pytest
+from docutils import nodes
+
+import reading
+from folding import FoldCells, hide
+from make_notebooks import chapters
+
+
+@pytest.mark.parametrize(
+    ("source", "metadata", "role"),
+    [
+        ("import torch\nfrom a import (\n    b,\n)", {}, "setup"),
+        ("import torch\nx = 1", {}, "code"),
+        ("import torch", {"tags": ["hide-cell"]}, "solution"),
+        ("glue('a', 1)\nglue(\n    'b', 2)", {}, "plumbing"),
+        ("x = 1\nglue('a', x)", {}, "code"),
+        ("print(1)", {"tags": ["hide-input", "nbval-ignore-output"]}, "plumbing"),
+        ("draw()", {"mystnb": {"figure": {"caption": "A is long."}}}, "figure"),
+        ("draw()", {"mystnb": {"image": {"alt": "words"}}}, "code"),
+        ("# One is one.\nassert 1 == 1", {"tags": ["check"]}, "check"),
+        ("%pip install x\n!ls\ny = 2", {}, "code"),
+    ],
+)
+def test_what_a_cell_is_for(source, metadata, role) -> None:
+    assert reading.role(source, metadata) == role
+
+
+def test_lines_that_name_a_value_for_the_text() -> None:
+    source = 'x = 1\nglue("x", x)\ny = f(\n    glue,\n)\nglue(\n    "y",\n    y,\n)\nprint(x)'
+    assert reading.glue_lines(source) == {1, 5, 6, 7, 8}
+
+
+def test_a_check_is_sentences_with_their_proofs() -> None:
+    source = (
+        "# A is\n# long.\nassert a\n\nfor b in c:\n    # a remark\n    assert b\n# D.\nassert d\n"
+    )
+    assert reading.claims(source) == [
+        ("A is long.", "assert a\n\nfor b in c:\n    # a remark\n    assert b"),
+        ("D.", "assert d"),
+    ]
+
+
+@pytest.mark.parametrize("source", ["assert a\n# A.\nassert a", "# A.\nassert a\n# B.\n"])
+def test_a_sentence_without_a_proof_is_refused_and_a_proof_without_one(source, refuses) -> None:
+    with refuses("sentence" if source.startswith("assert") else "B."):
+        reading.claims(source)
+
+
+def test_hidden_lines_keep_the_others_as_they_are() -> None:
+    page = '<div class="highlight"><pre><span></span>one\ntwo\nthree\n</pre></div>\n'
+    marked = '<span class="plumbing-line">{}\n</span>'
+    assert hide(page, []) == page
+    assert hide(page, [1]) == page.replace("two\n", marked.format("two"))
+    both = page.replace("one\n", marked.format("one")).replace("three\n", marked.format("three"))
+    assert hide(page, [0, 2]) == both
+
+
+def cell(source: str, **metadata: object) -> nodes.container:
+    code = nodes.container(nb_element="cell_code_source")
+    code += nodes.literal_block(source, source)
+    shown = nodes.container("", nodes.paragraph(text="shown"), nb_element="cell_code_output")
+    return nodes.container("", code, shown, nb_element="cell_code", cell_metadata=metadata)
+
+
+@pytest.mark.parametrize(
+    ("made", "order"),
+    [
+        (cell("x = 1"), ["own code", "shown"]),
+        (cell("import x"), ["set-up", "shown"]),
+        (cell("draw()", mystnb={"figure": {}}), ["shown", "code"]),
+        (cell("table()", tags=["hide-input"]), ["shown", "code"]),
+        (cell("# A.\nassert a\n# B.\nassert b", tags=["check"]), ["A.", "B.", "shown"]),
+        (cell("answer()", tags=["hide-cell"]), ["answer()", "shown"]),
+    ],
+)
+def test_where_the_code_of_a_cell_goes(made, order) -> None:
+    FoldCells.fold(FoldCells.__new__(FoldCells), made)
+    said = [
+        f"{'own ' if part['kind'] == 'code' else ''}{part['title']}"
+        if "title" in part
+        else part.astext()
+        for part in made.children
+    ]
+    assert said == order
+
+
+REFERENCE = {"annotated"}  # a listing with its notes, to look things up in
+CHAPTERS = [path for path in chapters() if path.stem not in REFERENCE]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_a_chapter_is_no_longer_than_a_reader_s_patience(chapter) -> None:
+    text = chapter.read_text(encoding="utf-8")
+    assert reading.words(text) <= reading.MOST_WORDS
+    assert reading.lines(text) <= reading.MOST_LINES
