@@ -17,7 +17,7 @@ from capsnet_book.parts import OUTLINES, build
 
 MARGIN = 0.1  # around what is drawn, as all lengths in the unit of the poses
 TOP = 0.3  # length of the arrow to a top
-WAVE = 0.04  # height of the sea's
+LEVEL = {"house": -0.6, "boat": -0.57}  # of the land and of the sea, seen from the whole's middle
 
 
 class Scene(NamedTuple):
@@ -27,7 +27,7 @@ class Scene(NamedTuple):
     parts: Sequence[tuple[str, ArrayLike]]  # the kind of each
     ghosts: Sequence[tuple[str, ArrayLike]] = ()  # which whole each is
     numbers: bool = False  # beside the parts, from 1
-    on: str = ""  # "land" or "sea": a line under the parts
+    ground: str = ""  # of which whole, upright at (0, 0), the land or the sea is drawn
 
 
 @mpl.rc_context(STYLE)
@@ -80,6 +80,9 @@ def _draw(axes: Axes, scene: Scene) -> None:
         outline = _placed(kind, pose)
         axes.add_patch(Polygon(outline, facecolor=own, alpha=0.22))
         axes.add_patch(Polygon(outline, fill=False, edgecolor=own, linewidth=1.4))
+    for whole, pose in scene.ghosts:
+        if whole == "boat":  # each brings its own sea
+            axes.plot(*_ground(whole, pose).T, color=seen, linewidth=1.2, alpha=0.7)
     lines = "-", "--" if len(scene.ghosts) == 2 else "-"
     for ghost, line in zip(_ghosts(scene), cycle(lines), strict=False):
         for outline in ghost:
@@ -96,12 +99,8 @@ def _draw(axes: Axes, scene: Scene) -> None:
             # A rectangle's number leaves its middle to what may stand there.
             off = 0.5 * max(up for _, up in OUTLINES[kind]) if len(OUTLINES[kind]) == 4 else 0
             axes.text(x + off * p, y + off * q, str(number), ha="center", va="center", fontsize=9)
-    if scene.on:
-        (left, low), (right, _) = _box(scene)
-        x = np.linspace(left, right, 100)
-        wave = WAVE * np.sin(2 * np.pi * 4 * (x - left) / (right - left))
-        height = low + MARGIN + (2 * WAVE + wave if scene.on == "sea" else 0 * wave)
-        axes.plot(x, height, color=FAINT, linewidth=1.4)
+    if scene.ground:
+        axes.plot(*_ground(scene.ground, (0, 0, 0, 1)).T, color=FAINT, linewidth=1.4)
     axes.set_aspect("equal")
     axes.set_axis_off()
     axes.set_title(scene.title)
@@ -116,9 +115,21 @@ def _box(scene: Scene) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def _placed(kind: str, pose: ArrayLike) -> NDArray[Any]:
     """The outline of a part at a pose, [corners, 2]."""
+    return _moved(np.array(OUTLINES[kind]), pose)
+
+
+def _ground(whole: str, pose: ArrayLike) -> NDArray[Any]:
+    """The line that a whole stands on or floats in, [points, 2]."""
+    x = np.linspace(-0.5, 0.5, 100)
+    waves = 0.04 * np.sin(8 * np.pi * x) if whole == "boat" else 0 * x
+    return _moved(np.stack([x, LEVEL[whole] + waves], axis=1), pose)
+
+
+def _moved(points: NDArray[Any], pose: ArrayLike) -> NDArray[Any]:
+    """Points around (0, 0), top up, at a pose."""
     x, y, p, q = array(pose)
     right, up = (q, -p), (p, q)
-    return np.array(OUTLINES[kind]) @ np.array([right, up]) + (x, y)
+    return points @ np.array([right, up]) + (x, y)
 
 
 def _ghosts(scene: Scene) -> list[list[NDArray[Any]]]:

@@ -161,7 +161,7 @@ def witnesses(
             np.where(seen, picture, 0.35 * picture), place, 0, f"{100 * parts[child]:.0f} %"
         )
         frame = Rectangle((left + column, top + row), side, side, fill=False)
-        frame.set(edgecolor=QUANTITIES["u"].dark, linewidth=0.8 + 5 * parts[child] / parts.max())
+        frame.set(edgecolor=QUANTITIES["u"].dark, linewidth=0.8 + 4 * parts[child] / parts.max())
         axes.add_patch(frame)
         put(drawings[child], place, 1)
     for band, (name, drawn) in enumerate(beside_them):

@@ -55,7 +55,7 @@ def test_a_ghost_lies_on_the_part_that_predicts_it() -> None:
 
 def test_scenes_are_on_one_scale() -> None:
     small = figures.Scene("", [("small triangle", parts.pose(0, 0, 0))])
-    large = figures.Scene("", parts.build("house", parts.pose(0, 0, 0)), on="sea")
+    large = figures.Scene("", parts.build("house", parts.pose(0, 0, 0)), ground="boat")
     figure = figures.scenes([small, large])
     figure.draw_without_rendering()
     one, other = (axes.transData.get_matrix()[0, 0] for axes in figure.axes)
@@ -65,12 +65,20 @@ def test_scenes_are_on_one_scale() -> None:
 def test_a_line_is_drawn_through_what_floats_and_under_what_stands() -> None:
     house = parts.build("house", parts.pose(0, 0, 0))
     lowest = {}
-    for on in ("land", "sea"):
-        (axes,) = figures.scenes([figures.Scene("", house, on=on)]).axes
+    for whole in parts.WHOLES:
+        (axes,) = figures.scenes([figures.Scene("", house, ground=whole)]).axes
         (line,) = axes.lines
-        lowest[on] = line.get_ydata().min()
-    assert lowest["land"] == pytest.approx(-0.6)
-    assert -0.6 < lowest["sea"] < -0.4
+        lowest[whole] = line.get_ydata().min()
+    assert lowest["house"] == pytest.approx(-0.6)
+    assert -0.65 < lowest["boat"] < -0.4
+
+
+def test_a_boat_brings_its_own_sea_and_a_house_brings_none() -> None:
+    house, lying = parts.build("house", parts.pose(0, 0, 0)), parts.pose(2, 0, 90)
+    (axes,) = figures.scenes([figures.Scene("", house, [("boat", lying), ("house", lying)])]).axes
+    (line,) = axes.lines
+    # Its top is on the left, so its sea is on the right, and upright.
+    assert np.ptp(line.get_ydata()) == pytest.approx(1) and line.get_xdata().min() > 2.4
 
 
 def test_of_two_ghosts_the_second_is_dashed_and_no_other() -> None:
