@@ -1,21 +1,33 @@
-"""``make notebooks``: the picture in the README and on the book's first page.
+"""``make notebooks``: the pictures that stand outside of chapters, from the committed weights.
 
-The first test image of each digit, and what the decoder of the committed weights draws of it.
+On the book's first page and in the README, the first test image of each digit and what the decoder
+draws of it; at the head of the chapters, a strip of what the network makes of one seven.
 """
 
+import base64
+import io
 from pathlib import Path
 
+import numpy as np
 import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from PIL import Image
 
 from capsnet.checkpoint import load_weights
 from capsnet.data import load, to_float
+from capsnet.figures.style import QUANTITIES, css_name
+from capsnet.functional import dynamic_routing
 from capsnet_book import figures, ledger
+from capsnet_book.figures.network import fullest, sheet
 
-PICTURE = Path(__file__).parent.parent / "book" / "_static" / "reconstructions.png"
+STATIC = Path(__file__).parent.parent / "book" / "_static"
+PICTURE, STRIP = STATIC / "reconstructions.png", STATIC / "strip.svg"
+PITCH, SIDE = 100, 44  # of the strip's stages, and of their pictures, in the strip's units
 
 
 def draw() -> bytes:
-    """The picture as PNG."""
+    """The reconstructions as PNG."""
     model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
     test = load("mnist", train=False, download=False)
     first = torch.stack([(test.labels == digit).nonzero()[0, 0] for digit in range(10)])
@@ -24,8 +36,95 @@ def draw() -> bytes:
         out = model(to_float(images), labels)
     named = out.lengths.argmax(dim=1)
     figure = figures.reconstructions(images, out.reconstruction, labels, named, test.classes)
-    return figure._repr_png_()
+    return figure.png()
+
+
+@torch.no_grad()
+def strip() -> str:
+    """What the network makes of the first test image, a seven, in seven stages, as SVG.
+
+    Each is a group of class ``stage``, so that a page's style can light one of them. Text has the
+    page's colour, a quantity that of the page's variable ``--q-…``.
+    """
+    model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
+    image = to_float(load("mnist", train=False, download=False).images[:1])
+    maps = F.relu(model.conv(image))
+    u = model.primary(maps)
+    u_hat = model.digits.predict(u)
+    v = dynamic_routing(u_hat, model.digits.routing_iterations)
+    _, lengths, drawing = model.read_out(v)
+    longest = int(lengths.argmax())
+    assert drawing is not None  # these weights have a decoder
+
+    grey = sheet(fullest(maps[0].numpy(), 6), 3)
+    by_type = sheet(u[0].norm(dim=1).unflatten(0, (-1, 6, 6)).numpy(), 8)
+    some = u_hat[0, ::48, longest].abs().T.numpy()  # 24 children
+    kept = v[0, longest].abs().tolist()
+    bars = "".join(
+        f'<rect x="{8 * j}" y="{SIDE * (1 - length):.1f}" width="6" height="{SIDE * length:.1f}" '
+        f'fill="{colour("v") if j == longest else "currentColor"}"/>'
+        for j, length in enumerate(lengths[0].tolist())
+    )
+    cell = SIDE / len(lengths[0])
+    row = "".join(
+        f'<rect x="{cell * d:.1f}" y="{cell * longest:.1f}" width="{cell}" height="{cell}" '
+        f'fill="{colour("v")}" opacity="{number / max(kept):.2f}"/>'
+        for d, number in enumerate(kept)
+    )
+    dark = f'<rect width="{cell * len(kept):.1f}" height="{SIDE}" opacity=".25"/>'
+    pictures = {
+        "image": (SIDE, pixels(image[0, 0].numpy(), SIDE)),
+        "maps": (66, pixels(grey / np.nanmax(grey), 66)),
+        "capsules": (88, tinted(by_type, 88, "u")),
+        "votes": (66, tinted(some / some.max(), 66, "u_hat")),
+        "lengths": (78, bars),
+        "mask": (cell * len(kept), dark + row),
+        "drawing": (SIDE, pixels(drawing[0, 0].numpy(), SIDE)),
+    }
+    stages = "".join(
+        f'<g class="stage" data-stage="{name}" transform="translate({PITCH * i} 0)">'
+        f'<g transform="translate({(PITCH - width) / 2:.1f} 2)">{drawn}</g>'
+        f'<text x="{PITCH // 2}" y="64">{name}</text></g>\n'
+        for i, (name, (width, drawn)) in enumerate(pictures.items())
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {PITCH * len(pictures)} 70" '
+        'role="img" aria-label="From an image to a drawing: the stages of the network" '
+        f'fill="currentColor" font-size="16" text-anchor="middle">\n{stages}</svg>\n'
+    )
+
+
+def colour(quantity: str) -> str:
+    """Of a quantity: the page's, or its own."""
+    return f"var(--q-{css_name(quantity)}, {QUANTITIES[quantity].colour})"
+
+
+def pixels(values: NDArray[np.floating], width: float) -> str:
+    """Numbers in 0 … 1 as grey pixels, a nan as a transparent one."""
+    height = width * values.shape[0] / values.shape[1]
+    buffer = io.BytesIO()
+    grey = np.uint8(255 * np.nan_to_num(values).round(2))
+    drawn = Image.fromarray(grey)
+    if np.isnan(values).any():
+        drawn.putalpha(Image.fromarray(np.uint8(255 * ~np.isnan(values))))
+    drawn.save(buffer, "PNG", optimize=True)
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return (
+        f'<image width="{width}" height="{height:.1f}" preserveAspectRatio="none" '
+        f'style="image-rendering:pixelated" href="data:image/png;base64,{data}"/>'
+    )
+
+
+def tinted(values: NDArray[np.floating], width: float, quantity: str) -> str:
+    """Numbers in 0 … 1 as pixels in a quantity's colour, transparent where they are 0."""
+    height = width * values.shape[0] / values.shape[1]
+    name = f"strip-{css_name(quantity)}"
+    return (
+        f'<mask id="{name}">{pixels(values, width)}</mask><rect width="{width}" '
+        f'height="{height:.1f}" fill="{colour(quantity)}" mask="url(#{name})"/>'
+    )
 
 
 if __name__ == "__main__":
     PICTURE.write_bytes(draw())
+    STRIP.write_text(strip(), encoding="utf-8")
