@@ -87,8 +87,9 @@ def _draw(axes: Axes, scene: Scene) -> None:
     for ghost, line in zip(_ghosts(scene), cycle(lines), strict=False):
         for outline in ghost:
             axes.add_patch(Polygon(outline, facecolor=seen, alpha=0.13))
-            edge = {"edgecolor": seen, "alpha": 0.7, "linewidth": 1.6, "linestyle": line}
-            axes.add_patch(Polygon(outline, fill=False, **edge))
+            edge = Polygon(outline, fill=False, edgecolor=seen, alpha=0.7)
+            edge.set(linewidth=1.6, linestyle=line)
+            axes.add_patch(edge)
     for _, pose in scene.ghosts or ([] if scene.numbers else scene.parts):
         x, y, p, q = array(pose)
         tip = (x + TOP * p, y + TOP * q)
