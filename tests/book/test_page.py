@@ -1,0 +1,68 @@
+"""What the built pages are made of: equations, drawings, type, cards."""
+
+import re
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+from fontTools.ttLib import TTFont
+
+import cards
+import drawings
+import dress
+import mathml
+from capsnet.figures import style
+from capsnet_book import figures
+
+
+def test_an_equation_is_set_with_its_quantities_marked() -> None:
+    made = mathml.mathml(r"\qs_j = \sum_i \qc_{ij} \quhat_{j|i}", True)
+    assert re.findall(r'class="(q-\w+)"', made) == ["q-s", "q-c", "q-uhat"]
+    assert made.startswith("<math") and 'display="block"' in made
+    assert "display" not in mathml.mathml(r"\qv", False)
+
+
+def test_what_is_no_equation_is_an_error_and_the_next_one_is_set() -> None:
+    with pytest.raises(mathml.MathError, match="nonsense"):
+        mathml.mathml(r"\nonsense{x}", False)
+    assert "<mi>x</mi>" in mathml.mathml("x", False)
+
+
+def test_a_drawing_takes_the_page_s_colours_and_keeps_its_ids_to_itself() -> None:
+    with mpl.rc_context(style.STYLE):
+        figure, axes = style.Figure.single(2)
+        axes.plot([0, 1], color=style.QUANTITIES["u_hat"].colour)
+        axes.plot([1, 0], color="#123456")
+    one, other = (drawings.inline(figure._repr_svg_(), "a <b>", mark) for mark in ("d1-", "d2-"))
+    assert 'aria-label="a &lt;b&gt;"' in one and "<metadata" not in one
+    assert "var(--q-uhat)" in one and "#123456" in one and "currentColor" in one
+    for colour in drawings.INKS:
+        assert colour.lower() not in one.lower()
+    ids = [set(re.findall(r' id="([^"]+)"', drawing)) for drawing in (one, other)]
+    asked = [set(re.findall(r'(?:href="#|url\(#)([^")]+)', drawing)) for drawing in (one, other)]
+    assert ids == asked and ids[0] and not ids[0] & ids[1]
+
+
+def test_type_is_cut_down_to_what_is_used(tmp_path: Path) -> None:
+    source = dress.MODULES / dress.FONTS["stix-two-math"][3]
+    dress.cut(source, tmp_path / "cut.woff2", {"x", "∑", "𝐯"})
+    with TTFont(tmp_path / "cut.woff2") as font:
+        assert {*map(ord, "x∑𝐯")} <= font.getBestCmap().keys()
+        assert ord("y") not in font.getBestCmap()
+        assert "MATH" in font
+    assert (tmp_path / "cut.woff2").stat().st_size < source.stat().st_size / 20
+
+
+def test_what_a_card_says(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("---\ncapsnet:\n  question: Why?\n---\n\n# A page\n\n" + "word " * 598)
+    assert cards.about(page) == {"question": "Why?"}
+    assert cards.minutes(page) == 3
+    page.write_text("# A page\n")
+    assert cards.about(page) == {} and cards.minutes(page) == 1
+    assert cards.first_drawing(tmp_path / "none.ipynb") is None
+
+
+def test_a_figure_is_drawn_the_same_again() -> None:
+    one, other = (figures.palette()._repr_svg_() for _ in range(2))
+    assert one == other
