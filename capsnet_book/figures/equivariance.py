@@ -39,7 +39,7 @@ def pictured_vectors(images: ArrayLike, vectors: ArrayLike, titles: Sequence[str
 
     Args:
         images: [n, channels, height, width], uint8 or floating point in 0 … 1.
-        vectors: [n, 2], the first component to the right, the second up.
+        vectors: [n, 2], the first component to the right, the second down, as rows go.
         titles: one for each image.
     """
     pictures, arrows = array(images), array(vectors).astype(float)
@@ -59,7 +59,7 @@ def pictured_vectors(images: ArrayLike, vectors: ArrayLike, titles: Sequence[str
             color=QUANTITIES["u"].colour, zorder=3,
         )  # fmt: skip
         below.set_xlim(-1.15, 1.15)
-        below.set_ylim(-1.15, 1.15)
+        below.set_ylim(1.15, -1.15)
         below.set_aspect("equal")
         below.set_axis_off()
     return figure
@@ -72,7 +72,7 @@ def orientation_field(images: ArrayLike, fields: ArrayLike) -> Figure:
     Args:
         images: [n, channels, height, width], uint8 or floating point in 0 … 1.
         fields: [n, 2, height, width], a vector at every pixel whose direction is *twice* the
-            angle of the dash; the first component to the right, the second up.
+            angle of the dash; the first component to the right, the second down, as rows go.
     """
     pictures, vectors = array(images), array(fields).astype(float)
     figure = Figure(WIDTH / max(len(vectors), 2))
@@ -82,9 +82,11 @@ def orientation_field(images: ArrayLike, fields: ArrayLike) -> Figure:
     panels = figure.subplots(1, len(vectors), squeeze=False)[0]
     for axes, picture, long, turned in zip(panels, pictures, length, angle, strict=True):
         show(axes, picture)
+        rows, columns = np.nonzero(long)  # what has no length would only weigh
+        long, turned = long[rows, columns], turned[rows, columns]
         axes.quiver(
-            long * np.cos(turned), long * np.sin(turned),
-            angles="uv", pivot="mid", scale_units="xy", scale=0.55, width=0.011, minlength=0,
+            columns, rows, long * np.cos(turned), long * np.sin(turned),
+            angles="xy", pivot="mid", scale_units="xy", scale=0.55, width=0.011, minlength=0,
             headwidth=0, headlength=0, headaxislength=0, color=QUANTITIES["u"].colour,
         )  # fmt: skip
     return figure

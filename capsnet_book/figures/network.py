@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
@@ -52,8 +52,10 @@ def network(
         image: [channels, height, width].
         features: of the first convolution, [channels, height, width]; drawn are the 16 with most
             in them.
-        u: the primary capsules, [types · rows · columns, dim]; drawn are their lengths.
-        u_hat: the votes, [children, parents, dim]; drawn are some of those for the longest parent.
+        u: the primary capsules, [types · rows · columns, dim]; drawn are their lengths, the mean of
+            each type.
+        u_hat: the votes, [children, parents, dim]; drawn are some of those for the longest parent,
+            without their signs.
         v: the digit capsules, [parents, dim].
         drawing: what the decoder makes of the longest, shaped like the image.
         grid: rows and columns of the primary capsules' places.
@@ -64,32 +66,31 @@ def network(
     )
     lengths = np.linalg.norm(parents, axis=1)
     longest = int(lengths.argmax())
-    alone = np.full_like(parents, np.nan)
-    alone[longest] = parents[longest]
-    by_type = _apart(np.linalg.norm(children, axis=1).reshape(-1, *grid))
-    some = votes[:: max(1, len(votes) // 48), longest].T
-    grey, blue, teal, orange = INK, *(QUANTITIES[name].colour for name in ("u", "u_hat", "v"))
+    by_type = np.linalg.norm(children, axis=1).reshape(-1, grid[0] * grid[1])
+    some = np.abs(votes[:: max(1, len(votes) // 48), longest].T)
+    grey, u_, u_hat_, v_ = INK, *(QUANTITIES[name].colour for name in ("u", "u_hat", "v"))
+    fading = LinearSegmentedColormap.from_list("", [(u_hat_, 0.0), (u_hat_, 1.0)])
     boxes = [
         _Box("image", _sizes(picture), grey, lambda axes: show(axes, picture), "conv"),
         _Box(
             "feature maps", _sizes(maps), grey,
-            lambda axes: _tiles(axes, fullest(maps, 16), 4, "gray"), "conv",
+            lambda axes: _cells(axes, sheet(fullest(maps, 16), 4), "gray"), "conv",
         ),
         _Box(
-            "primary capsules u", _sizes(children), blue,
-            lambda axes: _tiles(axes, by_type, 6, _scale(PAPER, blue), 1), "$W$",
+            "primary capsules u", _sizes(children), u_,
+            lambda axes: _tiles(axes, by_type, grid, 6), "$W$",
         ),
         _Box(
-            "votes û", _sizes(votes), teal,
-            lambda axes: _signed(axes, some, teal), "routing",
+            "votes û", _sizes(votes), u_hat_,
+            lambda axes: _cells(axes, some, fading), "routing",
         ),
         _Box(
-            "digit capsules v", _sizes(parents), orange,
+            "digit capsules v", _sizes(parents), v_,
             lambda axes: _bars(axes, lengths, longest), "mask",
         ),
         _Box(
-            "one is kept", str(parents.size), orange,
-            lambda axes: _signed(axes, alone, orange), "decode",
+            "one is kept", str(parents.size), v_,
+            lambda axes: _kept(axes, parents, longest), "decode",
         ),
         _Box("drawing", _sizes(drawn), grey, lambda axes: show(axes, drawn)),
     ]  # fmt: skip
@@ -114,10 +115,6 @@ def sheet(maps: NDArray[Any], across: int) -> NDArray[Any]:
 
 def _sizes(tensor: NDArray[Any]) -> str:
     return " × ".join(map(str, tensor.shape))
-
-
-def _scale(*colours: str) -> LinearSegmentedColormap:
-    return LinearSegmentedColormap.from_list("", colours)
 
 
 def _flow(boxes: Sequence[_Box], columns: int) -> Figure:
@@ -155,32 +152,35 @@ def _flow(boxes: Sequence[_Box], columns: int) -> Figure:
     return figure
 
 
-def _apart(maps: NDArray[Any]) -> NDArray[Any]:
-    """The same maps, each number a square of 3 × 3 with a thin line behind it."""
-    cell = np.array([[1, 1, 1, np.nan]] * 3 + [[np.nan] * 4])
-    around = ((0, 0), (0, 2), (0, 2))  # more room between maps than between numbers
-    return np.pad(np.kron(maps, cell), around, constant_values=np.nan)
-
-
-def _cells(axes: Axes, values: NDArray[Any], **options: Any) -> None:
-    axes.imshow(values, interpolation="nearest", **options)
+def _cells(axes: Axes, values: NDArray[Any], colours: str | Colormap) -> None:
+    axes.imshow(values, colours, vmin=0, interpolation="nearest", aspect="auto")
     axes.set_xticks([])
-    axes.set_yticks([])
     axes.set_axis_off()
 
 
-def _tiles(
-    axes: Axes, maps: NDArray[Any], across: int, colours: Any, most: float | None = None
-) -> None:
-    """Small maps in rows, on one scale from 0."""
-    _cells(axes, sheet(maps, across), cmap=colours, vmin=0, vmax=most)
+def _tiles(axes: Axes, lengths: NDArray[Any], grid: tuple[int, int], across: int) -> None:
+    """A grid for each type of capsule, the fuller of colour the longer its capsules are."""
+    rows, columns = grid
+    down = -(-len(lengths) // across)
+    for i, length in enumerate(lengths.mean(axis=1)):
+        corner = (i % across * (columns + 1), i // across * (rows + 1))
+        axes.add_patch(Rectangle(corner, columns, rows, color=QUANTITIES["u"].colour, alpha=length))
+    high, wide = down * (rows + 1) - 1, across * (columns + 1) - 1
+    axes.hlines(range(1, high), 0, wide, color=PAPER, linewidth=0.3)
+    axes.vlines(range(1, wide), 0, high, color=PAPER, linewidth=0.3)
+    axes.set(xlim=(0, wide), ylim=(high, 0), xticks=[])
+    axes.set_axis_off()
 
 
-def _signed(axes: Axes, values: NDArray[Any], colour: str) -> None:
-    """Numbers as cells: coloured if positive, grey if negative, dark if not there."""
-    most = np.nanmax(np.abs(values))
-    colours = _scale(FAINT, PAPER, colour).with_extremes(bad=INK)
-    _cells(axes, values, cmap=colours, vmin=-most, vmax=most, aspect="auto")
+def _kept(axes: Axes, capsules: NDArray[Any], one: int) -> None:
+    """All numbers of all capsules as one sheet, which is empty but for those of one."""
+    colour = QUANTITIES["v"].colour
+    count, dim = capsules.shape
+    axes.add_patch(Rectangle((0, 0), dim, count, color=FAINT, alpha=0.4))
+    for d, full in enumerate(np.abs(capsules[one]) / np.abs(capsules[one]).max()):
+        axes.add_patch(Rectangle((d, one), 1, 1, color=colour, alpha=full))
+    axes.set(xlim=(0, dim), ylim=(count, 0), xticks=[])
+    axes.set_axis_off()
 
 
 def _bars(axes: Axes, lengths: NDArray[Any], longest: int) -> None:

@@ -62,8 +62,9 @@ CASES = [
         drawn={
             "image": [
                 IMAGES[0, 0], np.hstack([IMAGES[0, 0], np.zeros((4, 1)), IMAGES[1, 0]]),
-                VOTES[:, 1].T, [[0, 0], PAIR[1]], IMAGES[1, 0],
+                np.abs(VOTES[:, 1].T), IMAGES[1, 0],
             ],
+            "box": [[0, 0, 2, 1], [3, 0, 2, 1], [6, 0, 2, 1], [0, 1, 1, 1], [1, 1, 1, 1]],
             "height": [[0.1, 0.5]],
             "text": ["image", "1 × 4 × 5", "6 × 3", "4 × 2 × 2", "routing", "2 × 2", "0.50", "4"],
         },
