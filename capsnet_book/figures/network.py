@@ -279,3 +279,30 @@ def vector_lengths(lengths: Mapping[str, ArrayLike]) -> Figure:
     rows[-1].set_xlabel("length of a primary capsule")
     figure.supylabel("percent of them", size=10)
     return figure
+
+
+@mpl.rc_context(STYLE)
+def against_chance(sums: Mapping[str, ArrayLike], true: ArrayLike) -> Figure:
+    """How long sums of votes are, beside sums of random ones: of the true class and of absent ones.
+
+    Args:
+        sums: by what was added up, the length of each sum over that of random votes, [n, classes].
+        true: which class is there, bool, [n, classes].
+    """
+    there = array(true)
+    figure = Figure(0.75 + 1.1 * len(sums))
+    rows = np.atleast_1d(figure.subplots(len(sums), 1, sharex=True))
+    bins = np.linspace(0, 1.1 * max(array(values).max() for values in sums.values()), 41)
+    groups = (("absent digits", ~there, FAINT), ("true digit", there, QUANTITIES["v"].colour))
+    for axes, (name, values) in zip(rows, sums.items(), strict=True):
+        for group, which, colour in groups:
+            found = array(values)[which]
+            counts, _ = np.histogram(found, bins)
+            axes.stairs(100 * counts / found.size, bins, fill=True, color=colour, label=group)
+        axes.axvline(1, color=INK, linestyle="--", linewidth=1)
+        axes.set_title(name)
+        axes.set_xlim(0, bins[-1])
+    rows[-1].set_xlabel("length of the sum of the votes; 1 is chance")
+    figure.supylabel("percent of their group", size=10)
+    figure.legend(*rows[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    return figure

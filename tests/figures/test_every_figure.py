@@ -70,6 +70,14 @@ CASES = [
         },
     ),
     case(
+        figures.against_chance, {"votes": np.array([[0.01, 2.0], [1.9, 0.02]])},
+        np.array([[False, True], [True, False]]),
+        drawn={
+            "steps": [[100, *[0] * 39], [*[0] * 34, 50, 0, 50, 0, 0, 0]], "x": [[1, 1]],
+            "text": ["votes", "true digit", "absent digits"],
+        },
+    ),
+    case(
         figures.vector_lengths, {"new": np.array([0.01, 0.02, 0.99]), "old": np.full(3, 0.99)},
         drawn={"steps": [[200 / 3, *[0] * 38, 100 / 3], [*[0] * 39, 100]], "text": ["new", "old"]},
     ),
