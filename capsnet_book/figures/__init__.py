@@ -7,15 +7,14 @@ from capsnet.figures import confusion_matrix, prediction, reconstructions
 from capsnet.figures.style import MACROS, QUANTITIES, Figure, Quantity
 from capsnet.text import columns, per_class_table
 from capsnet_book.figures.comparison import (
-    Arm,
     Sweep,
     against_amount,
     effects,
     errors_beside_paper,
     errors_by_labels,
+    missed_by,
     moved_and_bent,
     summary_table,
-    switched,
 )
 from capsnet_book.figures.decoder import (
     following,
@@ -32,7 +31,7 @@ from capsnet_book.figures.equivariance import (
     pooled_features,
 )
 from capsnet_book.figures.gallery import gallery, mistakes
-from capsnet_book.figures.learning_curves import course, loss_curves, watched
+from capsnet_book.figures.learning_curves import course, loss_curves
 from capsnet_book.figures.margin import (
     length_histogram,
     margin_curves,
