@@ -4,6 +4,7 @@ A chapter's front matter has its question (``capsnet: question: …``). The pict
 figure, the minutes are its words and lines of code.
 """
 
+import io
 import re
 from html import escape
 from pathlib import Path
@@ -12,10 +13,13 @@ from typing import Any
 import nbformat
 import yaml
 from docutils import nodes
+from PIL import Image
+from resvg_py import svg_to_bytes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import reading
+from capsnet.figures.style import PAPER
 
 WORDS, LINES = 200, 20  # that a reader takes in, a minute
 PICTURES = "_static/cards"
@@ -43,6 +47,17 @@ def first_drawing(notebook: Path) -> str | None:
     return None
 
 
+def small(drawing: str) -> bytes:
+    """A drawing as a light PNG of a card's size, for a screen of two pixels a point."""
+    pixels = bytes(svg_to_bytes(svg_string=drawing, width=360, dpi=96, background=PAPER))
+    made = io.BytesIO()
+    with Image.open(io.BytesIO(pixels)) as picture:
+        picture.convert("RGB").quantize(24, dither=Image.Dither.NONE).save(
+            made, "PNG", optimize=True
+        )
+    return made.getvalue()
+
+
 class Cards(nodes.General, nodes.Element):
     """Cards of the chapters that ``names`` lists."""
 
@@ -68,10 +83,10 @@ def visit_cards(translator: Any, node: Cards) -> None:
         title = escape(builder.env.titles[page].astext())
         picture = ""
         if drawing := first_drawing(root / "notebooks" / f"{name}.ipynb"):
-            file = Path(builder.outdir, PICTURES, f"{name}.svg")
+            file = Path(builder.outdir, PICTURES, f"{name}.png")
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(drawing, encoding="utf-8")
-            picture = f'<img src="{top}{PICTURES}/{name}.svg" alt="" loading="lazy">'
+            file.write_bytes(small(drawing))
+            picture = f'<img src="{top}{PICTURES}/{name}.png" alt="" loading="lazy">'
         shown.append(
             f'<li><a href="{builder.get_relative_uri(builder.current_docname, page)}">'
             f'<span class="picture">{picture}</span>'

@@ -33,6 +33,7 @@ EVERYWHERE = set(map(chr, range(32, 127)))
 def dress(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.format != "html":
         return
+    drop_search_scripts(Path(app.outdir))
     used = characters(Path(app.outdir))
     out = Path(app.outdir, "_static")
     rules = [palette(":root", "colour"), palette('html[data-theme="dark"]', "dark")]
@@ -42,10 +43,35 @@ def dress(app: Sphinx, error: Exception | None) -> None:
             f'@font-face {{ font-family: "{family}"; font-style: {style}; font-weight: {weights}; '
             f'font-display: block; src: url("{name}.woff2") format("woff2"); }}'
         )
+    cut_icons(out)
     equations = (MODULES / "temml/dist/Temml-STIX2.css").read_text(encoding="utf-8")
     equations = re.sub(r"/\*.*?\*/|@font-face \{.*?\}", "", equations, flags=re.DOTALL)
     rules.append(equations.replace("STIX2, math", '"STIX Two Math", math'))
     (out / "dress.css").write_text("\n".join(rules) + "\n", encoding="utf-8")
+
+
+def cut_icons(out: Path) -> None:
+    """Keep the icons that the pages show, of Font Awesome's two thousand, as type.
+
+    The theme would have a script of half a megabyte draw them a second time.
+    """
+    (out / "scripts" / "fontawesome.js").write_text("// The icons are type: see dress.py.\n")
+    named = "".join(path.read_text(encoding="utf-8") for path in out.parent.rglob("*.html"))
+    named += "".join(path.read_text(encoding="utf-8") for path in out.rglob("*.js"))
+    used = set(re.findall(r"fa-([a-z0-9-]+)", named))
+
+    def unless_unused(rule: re.Match[str]) -> str:
+        return rule[0] if used & set(re.findall(r"\.fa-([a-z0-9-]+)", rule[1])) else ""
+
+    # What is left are the rules of icons in use, and the signs that the theme itself sets.
+    rule = re.compile(r'((?:\.fa-[\w.:,-]+)+)\{content:"[^"]*"\}')
+    signs = set()
+    for file in out.rglob("*.css"):
+        kept = rule.sub(unless_unused, file.read_text(encoding="utf-8"))
+        file.write_text(kept, encoding="utf-8")
+        signs |= {chr(int(code, 16)) for code in re.findall(r"\\(f[0-9a-f]{3})\b", kept)}
+    for file in (out / "vendor/fontawesome/webfonts").glob("*.woff2"):
+        cut(file, file, signs)
 
 
 def palette(selector: str, shade: str) -> str:
@@ -54,6 +80,16 @@ def palette(selector: str, shade: str) -> str:
         for name, quantity in QUANTITIES.items()
     )
     return f"{selector} {{ {' '.join(colours)} }}"
+
+
+def drop_search_scripts(folder: Path) -> None:
+    """Load the index of all words where it is searched, and on no other page."""
+    scripts = re.compile(
+        r' *<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>\n'
+    )
+    for page in {*folder.rglob("*.html")} - {folder / "search.html"}:
+        html = page.read_text(encoding="utf-8")
+        page.write_text(scripts.sub("", html), encoding="utf-8")
 
 
 def characters(folder: Path) -> set[str]:
@@ -66,7 +102,8 @@ def characters(folder: Path) -> set[str]:
 
 def cut(source: Path, target: Path, used: set[str]) -> None:
     """Write the part of a font that has these characters."""
-    options = subset.Options(flavor="woff2", layout_features=["*"], recalc_timestamp=False)
+    features = ["kern", "liga", "mark", "mkmk", "ccmp", "locl", "ssty", "dtls", "flac", "rtlm"]
+    options = subset.Options(flavor="woff2", layout_features=features, recalc_timestamp=False)
     with TTFont(source) as font:
         cutter = subset.Subsetter(options)
         cutter.populate(text="".join(sorted(used)))
@@ -78,10 +115,11 @@ def preload(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Ask for the type of the text at once, so that no line breaks anew when it comes."""
+    fonts = ["stix-two-text"] + ["jetbrains-mono"] * ('class="cell ' in context.get("body", ""))
     links = (
         f'<link rel="preload" as="font" type="font/woff2" crossorigin '
         f'href="{context["pathto"](f"_static/{name}.woff2", 1)}">'
-        for name in ("stix-two-text", "jetbrains-mono")
+        for name in fonts
     )
     context["metatags"] = context.get("metatags", "") + "".join(links)
 
