@@ -45,7 +45,7 @@ from capsnet_book.figures.network import (
     receptive_fields,
     vector_lengths,
 )
-from capsnet_book.figures.pairs import bounding_boxes, taken_apart
+from capsnet_book.figures.pairs import taken_apart
 from capsnet_book.figures.palette import palette
 from capsnet_book.figures.parts import Scene, scene_and_votes, scenes
 from capsnet_book.figures.reliability import (

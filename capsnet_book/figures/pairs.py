@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Patch
 from numpy.typing import ArrayLike
 
 from capsnet.figures.style import FAINT, INK, MISTAKE, STYLE, WIDTH, Figure, array, show
@@ -13,31 +13,6 @@ from capsnet.figures.style import FAINT, INK, MISTAKE, STYLE, WIDTH, Figure, arr
 # white under protanopia, deuteranopia and tritanopia. They add up to white, where both draw.
 FIRST = (0.1, 0.8, 0.1)
 SECOND = (0.9, 0.2, 0.9)
-
-
-@mpl.rc_context(STYLE)
-def bounding_boxes(images: ArrayLike, boxes: ArrayLike, titles: Sequence[str]) -> Figure:
-    """Images with two boxes each, the first one's line solid, the second one's dashed.
-
-    Args:
-        images: [n, 1, height, width], uint8 or floating point in 0 … 1.
-        boxes: top, left, bottom and right of each in pixels, [n, 2, 4]; bottom and right are those
-            of the first pixel outside.
-        titles: one for each image.
-    """
-    pictures, corners = array(images), array(boxes)
-    n = len(titles)
-    figure = Figure((WIDTH - 0.1) / n + 0.3)
-    row = figure.subplots(1, n, squeeze=False)[0]
-    kinds = ((FIRST, "-"), (SECOND, "--"))
-    for axes, picture, pair, title in zip(row, pictures, corners, titles, strict=True):
-        show(axes, picture)
-        for (top, left, bottom, right), (colour, line) in zip(pair, kinds, strict=True):
-            box = Rectangle((left - 0.5, top - 0.5), right - left, bottom - top, fill=False)
-            box.set(edgecolor=colour, linestyle=line, linewidth=1.5)
-            axes.add_patch(box)
-        axes.set_title(title, size=9, pad=3)
-    return figure
 
 
 @mpl.rc_context(STYLE)

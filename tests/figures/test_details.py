@@ -84,12 +84,6 @@ def test_mistakes_are_marked_in_a_gallery() -> None:
     assert [(p.rowspan.start, p.colspan.start) for p in places] == [(0, 0), (0, 1), (1, 0)]
 
 
-def test_boxes_differ_not_by_colour_alone() -> None:
-    boxes = [[[1, 2, 4, 7], [0, 0, 8, 8]]]
-    (axes,) = figures.bounding_boxes(torch.rand(1, 1, 8, 8), boxes, ["a"]).axes
-    assert [patch.get_linestyle() for patch in axes.patches] == ["-", "--"]
-
-
 def test_every_quantity_has_a_box_of_its_colour() -> None:
     (axes,) = figures.palette().axes
     boxes = [patch for patch in axes.patches if isinstance(patch, FancyBboxPatch)]

@@ -172,14 +172,6 @@ CASES = [
         drawn={"y": [[0.1, 0.2], [0.25] * 2, [0.1, 0.15], [0.18] * 2], "x": [[1, 2], [1, 2]]},
     ),
     case(
-        figures.bounding_boxes, IMAGES, np.array([[[1, 2, 3, 5], [0, 0, 4, 5]]] * 2), ["a", "b"],
-        # A pixel reaches half a pixel beyond its number.
-        drawn={
-            "image": [*IMAGES[:, 0]],
-            "box": [[1.5, 0.5, 3, 2], [-0.5, -0.5, 5, 4]] * 2,
-        },
-    ),
-    case(
         figures.taken_apart, IMAGES, {"a": PAIRS}, ["x", "y"], mistakes=[1], alone=True,
         drawn={
             "image": [IMAGES[0, 0], IMAGES[1, 0]]
