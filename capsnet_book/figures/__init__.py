@@ -7,14 +7,15 @@ from capsnet.figures import confusion_matrix, prediction, reconstructions
 from capsnet.figures.style import MACROS, QUANTITIES, Figure, Quantity
 from capsnet.text import columns, per_class_table
 from capsnet_book.figures.comparison import (
+    Arm,
     Sweep,
     against_amount,
     effects,
     errors_beside_paper,
     errors_by_labels,
-    missed_by,
     moved_and_bent,
     summary_table,
+    switched,
 )
 from capsnet_book.figures.decoder import (
     following,

@@ -9,10 +9,18 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, MultipleLocator, NullLocator
 
-from capsnet.figures.style import FAINT, INK, LINES, MISTAKE, QUANTITIES, STYLE, Figure, logarithmic
+from capsnet.figures.style import FAINT, INK, LINES, PAPER, QUANTITIES, STYLE, Figure, logarithmic
 from capsnet.text import columns
 
 Difference = tuple[float, float]  # of two errors, and the half-width of its 95 % interval
+
+
+class Arm(NamedTuple):
+    """Trainings of one network: their mean error, its standard deviation, and each, if known."""
+
+    mean: float
+    deviation: float
+    errors: Sequence[float] = ()
 
 
 class Sweep(NamedTuple):
@@ -83,54 +91,62 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
 
 
 @mpl.rc_context(STYLE)
-def effects(here: Mapping[str, Difference], paper: Mapping[str, Difference]) -> Figure:
-    """The error that each change saves, here as a dot and in the paper as a diamond.
+def effects(found: Mapping[str, Difference], reported: Collection[str] = ()) -> Figure:
+    """The error that a change saves, by whoever measured it, with its interval.
 
     Args:
-        here: by the name of the change, the difference of two errors measured here, and the
-            half-width of its 95 % interval; in percentage points.
-        paper: the paper's, under the same names.
+        found: by a name for each measurement, from top to bottom: percentage points.
+        reported: names of those that are other people's; they are drawn hollow.
     """
-    figure, axes = Figure.single(1.1 + 0.5 * len(paper))
+    figure, axes = Figure.single(0.9 + 0.34 * len(found))
     axes.axvline(0, color=FAINT, linewidth=0.9)
-    kinds = (
-        (here, -0.13, QUANTITIES["v"].colour, "o", "full", "trainings here"),
-        (paper, 0.13, INK, "D", "none", "the paper"),
-    )
-    for values, shift, colour, marker, fill, name in kinds:
-        for row, change in enumerate(paper):
-            difference, half = values[change]
-            ends = difference - half, difference + half
-            axes.hlines(row + shift, *ends, color=colour, linewidth=1.6)
-            axes.plot([difference], [row + shift], marker, color=colour, fillstyle=fill, ms=5)
-        axes.plot([], [], marker, color=colour, fillstyle=fill, ms=5, label=name)
-    figure.legend(loc="outside upper center", ncols=2)
-    name_rows(axes, list(paper))
+    for row, (name, (difference, half)) in enumerate(found.items()):
+        colour, inside = (INK, PAPER) if name in reported else (QUANTITIES["v"].colour,) * 2
+        axes.hlines(row, difference - half, difference + half, color=colour, linewidth=1.6)
+        axes.plot([difference], [row], "o", color=colour, mfc=inside, ms=6)
+    name_rows(axes, list(found))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlabel("error saved, percentage points")
     return figure
 
 
 @mpl.rc_context(STYLE)
-def missed_by(images: Sequence[int], by_chance: Sequence[float]) -> Figure:
-    """How many images are missed by one network, by two, …, by all, on a logarithmic axis.
+def switched(panels: Mapping[str, Mapping[str, Sequence[Arm]]], ends: Sequence[str]) -> Figure:
+    """Errors of networks with two switches: one is the way from left to right, one the two lines.
+
+    All panels have one scale, so that a slope means the same in each.
 
     Args:
-        images: how many images are missed by 1, 2, … networks.
-        by_chance: how many would be if all images were equally hard; drawn as strokes.
+        panels: by title, two lines, by name: their networks from left to right.
+        ends: what these are called.
     """
-    figure, axes = Figure.single(2.8)
-    networks = np.arange(1, len(images) + 1)
-    axes.bar(networks, images, color=MISTAKE, width=0.7, label="missed here")
-    strokes = axes.hlines(by_chance, networks - 0.45, networks + 0.45, color=INK, linewidth=2)
-    strokes.set_label("if all images were equally hard")
-    axes.set_yscale("log")
-    axes.set_ylim(0.5, 2 * max(*images, *by_chance))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.set_xticks(networks)
-    axes.set_xlabel("networks that miss the image")
-    axes.set_ylabel("test images")
-    axes.legend()
+    figure = Figure(3.0)
+    places = np.arange(len(ends))
+    for axes, (title, lines) in zip(
+        figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
+    ):
+        for k, (name, arms) in enumerate(lines.items()):
+            colour, line = LINES[k]
+            side = 2 * k - 1  # of the two lines: left or right of the place
+            here = places + 0.03 * side
+            axes.plot(here, [arm.mean for arm in arms], line, color=colour, ms=6, label=name)
+            for place, arm in zip(here, arms, strict=True):
+                if arm.errors:
+                    beside_mean = [place + 0.09 * side] * len(arm.errors)
+                    axes.plot(beside_mean, arm.errors, ".", color=colour, ms=6)
+                else:
+                    ends_of_bar = arm.mean - arm.deviation, arm.mean + arm.deviation
+                    axes.vlines(place, *ends_of_bar, color=colour, linewidth=1.2)
+        middle = statistics.mean(
+            f(arm.mean for arms in lines.values() for arm in arms) for f in (min, max)
+        )
+        axes.set_ylim(middle - 0.14, middle + 0.14)
+        axes.set_xlim(-0.3, len(ends) - 0.7)
+        axes.set_xticks(places, ends)
+        axes.set_title(title)
+        axes.yaxis.set_major_locator(MultipleLocator(0.05))
+    figure.axes[0].set_ylabel("error on the test set, %")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
 
 

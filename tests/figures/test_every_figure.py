@@ -43,6 +43,7 @@ ROW: dict[str, Any] = {
     "deviation": 0.1, "interval": 0.248, "minutes": 12.4, "unfinished": "", "paper": 0.25,
 }  # fmt: skip
 NOT_YET = dict.fromkeys(ROW) | {"row": "none", "n": 0, "declared": 3, "errors": []}
+ARMS = (("a", 1.0), ("b", 2.0))
 GROWTH = [
     {"name": name, "axis": "batch_size", "value": n, "train_ms": ms * n, "train_bytes": 1e6 * n}
     for name, ms in (("theirs", 2), ("ours", 1))
@@ -278,8 +279,21 @@ CASES = [
         drawn={"x": [[0.25, 4], X, X[:2]], "y": [[0.25, 4], X**2, X[2:]]},  # and the diagonal
     ),
     case(
-        figures.effects, {"one": (0.25, 0.125)}, {"one": (0.5, 0.25)},
-        drawn={"x": [[0, 0], [0.25], [0.5]], "ends": [[[0.125, -0.13], [0.375, -0.13]]]},
+        figures.effects, {"one": (0.25, 0.125), "two": (0.5, 0.25)}, ["two"],
+        drawn={"x": [[0, 0], [0.25], [0.5]], "ends": [[[0.125, 0], [0.375, 0]]]},
+    ),
+    case(
+        figures.switched,
+        {
+            "there": {name: [figures.Arm(y, 0.25), figures.Arm(y / 2, 0)] for name, y in ARMS},
+            "here": {name: [figures.Arm(y, 9, [0.5, 2.5]), figures.Arm(y, 0)] for name, y in ARMS},
+        },
+        ["off", "on"],
+        drawn={
+            "y": [[1, 0.5], [2, 1], [1, 1], [0.5, 2.5], [2, 2], [0.5, 2.5]],
+            "ends": [[[-0.03, 0.75], [-0.03, 1.25]], [[0.97, 0.5], [0.97, 0.5]]],
+            "text": ["off", "here", "there", "a"],
+        },
     ),
     case(
         figures.costs, {"one": (-0.25, None), "all of two": (0.5, 0.25)},
@@ -287,10 +301,6 @@ CASES = [
             "x": [[0, 0], [0.5], [-0.25]], "ends": [[[0.25, 0], [0.75, 0]]],
             "text": ["all of two", "one"],
         },
-    ),
-    case(
-        figures.missed_by, [5, 2, 4], [8.5, 1.5, 0.25],
-        drawn={"height": [[5, 2, 4]], "ends": [[[0.55, 8.5], [1.45, 8.5]]]},
     ),
     case(
         figures.course, RECORDS,
