@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
-from matplotlib.ticker import NullFormatter
+import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from capsnet.figures.style import FAINT, INK, STYLE, Figure
 
@@ -26,36 +27,54 @@ def durations(milliseconds: Mapping[str, float]) -> Figure:
 
 
 @mpl.rc_context(STYLE)
-def growth(rows: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Figure:
-    """Time and memory of two implementations against sizes, a row of panels for each size.
+def two_shares(shares: Mapping[str, tuple[float, float]], of: tuple[str, str]) -> Figure:
+    """What part each thing has in two totals, as pairs of bars.
 
     Args:
-        rows: of the ledger's ``bench/growth``: "name", "axis", "value", "train_ms", "train_bytes".
-        names: the label of each implementation by its name; the first is drawn faint.
+        shares: by the thing's name, from top to bottom, its share of each total, in 0 … 1.
+        of: the names of the totals; the first is drawn faint.
     """
-    axis_names = list(dict.fromkeys(row["axis"] for row in rows))
+    figure, axes = Figure.single(0.3 + 0.6 * len(shares))
+    rows = np.arange(len(shares))
+    for k, (total, colour) in enumerate(zip(of, (FAINT, INK), strict=True)):
+        percent = [100 * pair[k] for pair in shares.values()]
+        bars = axes.barh(rows + 0.36 * k - 0.18, percent, color=colour, height=0.32, label=total)
+        axes.bar_label(bars, fmt="{:.0f} %", padding=4, fontsize=9)
+    axes.set_yticks(rows, list(shares))
+    axes.invert_yaxis()
+    axes.margins(x=0.15)
+    axes.xaxis.set_visible(False)
+    axes.spines.bottom.set_visible(False)
+    axes.legend(loc="lower right")
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def growth(
+    rows: Sequence[Mapping[str, Any]], names: Mapping[str, str], sizes: Sequence[str]
+) -> Figure:
+    """The memory that two implementations need as a size grows, a panel for each size.
+
+    Args:
+        rows: of the ledger's ``bench/growth``: "name", "axis", "value", "train_bytes".
+        names: the label of each implementation by its name; the first is drawn faint.
+        sizes: which axes of the rows.
+    """
     lines = dict(zip(names, [(FAINT, "--", "s"), (INK, "-", "o")], strict=True))
-    figure = Figure(1.75 * len(axis_names))
-    panels = figure.subplots(len(axis_names), 2, squeeze=False)
-    for axis, pair in zip(axis_names, panels, strict=True):
-        kinds = (("train_ms", 1.0, "milliseconds"), ("train_bytes", 1e-6, "megabytes"))
-        for axes, (key, scale, unit) in zip(pair, kinds, strict=True):
-            for name, (colour, line, marker) in lines.items():
-                mine = [row for row in rows if (row["name"], row["axis"]) == (name, axis)]
-                axes.plot(
-                    [row["value"] for row in mine],
-                    [scale * row[key] for row in mine],
-                    line, color=colour, marker=marker, markersize=4, linewidth=1.3,
-                    label=names[name],
-                )  # fmt: skip
-            values = sorted({row["value"] for row in rows if row["axis"] == axis})
-            axes.set_xscale("log")
-            axes.set_yscale("log")
-            axes.set_xticks(values, [f"{value}" for value in values])
-            axes.xaxis.set_minor_formatter(NullFormatter())
-            axes.yaxis.set_major_formatter("{x:g}")
-            axes.yaxis.set_minor_formatter(NullFormatter())
-            axes.set_xlabel(axis.replace("_", " "))
-            axes.set_ylabel(unit)
-    panels[0][0].legend()
+    figure = Figure(2.5)
+    (panels,) = figure.subplots(1, len(sizes), sharey=True, squeeze=False)
+    for size, axes in zip(sizes, panels, strict=True):
+        for name, (colour, line, marker) in lines.items():
+            mine = [row for row in rows if (row["name"], row["axis"]) == (name, size)]
+            megabytes = [row["train_bytes"] / 1e6 for row in mine]
+            axes.plot(
+                [row["value"] for row in mine], megabytes,
+                line, color=colour, marker=marker, markersize=4, linewidth=1.3, label=names[name],
+            )  # fmt: skip
+        axes.set_xlim(left=0)
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 5, 10]))
+        axes.set_xlabel(size.replace("_", " "))
+    panels[0].set_ylim(bottom=0)
+    panels[0].set_ylabel("megabytes")
+    panels[0].legend()
     return figure

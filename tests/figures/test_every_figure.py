@@ -45,8 +45,9 @@ ROW: dict[str, Any] = {
 NOT_YET = dict.fromkeys(ROW) | {"row": "none", "n": 0, "declared": 3, "errors": []}
 ARMS = (("a", 1.0), ("b", 2.0))
 GROWTH = [
-    {"name": name, "axis": "batch_size", "value": n, "train_ms": ms * n, "train_bytes": 1e6 * n}
-    for name, ms in (("theirs", 2), ("ours", 1))
+    {"name": name, "axis": size, "value": n, "train_bytes": 1e6 * share * n}
+    for name, share in (("theirs", 2), ("ours", 1))
+    for size in ("children", "parents")
     for n in (10, 20)
 ]
 
@@ -245,8 +246,12 @@ CASES = [
         drawn={"width": [[390.4, 42.6]], "text": ["390", "43"]},
     ),
     case(
-        figures.growth, GROWTH, {"theirs": "published", "ours": "here"},
-        drawn={"y": [[20, 40], [10, 20], [10, 20], [10, 20]], "text": ["published", "here"]},
+        figures.growth, GROWTH, {"theirs": "published", "ours": "here"}, ("children",),
+        drawn={"y": [[20, 40], [10, 20]], "text": ["published", "here"]},
+    ),
+    case(
+        figures.two_shares, {"one": (0.9, 0.25), "two": (0.1, 0.75)}, ("work", "time"),
+        drawn={"width": [[90, 10, 25, 75]], "text": ["90 %", "75 %", "work", "time"]},
     ),
     case(
         figures.squash_arrows, np.array([[0.0, 2.0], [-1.5, 0.0]]), np.array([[0, 0.8], [-0.5, 0]]),
