@@ -41,7 +41,7 @@ def dress(app: Sphinx, error: Exception | None) -> None:
         cut(MODULES / source, out / f"{name}.woff2", used | EVERYWHERE)
         rules.append(
             f'@font-face {{ font-family: "{family}"; font-style: {style}; font-weight: {weights}; '
-            f'font-display: block; src: url("{name}.woff2") format("woff2"); }}'
+            f'font-display: optional; src: url("{name}.woff2") format("woff2"); }}'
         )
     cut_icons(out)
     equations = (MODULES / "temml/dist/Temml-STIX2.css").read_text(encoding="utf-8")
@@ -115,7 +115,9 @@ def preload(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Ask for the type of the text at once, so that no line breaks anew when it comes."""
-    fonts = ["stix-two-text"] + ["jetbrains-mono"] * ('class="cell ' in context.get("body", ""))
+    body = context.get("body", "")
+    fonts = ["stix-two-text", "stix-two-text-italic"]
+    fonts += ["jetbrains-mono"] * ("<pre>" in body) + ["stix-two-math"] * ("<math" in body)
     links = (
         f'<link rel="preload" as="font" type="font/woff2" crossorigin '
         f'href="{context["pathto"](f"_static/{name}.woff2", 1)}">'

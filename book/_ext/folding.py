@@ -78,9 +78,15 @@ NAMES = {name: css_name(name) for name in QUANTITIES}
 TOKEN = re.compile(rf'<span class="n">({"|".join(map(re.escape, NAMES))})</span>')
 
 
+# The beginning of a line that has a number, and by how much it is indented.
+LINE = r'(<span id="[\w-]+")(><a [^>]*><span class="linenos">[^<]*</span></a>(?:<span class="w">)?)'
+NUMBERED = re.compile(LINE + "( *)")
+
+
 def colour(html: str) -> str:
-    """Give the quantities in a highlighted listing their colours."""
-    return TOKEN.sub(lambda m: f'<span class="n q-{NAMES[m[1]]}">{m[1]}</span>', html)
+    """Give the quantities in a listing their colours, and tell a style each line's indentation."""
+    html = TOKEN.sub(lambda m: f'<span class="n q-{NAMES[m[1]]}">{m[1]}</span>', html)
+    return NUMBERED.sub(lambda m: f'{m[1]} style="--indent: {len(m[3])}"{m[2]}{m[3]}', html)
 
 
 def hide(html: str, numbers: list[int]) -> str:

@@ -101,10 +101,9 @@ def inline(translator: Any, node: nodes.math) -> None:
 
 def block(translator: Any, node: nodes.math_block) -> None:
     # A block that scrolls by itself must be reached with the keys as well.
-    translator.body.append(
-        f'<div class="math" tabindex="0" role="group" aria-label="equation">'
-        f"{rendered(translator, node, True)}</div>"
-    )
+    keys = {"tabindex": "0", "role": "group", "aria-label": "equation"}
+    translator.body.append(translator.starttag(node, "div", CLASS="math", **keys))
+    translator.body.append(f"{rendered(translator, node, True)}</div>\n")
     raise nodes.SkipNode
 
 

@@ -63,6 +63,12 @@ async function explain(name) {
   return (await legend)[name];
 }
 
+// In *Line by line*, what the seven makes of a quantity, from the table that its page prints.
+const values = {};
+for (const line of document.querySelector(".tag_values .cell_output pre")?.textContent.split("\n") ?? []) {
+  values[line.split(" ")[0]] = line;
+}
+
 async function light(element) {
   const name = kind(element);
   for (const other of document.querySelectorAll(`.${name}`)) other.classList.add("lit");
@@ -76,6 +82,8 @@ async function light(element) {
       return line;
     }),
   );
+  const value = values[element.textContent];
+  if (value) card.append(Object.assign(document.createElement("samp"), { textContent: value }));
   card.hidden = false;
   const left = Math.min(place.left, innerWidth - card.offsetWidth - 12);
   card.style.left = `${Math.max(8, left) + scrollX}px`;
@@ -110,3 +118,47 @@ document.addEventListener("click", ({ target }) => {
   document.body.append(dialog);
   dialog.showModal();
 });
+
+// *Line by line*: the equation of the line that you are at, in the rail (at the foot of a phone).
+const rows = [...document.querySelectorAll(".annotated-row")];
+if (rows.length) {
+  const shown = document.createElement("aside");
+  shown.className = "rail-equation";
+  shown.setAttribute("aria-label", "The equation of this line");
+  const rail = document.querySelector(".bd-sidebar-secondary");
+  (innerWidth >= 1200 && rail ? rail : document.body).append(shown);
+  const links = (row) => row.querySelector(".annotated-note a[href^='#equation-']")?.hash.slice(1);
+  const of = new Map(); // a row's own equation, else the last one of its function
+  for (const section of new Set(rows.map((row) => row.closest("section")))) {
+    const own = rows.filter((row) => row.closest("section") === section);
+    let last = own.map(links).find(Boolean);
+    for (const row of own) of.set(row, (last = links(row) ?? last));
+  }
+
+  const follow = (row) => {
+    for (const other of rows) other.classList.toggle("at", other === row);
+    const name = of.get(row);
+    if (shown.dataset.of === (name ?? "")) return;
+    shown.dataset.of = name ?? "";
+    const anchor = name && document.getElementById(name);
+    const equation = anchor && (anchor.matches("div.math") ? anchor : nextMath(anchor));
+    if (!equation) return shown.replaceChildren();
+    const title = document.createElement("p");
+    title.textContent = name.replace("equation-", "equation ").replaceAll("-", " ");
+    shown.replaceChildren(title, equation.cloneNode(true));
+  };
+  const nextMath = (anchor) => {
+    let at = anchor;
+    while (at && !at.matches?.("div.math") && !at.querySelector?.("div.math")) {
+      at = at.nextElementSibling ?? at.parentElement?.nextElementSibling;
+    }
+    return at?.matches("div.math") ? at : at?.querySelector("div.math");
+  };
+  const middle = () => {
+    const line = innerHeight * 0.35;
+    const row = rows.find((each) => each.getBoundingClientRect().bottom > line);
+    if (row && row.getBoundingClientRect().top < innerHeight) follow(row);
+  };
+  addEventListener("scroll", () => requestAnimationFrame(middle), { passive: true });
+  for (const row of rows) row.addEventListener("pointerenter", () => follow(row));
+}
