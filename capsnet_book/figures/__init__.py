@@ -58,8 +58,10 @@ from capsnet_book.figures.reliability import (
 )
 from capsnet_book.figures.routing import (
     by_iteration,
+    in_training,
     routing_shares,
     routing_votes,
+    runaway,
     share_histograms,
     witnesses,
 )

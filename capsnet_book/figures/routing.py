@@ -199,6 +199,62 @@ def share_histograms(shares: ArrayLike, uniform: float, parent: str) -> Figure:
 
 
 @mpl.rc_context(STYLE)
+def runaway(lengths: ArrayLike, true: int, stop: int, name: str) -> Figure:
+    """The lengths of all parents, as far as the routing goes on, on a logarithmic axis.
+
+    Args:
+        lengths: ‖v‖, [iterations, parents].
+        true: the parent that is there; the others are faint.
+        stop: the iteration at which the network stops.
+        name: what the true parent is called.
+    """
+    values = array(lengths)
+    iterations = np.arange(1, len(values) + 1)
+    colour = QUANTITIES["v"].colour
+    figure, axes = Figure.single(2.9)
+    axes.plot(iterations, np.delete(values, true, axis=1), color=FAINT, linewidth=1.2)
+    axes.plot(iterations, values[:, true], color=colour, linewidth=2.2)
+    axes.axvline(stop, color=INK, linewidth=0.9, linestyle=":")
+    axes.text(1.08 * stop, 0.5, "the network\nstops here", va="center", fontsize=9)
+    axes.text(1.08 * stop, 0.88, name, color=colour, va="center")
+    axes.text(1.08, 0.08, "the others", color=FAINT, va="center")
+    beside(axes, "all ten", 1.0)
+    axes.set_xscale("log")
+    axes.set_xlim(1, len(values))
+    axes.set_ylim(0, 1.04)
+    axes.set_xticks([tick for tick in (1, 3, 10, 30, 100, 300) if tick <= len(values)])
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel("iteration")
+    axes.set_ylabel("length ‖v‖")
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def in_training(
+    iterations: Sequence[int], mistakes: Sequence[int], change: Sequence[float]
+) -> Figure:
+    """Networks by the number of iterations that they were trained with.
+
+    Args:
+        iterations: that number, of each network.
+        mistakes: on the test set.
+        change: of a logit in an iteration.
+    """
+    figure = Figure(2.6)
+    panels = (
+        (mistakes, INK, "mistakes on the test set"),
+        (change, QUANTITIES["b"].colour, "mean change of b"),
+    )
+    for axes, (values, colour, label) in zip(figure.subplots(1, 2), panels, strict=True):
+        axes.plot(iterations, values, "o", color=colour, ms=5)
+        axes.set_ylim(0, 1.15 * max(values))
+        axes.set_xticks(iterations)
+        axes.set_xlabel("iterations in training")
+        axes.set_ylabel(label)
+    return figure
+
+
+@mpl.rc_context(STYLE)
 def by_iteration(
     iterations: ArrayLike,
     lines: Mapping[str, ArrayLike],
@@ -206,7 +262,6 @@ def by_iteration(
     label: str,
     *,
     logarithmic: str = "",
-    trained: Sequence[int] | None = None,
     of: str = "iteration",
 ) -> Figure:
     """Lines against the routing iteration, each with its name at its right end.
@@ -214,16 +269,14 @@ def by_iteration(
     Args:
         iterations: the iterations, or steps of another kind, rising, [n].
         lines: the values of each line by its name, [n].
-        quantities: for each line, the key of the quantity whose colour it has; "" for ink.
+        quantities: for each line, the key of the quantity whose colour it has; "" for ink, "faint"
+            for what it is compared with.
         label: what the values are, for the axis.
         logarithmic: which axes are logarithmic: "", "x", "y" or "xy".
-        trained: for each line, the last iteration of the network's training: the line is dotted
-            beyond it. If None, all are solid.
         of: what is counted along the axis.
     """
     x = array(iterations)
     values = {name: array(numbers) for name, numbers in lines.items()}
-    until = [int(x[-1])] * len(values) if trained is None else list(trained)
     figure, axes = Figure.single(max(2.9, 1.0 + 0.3 * len(values)))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     for letter, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
@@ -233,17 +286,11 @@ def by_iteration(
             axis.set_minor_locator(LogLocator(subs=(2, 5)))
             axis.set_minor_formatter("{x:g}")
             axis.set_tick_params(which="both", length=3.5, pad=3.5)
-    colours = [QUANTITIES[key].colour if key else INK for key in quantities]
+    named = {"": INK, "faint": FAINT, **{key: q.colour for key, q in QUANTITIES.items()}}
+    colours = [named[key] for key in quantities]
     ends = np.array([numbers[-1] for numbers in values.values()], dtype=float)
-    rows = zip(values.values(), colours, until, strict=True)
-    for (numbers, colour, end), marker in zip(rows, cycle(MARKERS), strict=False):
-        inside = int((x <= end).sum())
-        style: dict[str, Any] = {"color": colour, "marker": marker, "ms": 4, "linewidth": 1.3}
-        if inside < len(x):  # drawn first, so that the last solid point covers its first
-            beyond = max(0, inside - 1)
-            axes.plot(x[beyond:], numbers[beyond:], ":", mfc="w", **style)
-        if inside:
-            axes.plot(x[:inside], numbers[:inside], "-", **style)
+    for numbers, colour, marker in zip(values.values(), colours, cycle(MARKERS), strict=False):
+        axes.plot(x, numbers, color=colour, marker=marker, ms=4, linewidth=1.3)
     # In the axis' own scale, so that the names keep apart on the page.
     height = np.log10 if "y" in logarithmic else np.asarray
     low, high = height(np.array(axes.get_ylim()))
@@ -251,10 +298,6 @@ def by_iteration(
     placed = apart(height(ends), 0.16 * (high - low) / inches)
     for name, colour, place in zip(values, colours, placed, strict=True):
         beside(axes, name, 10**place if "y" in logarithmic else place, colour)
-    if trained is not None:
-        for line, name in (("-", "as in training"), (":", "beyond")):
-            axes.plot([], [], line, color=INK, label=name)
-        figure.legend(loc="outside upper center", ncols=2)
     axes.set_xlabel(of)
     axes.set_ylabel(label)
     return figure

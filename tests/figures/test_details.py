@@ -53,17 +53,6 @@ def test_names_of_lines_that_end_together_keep_apart() -> None:
     assert len(heights) == 9 and points.min() > 9  # the size of the type
 
 
-def test_a_line_is_dotted_beyond_what_its_network_was_trained_with() -> None:
-    lines = {"a": [1.0, 2, 3], "b": [1.0, 2, 3], "c": [1.0, 2, 3]}
-    figure = figures.by_iteration([2, 3, 4], lines, ["b"] * 3, "change", trained=[3, 1, 9])
-    drawn = [
-        (line.get_linestyle(), list(line.get_xdata()))
-        for line in figure.axes[0].lines
-        if len(line.get_xdata())
-    ]
-    assert drawn == [(":", [3, 4]), ("-", [2, 3]), (":", [2, 3, 4]), ("-", [2, 3, 4])]
-
-
 def test_what_the_paper_reports_is_hollow() -> None:
     networks = {"here": (99.0, 91.0, 85.0), "paper": (99.0, 91.0, 62.5)}
     (axes,) = figures.moved_and_bent(networks, reported=["paper"]).axes

@@ -104,8 +104,17 @@ CASES = [
         drawn={"x": [[99.5], [91.0], [85.0], [99.0], [62.5]]},
     ),
     case(
+        figures.runaway, VOTES[:, 0], 1, 2, "the seven",
+        drawn={"y": [VOTES[:, 0][:, 0], VOTES[:, 0][:, 1], [0, 1]],
+               "text": ["the seven"]},
+    ),
+    case(
+        figures.in_training, [1, 2, 3], [9, 7, 8], [0.5, 0.25, 0.125],
+        drawn={"y": [[9, 7, 8], [0.5, 0.25, 0.125]], "x": [[1, 2, 3]] * 2},
+    ),
+    case(
         figures.by_iteration, np.arange(2, 5), {"a": np.array([1, 0.1, 0.01]), "b": X[:3]},
-        ["b", ""], "change", logarithmic="xy", trained=[4, 9],
+        ["b", "faint"], "change", logarithmic="xy",
         drawn={"x": [[2, 3, 4]] * 2, "y": [[1, 0.1, 0.01], X[:3]], "text": ["a", "b"]},
     ),
     case(
