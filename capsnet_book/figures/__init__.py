@@ -49,6 +49,7 @@ from capsnet_book.figures.network import (
 from capsnet_book.figures.pairs import taken_apart
 from capsnet_book.figures.palette import palette
 from capsnet_book.figures.parts import Scene, scene_and_votes, scenes
+from capsnet_book.figures.pictures import stages
 from capsnet_book.figures.reliability import (
     intervals,
     per_class_accuracy,

@@ -1,6 +1,5 @@
 """The way from book/*.md to notebooks/*.ipynb, and what is committed there."""
 
-import importlib.util
 import shutil
 import subprocess
 import sys
@@ -348,19 +347,3 @@ def test_the_committed_notebook_is_its_chapter_executed_in_order(chapter):
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     kinds = {output.get("name", output.output_type) for cell in cells for output in cell.outputs}
     assert not kinds & {"error", "stderr"}
-
-
-def test_a_notebook_without_its_images_is_skipped_aloud(monkeypatch):
-    path = ROOT / "notebooks" / "conftest.py"
-    spec = importlib.util.spec_from_file_location("notebooks_conftest", path)
-    hook = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hook)
-    needs = [page.stem for page in (ROOT / "notebooks").glob("*.ipynb") if hook.needs_clothes(page)]
-    assert needs == ["yours"]
-
-    def load(name, train, download):
-        assert not download
-        raise FileNotFoundError(f"{name} not found")
-
-    monkeypatch.setattr("capsnet.data.load", load)
-    assert hook.missing() == "NOT VERIFIED: fashion-mnist not found"

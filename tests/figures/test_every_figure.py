@@ -192,6 +192,10 @@ CASES = [
             "text": ["x", "y", "image", "first", "second", "a"],
         },
     ),
+    case(
+        figures.stages, {"wide": IMAGES[0], "tall": IMAGES[1].transpose(0, 2, 1)},
+        drawn={"image": [IMAGES[0, 0], IMAGES[1, 0].T], "text": ["wide", "tall"]},
+    ),
     case(figures.palette, drawn={"text": [f"${q.latex}$" for q in figures.QUANTITIES.values()]}),
     case(
         figures.intervals, {"one": (0.5, 0.25, 0.75), "two": (1.0, 0.5, 1.0)},
