@@ -19,11 +19,9 @@ from capsnet_book.figures.comparison import (
 )
 from capsnet_book.figures.decoder import (
     following,
-    plane,
     property_map,
     squared_errors,
     sweeps,
-    walk_lengths,
 )
 from capsnet_book.figures.equivariance import (
     length_and_direction,
@@ -32,7 +30,7 @@ from capsnet_book.figures.equivariance import (
     pooled_features,
 )
 from capsnet_book.figures.gallery import gallery, mistakes
-from capsnet_book.figures.learning_curves import course, loss_curves
+from capsnet_book.figures.learning_curves import course, loss_curves, watched
 from capsnet_book.figures.margin import (
     length_histogram,
     margin_curves,
@@ -52,10 +50,8 @@ from capsnet_book.figures.parts import Scene, scene_and_votes, scenes
 from capsnet_book.figures.pictures import stages
 from capsnet_book.figures.reliability import (
     intervals,
-    per_class_accuracy,
     rejection,
     reliability,
-    right_and_wrong,
 )
 from capsnet_book.figures.routing import (
     by_iteration,

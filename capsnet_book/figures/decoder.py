@@ -6,7 +6,7 @@ import matplotlib as mpl
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capsnet.figures.style import FAINT, INK, LINES, QUANTITIES, STYLE, WIDTH, Figure, array
+from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, WIDTH, Figure, array
 
 GAP = 2  # pixels between pictures
 
@@ -75,45 +75,6 @@ def property_map(
     axes.spines[:].set_visible(False)
     axes.set_ylabel(ylabel)
     figure.colorbar(picture, ax=axes, label=unit, fraction=0.05, pad=0.03)
-    return figure
-
-
-@mpl.rc_context(STYLE)
-def walk_lengths(way: ArrayLike, lengths: Mapping[str, ArrayLike]) -> Figure:
-    """The length of a capsule along walks from one capsule (0) to another (1).
-
-    Args:
-        way: how far along, 0 … 1, [n].
-        lengths: by the name of the walk (three at most), its lengths, [n].
-    """
-    figure, axes = Figure.single(2.5)
-    for (name, values), (colour, line) in zip(lengths.items(), LINES[: len(lengths)], strict=True):
-        axes.plot(array(way), array(values), line, color=colour, markersize=4, label=name)
-    axes.set_xlabel("part of the way")
-    axes.set_ylabel("length ‖v‖ of the capsule")
-    axes.legend()
-    return figure
-
-
-@mpl.rc_context(STYLE)
-def plane(points: ArrayLike, values: ArrayLike, name: str, axis_names: Sequence[str]) -> Figure:
-    """Points of a plane, each coloured by a value.
-
-    Args:
-        points: [n, 2].
-        values: [n].
-        name: of the value, with its unit.
-        axis_names: of the two axes, with their units.
-    """
-    shades = array(values)
-    figure, axes = Figure.single(3.8)
-    low, high = np.quantile(shades, [0.02, 0.98])  # one odd point shall not take all the colours
-    across, up = array(points).T
-    dots = axes.scatter(across, up, s=12, c=shades, cmap="viridis", vmin=low, vmax=high)
-    axes.set_aspect("equal", adjustable="datalim")
-    axes.set_xlabel(axis_names[0])
-    axes.set_ylabel(axis_names[1])
-    figure.colorbar(dots, ax=axes, label=name)
     return figure
 
 

@@ -1,6 +1,5 @@
 """What single figures promise beside their numbers."""
 
-
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -88,11 +87,9 @@ def test_pooled_features_may_all_be_zero_or_negative() -> None:
 
 
 def test_curves_of_a_training_draw_only_what_every_record_has() -> None:
-    records = [{"epoch": k, "step": k, "loss": 1 / k, "learning_rate": 0.001} for k in (1, 2)]
-    records[0] |= {"margin": 0.5, "validation_loss": 2.0, "validation_accuracy": 0.5}
+    records = [{"epoch": k, "loss": 1 / k, "learning_rate": 0.001} for k in (1, 2)]
+    records[0] |= {"validation_loss": 2.0, "validation_accuracy": 0.5}
     assert [len(axes.lines) for axes in figures.course(records).axes] == [1, 1]
-    (axes,) = figures.loss_curves(records).axes
-    assert len(axes.lines) == 1
 
 
 def test_relative_errors_may_be_zero() -> None:
@@ -104,7 +101,6 @@ def test_relative_errors_may_be_zero() -> None:
     ("draw", "args"),
     [
         (figures.rejection, ([0.5, 1.0], {name: [1.0, 0.5] for name in "abc"})),
-        (figures.walk_lengths, ([0, 1], {name: [1, 0.5] for name in "abcd"})),
         (figures.relative_errors, ([1.0], {name: [0.5] for name in "abcde"})),
         (figures.receptive_fields, (np.zeros((1, 9, 9)), dict.fromkeys("abcd", (0, 1, 0, 1)))),
     ],

@@ -1,6 +1,5 @@
 """Every figure of the book draws the numbers that it was given, from any device, legibly."""
 
-import math
 import sys
 import time
 from collections import defaultdict
@@ -206,16 +205,8 @@ CASES = [
         drawn={"x": [X[:2] / 2], "y": [[0.5, 0.9]], "ends": [[[0.25, 0.25], [0.25, 0.75]]]},
     ),
     case(
-        figures.right_and_wrong, np.arange(24.0), np.array([0.0, 23.0]), "length, pixels",
-        drawn={"steps": [[100 / 24] * 24, [50, *[0] * 22, 50]]},  # per cent of their own group
-    ),
-    case(
         figures.rejection, np.array([0.5, 1.0]), {"short": np.array([1.0, 0.5]), "small": X[:2]},
         drawn={"x": [[50, 100]] * 2, "y": [[100, 50], 100 * X[:2]]},
-    ),
-    case(
-        figures.per_class_accuracy, [(977, 980), (1, 2), (0, 0)], ["zero", "one", "none"],
-        drawn={"x": [[100 * 977 / 980, 50, math.nan]], "text": ["977/980", "1/2", "0/0"]},
     ),
     case(
         figures.errors_beside_paper, {"rows": [ROW, NOT_YET]},
@@ -285,14 +276,6 @@ CASES = [
         drawn={"image": [[[0.04, -1.26], [2, 0.5]]], "text": ["0", "−1.3", "+2.0", "+0.5"]},
     ),
     case(
-        figures.walk_lengths, X[:3], {"slerp": np.ones(3), "lerp": X[1:]},
-        drawn={"x": [X[:3]] * 2, "y": [[1, 1, 1], X[1:]]},
-    ),
-    case(
-        figures.plane, SPREAD[:, :2], SPREAD[:, 2], "slant", ["first", "second"],
-        drawn={"points": [SPREAD[:, :2]], "shades": [SPREAD[:, 2]]},
-    ),
-    case(
         figures.following, {"slant": (X, X**2), "ink": (X[:2], X[2:])},
         drawn={"x": [[0.25, 4], X, X[:2]], "y": [[0.25, 4], X**2, X[2:]]},  # and the diagonal
     ),
@@ -325,9 +308,17 @@ CASES = [
         drawn={"y": [[1, 1 / 2, 1 / 3], [2, 1, 2 / 3], [1, 2, 3], [50, 50, 50]]},
     ),
     case(
-        figures.loss_curves, RECORDS,
+        figures.loss_curves, RECORDS, 0.3, span=2,
+        drawn={"y": [[0.5, 0.25, 0.5 / 3], [0.375, 0.625 / 3], [0.25, 0.125, 0.25 / 3]]},
+    ),
+    case(
+        figures.watched, [0, 10], IMAGES, IMAGES[0], np.array([[0.1, 0.9], [0.2, 0.7]]),
+        np.array([[0, 0.5, 1], [0.5, 0.5, 0.75]]), [0.25, 0.5], 1,
         drawn={
-            "y": [[1, 1 / 2, 1 / 3], [0.5, 0.25, 0.5 / 3], [0.25, 0.125, 0.25 / 3], [2, 1, 2 / 3]]
+            "image": [IMAGES[0, 0], IMAGES[1, 0], IMAGES[0, 0]],
+            "y": [[0.1, 0.2], [0.9, 0.7], [0.5, 0.5], [0.5, 0.5], [25, 50]],
+            "ends": [[[0, 0], [0, 1]], [[1, 0.5], [1, 0.75]]],
+            "text": ["the 1", "others", "0", "10"],
         },
     ),
     case(
