@@ -1,16 +1,20 @@
-"""What other people's deviations cost."""
+"""Other people's deviations: what they do, and what they cost."""
 
 from collections.abc import Mapping
 
 import matplotlib as mpl
+import numpy as np
+from numpy.typing import ArrayLike
 
-from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, Figure
+from capsnet.figures.style import FAINT, INK, PAPER, QUANTITIES, STYLE, Figure, array
 from capsnet_book.figures.comparison import name_rows
 
 
 @mpl.rc_context(STYLE)
 def costs(found: Mapping[str, tuple[float, float | None]]) -> Figure:
-    """The error that each deviation adds, from the most to the least; linear within ± 0.1 point.
+    """The error that each deviation adds, from the most to the least.
+
+    The axis is linear, but where some cost more than a point: then within ± 0.1 point.
 
     Args:
         found: by name, a difference of two errors in percentage points, and the half-width of its
@@ -28,9 +32,32 @@ def costs(found: Mapping[str, tuple[float, float | None]]) -> Figure:
             [points], [row], "o", color=colour, fillstyle="none" if half is None else "full", ms=5
         )
     name_rows(axes, order)
-    axes.set_xscale("symlog", linthresh=0.1)
+    axes.margins(x=0.08)
     left, right = axes.get_xlim()
     axes.set_xlim(min(left, -0.12), max(right, 0.12))
+    if max(-left, right) > 1:
+        axes.set_xscale("symlog", linthresh=0.1)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("error added, percentage points")
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def given(shares: Mapping[str, ArrayLike]) -> Figure:
+    """What each child gives to its parents, as stacked bars beside each other.
+
+    Args:
+        shares: coupling coefficients c_ij [children, parents], by the title of their panel.
+    """
+    figure = Figure(2.4)
+    (panels,) = figure.subplots(1, len(shares), sharey=True, squeeze=False)
+    for axes, (title, values) in zip(panels, shares.items(), strict=True):
+        by_parent = array(values).T  # [parents, children]
+        children = np.arange(1, by_parent.shape[1] + 1)
+        for below, height in zip(by_parent.cumsum(0) - by_parent, by_parent, strict=True):
+            axes.bar(children, height, 0.8, below, color=QUANTITIES["c"].colour, edgecolor=PAPER)
+        axes.axhline(1, color=FAINT, linestyle=":", linewidth=1)
+        axes.set_title(title)
+        axes.set_xlabel("child")
+    panels[0].set_ylabel("gives away")
     return figure

@@ -304,6 +304,10 @@ CASES = [
         },
     ),
     case(
+        figures.given, {"ours": np.array([[0.25, 0.75], [0.5, 0.5]]), "theirs": SHARES},
+        drawn={"height": [[0.25, 0.5, 0.75, 0.5], SHARES.T.ravel()], "text": ["ours", "theirs"]},
+    ),
+    case(
         figures.course, RECORDS,
         drawn={"y": [[1, 1 / 2, 1 / 3], [2, 1, 2 / 3], [1, 2, 3], [50, 50, 50]]},
     ),
