@@ -102,8 +102,11 @@ def describe(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Say what the page is about to who shares its link, and to a search engine."""
+    if pagename == app.config.root_doc:
+        context["docstitle"] = ""  # its title is the book's
     source = Path(app.srcdir, f"{pagename}.md")
     said = about(source).get("question") if source.is_file() else None
+    context["metatags"] = f'{context.get("metatags", "")}<meta name="page" content="{pagename}">\n'
     if not said:
         return
     picture = f"{app.config.html_baseurl}{context['pathto']('_static/reconstructions.png', 1)}"
@@ -115,7 +118,7 @@ def describe(
     }
     lines = [f'<meta name="description" content="{escape(said)}">']
     lines += [f'<meta property="{key}" content="{escape(text)}">' for key, text in tags.items()]
-    context["metatags"] = context.get("metatags", "") + "\n".join(lines)
+    context["metatags"] += "\n".join(lines)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -33,7 +33,7 @@ EVERYWHERE = set(map(chr, range(32, 127)))
 def dress(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.format != "html":
         return
-    drop_search_scripts(Path(app.outdir))
+    place_search_scripts(Path(app.outdir))
     used = characters(Path(app.outdir))
     out = Path(app.outdir, "_static")
     rules = [palette(":root", "colour"), palette('html[data-theme="dark"]', "dark")]
@@ -82,14 +82,19 @@ def palette(selector: str, shade: str) -> str:
     return f"{selector} {{ {' '.join(colours)} }}"
 
 
-def drop_search_scripts(folder: Path) -> None:
-    """Load the index of all words where it is searched, and on no other page."""
+def place_search_scripts(folder: Path) -> None:
+    """Load the index of all words where it is searched, with what we add, and on no other page."""
     scripts = re.compile(
         r' *<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>\n'
     )
-    for page in {*folder.rglob("*.html")} - {folder / "search.html"}:
+    for page in folder.rglob("*.html"):
         html = page.read_text(encoding="utf-8")
-        page.write_text(scripts.sub("", html), encoding="utf-8")
+        if page == folder / "search.html":
+            ours = '<script src="_static/search.js" defer></script>\n</head>'
+            html = html.replace("</head>", ours, 1)
+        else:
+            html = scripts.sub("", html)
+        page.write_text(html, encoding="utf-8")
 
 
 def characters(folder: Path) -> set[str]:

@@ -86,7 +86,9 @@ NUMBERED = re.compile(LINE + "( *)")
 def colour(html: str) -> str:
     """Give the quantities in a listing their colours, and tell a style each line's indentation."""
     html = TOKEN.sub(lambda m: f'<span class="n q-{NAMES[m[1]]}">{m[1]}</span>', html)
-    return NUMBERED.sub(lambda m: f'{m[1]} style="--indent: {len(m[3])}"{m[2]}{m[3]}', html)
+    # A line's number is a link to it, and no stop on the way of who uses the keys.
+    html = NUMBERED.sub(lambda m: f'{m[1]} style="--indent: {len(m[3])}"{m[2]}{m[3]}', html)
+    return html.replace('><a href="#', '><a tabindex="-1" href="#') if "linenos" in html else html
 
 
 def hide(html: str, numbers: list[int]) -> str:

@@ -37,6 +37,29 @@ function unfold() {
 addEventListener("hashchange", unfold);
 unfold();
 
+// A printed page has the solutions at its end.
+const solutions = [];
+addEventListener("beforeprint", () => {
+  const end = document.createElement("section");
+  end.innerHTML = "<h2>Solutions</h2>";
+  for (const solution of document.querySelectorAll("article .tag_hide-cell")) {
+    const place = document.createComment("");
+    solution.replaceWith(place);
+    end.append(solution);
+    solutions.push({ solution, place, folds: [...solution.querySelectorAll("details:not([open])")] });
+  }
+  for (const { folds } of solutions) for (const fold of folds) fold.open = true;
+  if (solutions.length) document.querySelector("article")?.append(end);
+});
+addEventListener("afterprint", () => {
+  for (const { solution, place, folds } of solutions.splice(0)) {
+    for (const fold of folds) fold.open = false;
+    const end = solution.closest("section");
+    place.replaceWith(solution);
+    if (!end.querySelector(".cell")) end.remove();
+  }
+});
+
 // Pointing at a quantity lights up all of its kind; a card says what the notation says of it.
 const kind = (element) => [...element.classList].find((name) => name.startsWith("q-"));
 const card = document.createElement("div");
@@ -162,3 +185,5 @@ if (rows.length) {
   addEventListener("scroll", () => requestAnimationFrame(middle), { passive: true });
   for (const row of rows) row.addEventListener("pointerenter", () => follow(row));
 }
+
+for (const button of document.querySelectorAll(".copybtn")) button.setAttribute("aria-label", "Copy");

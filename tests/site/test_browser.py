@@ -167,6 +167,8 @@ def test_search_finds_words_of_the_chapters(visit: Any, address: str) -> None:
     finished = "document.querySelector('.search-summary')?.innerText.includes('finished')"
     tab.wait_for_function(finished)
     tab.wait_for_function("document.querySelectorAll('#search-results .context').length > 0")
+    sections = tab.locator("#search-results .context a").evaluate_all("all => all.map(a => a.href)")
+    assert sections and all("#" in link for link in sections)
     links = results.evaluate_all("links => links.map(link => link.href)")
     assert any("book/squash.html" in link for link in links)
     assert len({link.partition("#")[0] for link in links}) > 1
@@ -203,6 +205,18 @@ def test_the_reader_chooses_how_much_code_is_shown(visit: Any) -> None:
     assert not tab.locator(".reading").is_visible()
 
 
+def test_a_printed_page_has_its_solutions_at_the_end(visit: Any) -> None:
+    tab = visit("book/squash.html")
+    where = "[...document.querySelectorAll('article .tag_hide-cell')].map(e => e.offsetTop)"
+    before = tab.evaluate(where)
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert tab.locator("article > section").last.locator("h2").inner_text() == "Solutions"
+    assert tab.locator("article > section").last.locator("pre").first.is_visible()
+    tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert tab.evaluate(where) == before and len(before) > 0
+    assert tab.locator("h2", has_text="Solutions").count() == 0
+
+
 def test_symbols_of_a_kind_light_up_together_and_say_what_they_are(visit: Any) -> None:
     tab = visit("book/routing.html")
     tab.locator("article math .q-uhat").first.hover()
@@ -227,7 +241,7 @@ def test_a_drawing_follows_the_theme_and_enlarges(visit: Any) -> None:
     drawing.click()
     assert tab.locator("dialog.enlarged svg").is_visible()
     tab.keyboard.press("Escape")
-    assert tab.locator("dialog").count() == 0
+    assert tab.locator("dialog.enlarged").count() == 0
 
 
 def test_a_solution_unfolds(visit: Any, site: Site) -> None:
