@@ -102,10 +102,10 @@ def describe(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Say what the page is about to who shares its link, and to a search engine."""
-    if pagename == app.config.root_doc:
-        context["docstitle"] = ""  # its title is the book's
     source = Path(app.srcdir, f"{pagename}.md")
-    said = about(source).get("question") if source.is_file() else None
+    head = about(source) if source.is_file() else {}
+    said = head.get("question")
+    context["title"] = head.get("title", context.get("title"))
     context["metatags"] = f'{context.get("metatags", "")}<meta name="page" content="{pagename}">\n'
     if not said:
         return

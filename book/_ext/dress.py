@@ -70,6 +70,7 @@ def cut_icons(out: Path) -> None:
         kept = rule.sub(unless_unused, file.read_text(encoding="utf-8"))
         file.write_text(kept, encoding="utf-8")
         signs |= {chr(int(code, 16)) for code in re.findall(r"\\(f[0-9a-f]{3})\b", kept)}
+        signs |= set(re.findall("[\ue000-\uf8ff]", kept))
     for file in (out / "vendor/fontawesome/webfonts").glob("*.woff2"):
         cut(file, file, signs)
 
