@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import nbformat
 import yaml
 from docutils import nodes
@@ -49,9 +50,17 @@ def first_drawing(notebook: Path) -> str | None:
 
 def small(drawing: str) -> bytes:
     """A drawing as a light PNG of a card's size, for a screen of two pixels a point."""
-    pixels = bytes(svg_to_bytes(svg_string=drawing, width=360, dpi=96, background=PAPER))
+    pixels = svg_to_bytes(
+        svg_string=drawing,
+        width=360,
+        dpi=96,
+        background=PAPER,
+        font_dirs=[str(Path(mpl.get_data_path(), "fonts", "ttf"))],
+        sans_serif_family="DejaVu Sans",
+        skip_system_fonts=True,  # the same picture on every machine
+    )
     made = io.BytesIO()
-    with Image.open(io.BytesIO(pixels)) as picture:
+    with Image.open(io.BytesIO(bytes(pixels))) as picture:
         picture.convert("RGB").quantize(24, dither=Image.Dither.NONE).save(
             made, "PNG", optimize=True
         )

@@ -28,7 +28,7 @@ def inline(svg: str, alt: str, mark: str) -> str:
     size = SIZE.search(svg)
     assert size, "expected the width and viewBox of a drawing, in points"
     body = svg[svg.index(">", size.start()) + 1 :]
-    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    body = body.replace("font-family: sans-serif", "font-family: var(--signs)")
     asked = set(re.findall(r'(?:href="#|url\(#)([^")]+)', body))
     body = re.sub(r' id="([^"]+)"', lambda m: f' id="{mark}{m[1]}"' if m[1] in asked else "", body)
     body = re.sub(r'(href="#|url\(#)', rf"\1{mark}", body)

@@ -1,6 +1,7 @@
 """What every figure shares: each quantity's colour, type, sizes, and how an image is shown."""
 
 import io
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,13 +101,16 @@ class Figure(mpl.figure.Figure):
         return figure, figure.subplots()
 
     def _repr_svg_(self) -> str:
-        """The drawing, the same for the same numbers; letters are outlines, images keep pixels."""
+        """The drawing, the same for the same numbers; text is text, images keep their pixels."""
         drawn = io.StringIO()
         for image in self.findobj(AxesImage):
             image.set_interpolation("none")
-        with mpl.rc_context({"svg.hashsalt": "capsnet", "svg.fonttype": "path"}):
+        with mpl.rc_context({"svg.hashsalt": "capsnet", "svg.fonttype": "none"}):
             self.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
-        return drawn.getvalue()
+        svg = re.sub(r"<metadata>.*?</metadata>\s*", "", drawn.getvalue(), flags=re.DOTALL)
+        svg = re.sub(r"'DejaVu Sans'[^;\"]*", "sans-serif", svg)
+        svg = re.sub(r"(?<![\w.])([1-9]\d*\.\d\d)\d+", r"\1", svg)  # hundredths of a point
+        return svg[svg.index("<svg") :]
 
     def png(self) -> bytes:
         """The drawing as pixels of 256 colours."""
