@@ -102,5 +102,5 @@ $(READY): requirements.txt pyproject.toml package-lock.json
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --offline --no-deps --no-build-isolation --editable .
 	cp package.json package-lock.json $(VENV)
-	cd $(VENV) && PATH="$$PWD/bin:$$PATH" npm ci --silent --no-audit --no-fund
+	cd $(VENV) && PATH="$$PWD/bin:$$PATH" npm ci --loglevel=error --no-audit --no-fund
 	@touch $@
