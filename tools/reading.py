@@ -18,15 +18,15 @@ import myst
 BOOK = Path(__file__).resolve().parent.parent / "book"
 MOST_WORDS, MOST_LINES = 1500, 150  # of a chapter
 
-Role = Literal["code", "setup", "figure", "plumbing", "check", "solution"]
+Role = Literal["code", "setup", "figure", "plumbing", "glue", "check", "solution"]
 
 
 def role(source: str, metadata: Mapping[str, Any]) -> Role:
     """What a cell is for.
 
     ``setup`` imports and nothing else; ``check`` asserts what the text says; a ``solution`` is an
-    exercise's; a ``figure`` has a caption; ``plumbing`` prints a table, glues values or is tagged
-    ``hide-input``. All these are folded. What is left, ``code``, is what the page is about.
+    exercise's; a ``figure`` has a caption; ``glue`` only names values for the text; ``plumbing`` is
+    tagged ``hide-input``. All these are folded. What is left, ``code``, is what the page is about.
     """
     tags = metadata.get("tags", [])
     body = statements(source)
@@ -38,9 +38,9 @@ def role(source: str, metadata: Mapping[str, Any]) -> Role:
         return "figure"
     if body and all(isinstance(each, ast.Import | ast.ImportFrom) for each in body):
         return "setup"
-    if "hide-input" in tags or (body and all(map(is_glue, body))):
-        return "plumbing"
-    return "code"
+    if body and all(map(is_glue, body)):
+        return "glue"
+    return "plumbing" if "hide-input" in tags else "code"
 
 
 def statements(source: str) -> list[ast.stmt]:

@@ -16,7 +16,13 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from capsnet.figures.style import QUANTITIES, css_name
 from reading import claims, glue_lines, role
 
-TITLES = {"code": "code", "setup": "set-up", "figure": "code", "plumbing": "code"}
+TITLES = {
+    "code": "code",
+    "setup": "set-up",
+    "figure": "code",
+    "plumbing": "code",
+    "glue": "values for the text",
+}
 
 
 class Fold(nodes.General, nodes.Element):
@@ -25,7 +31,7 @@ class Fold(nodes.General, nodes.Element):
 
 def open_fold(translator: Any, node: Fold) -> None:
     kind, title = node["kind"], escape(node["title"])
-    shown = "own" if kind == "code" else f"fold {kind}"
+    shown = "own" if kind == "code" else f"fold of-{kind}"
     is_open = " open" if kind == "code" else ""
     translator.body.append(f'<details class="{shown}"{is_open}><summary>{title}</summary>\n')
 
@@ -62,7 +68,7 @@ class FoldCells(SphinxPostTransform):
         if kind == "check":
             cell.insert(0, [self.claim(code, *each) for each in claims(source)])
         else:
-            below = kind in ("figure", "plumbing")
+            below = kind in ("figure", "plumbing", "glue")
             cell.insert(len(cell) if below else 0, Fold("", code, kind=kind, title=TITLES[kind]))
 
     def claim(self, code: nodes.Element, sentence: str, proof: str) -> Fold:

@@ -14,7 +14,7 @@ from make_notebooks import chapters
         ("import torch\nfrom a import (\n    b,\n)", {}, "setup"),
         ("import torch\nx = 1", {}, "code"),
         ("import torch", {"tags": ["hide-cell"]}, "solution"),
-        ("glue('a', 1)\nglue(\n    'b', 2)", {}, "plumbing"),
+        ("glue('a', 1)\nglue(\n    'b', 2)", {"tags": ["hide-input"]}, "glue"),
         ("x = 1\nglue('a', x)", {}, "code"),
         ("print(1)", {"tags": ["hide-input", "nbval-ignore-output"]}, "plumbing"),
         ("draw()", {"mystnb": {"figure": {"caption": "A is long."}}}, "figure"),

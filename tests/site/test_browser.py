@@ -194,7 +194,7 @@ def test_the_front_page_is_light(visit: Any, site: Site, address: str) -> None:
 def test_the_reader_chooses_how_much_code_is_shown(visit: Any) -> None:
     tab = visit("book/routing.html")
     own = tab.locator("details.own pre").first
-    setup = tab.locator("details.fold.setup pre").first
+    setup = tab.locator("details.fold.of-setup pre").first
     glued = tab.locator(".plumbing-line").first
 
     def shown() -> tuple[bool, bool, bool]:
@@ -210,7 +210,7 @@ def test_the_reader_chooses_how_much_code_is_shown(visit: Any) -> None:
     tab.reload()  # it is remembered
     assert shown() == (False, False, False)
     tab.emulate_media(media="print")
-    assert not tab.locator(".reading").is_visible()
+    assert not tab.locator(".reading").is_visible() and not own.is_visible()
 
 
 def test_a_printed_page_has_its_solutions_at_the_end(visit: Any) -> None:
