@@ -224,3 +224,17 @@ def test_every_picture_has_an_alternative_text(pages: dict[Path, Page]) -> None:
                 assert "alt" in attrs, f"{path}: {attrs['src']}"
                 if "_images/" in attrs["src"]:
                     assert len(attrs["alt"]) > 20, f"{path}: {attrs['src']}"
+
+
+def test_every_drawing_has_a_number_a_caption_and_an_alternative_text(site: Site) -> None:
+    figure = re.compile(
+        r'<figure\b(?:(?!</figure>).)*?<svg class="drawing" role="img" aria-label="([^"]{20,})"'
+        r'(?:(?!</figure>).)*?class="caption-number"',
+        re.DOTALL,
+    )
+    drawings = 0
+    for path, html in site.pages.items():
+        found = html.count('<svg class="drawing"')
+        assert len(figure.findall(html)) == found, path
+        drawings += found
+    assert drawings > 70
