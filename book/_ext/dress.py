@@ -109,8 +109,8 @@ def characters(folder: Path) -> set[str]:
 def cut(source: Path, target: Path, used: set[str]) -> None:
     """Write the part of a font that has these characters."""
     features = ["kern", "liga", "mark", "mkmk", "ccmp", "locl", "ssty", "dtls", "flac", "rtlm"]
-    options = subset.Options(flavor="woff2", layout_features=features, recalc_timestamp=False)
-    with TTFont(source) as font:
+    options = subset.Options(flavor="woff2", layout_features=features)
+    with TTFont(source, recalcTimestamp=False) as font:  # the same bytes again
         cutter = subset.Subsetter(options)
         cutter.populate(text="".join(sorted(used)))
         cutter.subset(font)

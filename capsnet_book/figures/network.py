@@ -44,7 +44,6 @@ def network(
     v: ArrayLike,
     drawing: ArrayLike,
     grid: tuple[int, int],
-    portrait: bool = False,
 ) -> Figure:
     """The network in one picture: what it computes of one image, each tensor drawn as it is.
 
@@ -59,7 +58,6 @@ def network(
         v: the digit capsules, [parents, dim].
         drawing: what the decoder makes of the longest, shaped like the image.
         grid: rows and columns of the primary capsules' places.
-        portrait: two boxes a row instead of four, for a narrow page.
     """
     picture, maps, children, votes, parents, drawn = map(
         array, (image, features, u, u_hat, v, drawing)
@@ -94,7 +92,7 @@ def network(
         ),
         _Box("drawing", _sizes(drawn), grey, lambda axes: show(axes, drawn)),
     ]  # fmt: skip
-    return _flow(boxes, 2 if portrait else 4)
+    return _flow(boxes, 4)
 
 
 def fullest(maps: NDArray[Any], count: int) -> NDArray[Any]:

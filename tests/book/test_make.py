@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 @pytest.fixture
 def make(tmp_path):
     """Run make in a folder that has the Makefile and nothing installed."""
-    for name in ("Makefile", "requirements.txt", "pyproject.toml"):
+    for name in ("Makefile", "requirements.txt", "pyproject.toml", "package-lock.json"):
         shutil.copy(ROOT / name, tmp_path)
 
     def run(*arguments):
@@ -52,6 +52,9 @@ def test_a_python_that_will_not_do_is_told_in_one_line(make, tmp_path, python, s
 
 
 def test_nothing_names_a_package_index():
-    for name in ("Makefile", ".ci/run", "requirements.txt", "pyproject.toml", "_config.yml"):
+    npm = ("package.json", "package-lock.json")
+    for name in ("Makefile", ".ci/run", "requirements.txt", "pyproject.toml", "_config.yml", *npm):
         text = (ROOT / name).read_text()
-        assert not re.search(r"index-url|extra-index|find-links|pypi|trusted-host", text), name
+        assert not re.search(
+            r"index-url|extra-index|find-links|pypi|npmjs|registry|trusted-host", text
+        ), name

@@ -15,13 +15,12 @@ def hexadecimal(colour):
     return mpl.colors.to_hex(colour).upper()
 
 
-@pytest.mark.parametrize("portrait", [False, True])
-def test_nothing_of_the_network_is_cut_off_or_overlaps(portrait: bool) -> None:
+def test_nothing_of_the_network_is_cut_off_or_overlaps() -> None:
     random, v = np.random.default_rng(0), np.eye(10, 16) / 2
     v[9] *= 1.9
     image, maps = random.random((1, 28, 28)), random.random((256, 20, 20))
     u, votes = random.random((1152, 8)) / 3, random.random((1152, 10, 16))
-    figure = figures.network(image, maps, u, votes, v, image, (6, 6), portrait)
+    figure = figures.network(image, maps, u, votes, v, image, (6, 6))
     figure.draw_without_rendering()
     page, *boxes = figure.axes
     texts = [text.get_window_extent() for text in page.texts if text.get_text()]

@@ -249,7 +249,7 @@ def test_a_drawing_follows_the_theme_and_enlarges(visit: Any) -> None:
     drawing.click()
     assert tab.locator("dialog.enlarged svg").is_visible()
     tab.keyboard.press("Escape")
-    assert tab.locator("dialog.enlarged").count() == 0
+    tab.wait_for_function("!document.querySelector('dialog.enlarged')")
 
 
 def test_a_solution_unfolds(visit: Any, site: Site) -> None:
