@@ -30,7 +30,7 @@ class Fold(nodes.General, nodes.Element):
 
 
 def open_fold(translator: Any, node: Fold) -> None:
-    kind, title = node["kind"], escape(node["title"])
+    kind, title = node["kind"], re.sub(r"`(.+?)`", r"<code>\1</code>", escape(node["title"]))
     shown = "own" if kind == "code" else f"fold of-{kind}"
     is_open = " open" if kind == "code" else ""
     translator.body.append(f'<details class="{shown}"{is_open}><summary>{title}</summary>\n')
