@@ -120,7 +120,7 @@ def describe(
         return
     picture = f"{app.config.html_baseurl}{context['pathto']('_static/reconstructions.png', 1)}"
     tags = {
-        "og:title": context["title"],
+        "og:title": re.sub(r"<[^>]*>", "", context["title"]),
         "og:description": said,
         "og:type": "article",
         "og:image": picture,

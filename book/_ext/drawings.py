@@ -16,7 +16,7 @@ INKS = {quantity.colour: f"var(--q-{css_name(name)})" for name, quantity in QUAN
     INK: "currentColor",
     FAINT: "var(--faint)",
     MISTAKE: "var(--mistake)",
-    PAPER: "var(--pst-color-background)",
+    PAPER: "var(--pst-color-background, white)",
 }
 COLOUR = re.compile("|".join(INKS), re.IGNORECASE)
 SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)pt"[^>]*?viewBox="([^"]+)"')

@@ -159,16 +159,15 @@ if (rows.length) {
   }
 
   const follow = (row) => {
+    if (row.classList.contains("at")) return;
     for (const other of rows) other.classList.toggle("at", other === row);
     const name = of.get(row);
-    if (shown.dataset.of === (name ?? "")) return;
-    shown.dataset.of = name ?? "";
     const anchor = name && document.getElementById(name);
     const equation = anchor && (anchor.matches("div.math") ? anchor : nextMath(anchor));
-    if (!equation) return shown.replaceChildren();
     const title = document.createElement("p");
-    title.textContent = name.replace("equation-", "equation ").replaceAll("-", " ");
-    shown.replaceChildren(title, equation.cloneNode(true));
+    const line = row.querySelector("span[id]").id.replace(/-(\d+)$/, ".py, line $1");
+    title.textContent = `${line} · ${row.closest("section").querySelector("h2, h3").firstChild.data}`;
+    shown.replaceChildren(title, ...(equation ? [equation.cloneNode(true)] : []));
   };
   const nextMath = (anchor) => {
     let at = anchor;
@@ -178,7 +177,7 @@ if (rows.length) {
     return at?.matches("div.math") ? at : at?.querySelector("div.math");
   };
   const middle = () => {
-    const line = innerHeight * 0.35;
+    const line = 140; // pixels, just below the head of the page
     const row = rows.find((each) => each.getBoundingClientRect().bottom > line);
     if (row && row.getBoundingClientRect().top < innerHeight) follow(row);
   };
@@ -186,4 +185,7 @@ if (rows.length) {
   for (const row of rows) row.addEventListener("pointerenter", () => follow(row));
 }
 
-for (const button of document.querySelectorAll(".copybtn")) button.setAttribute("aria-label", "Copy");
+// The buttons for copying come later than this script.
+addEventListener("load", () => {
+  for (const button of document.querySelectorAll(".copybtn")) button.setAttribute("aria-label", "Copy");
+});

@@ -39,7 +39,7 @@ def confusion_matrix(confusion: ArrayLike, classes: Sequence[str]) -> Figure:
         if row == column:
             text.set_color(FAINT)
         else:
-            text.set_fontweight("bold")
+            text.set(fontweight="bold", color="black")  # on a colour that a dark page keeps
     turn = 0 if max(map(len, classes)) <= 2 else 90
     axes.set_xticks(range(len(classes)), classes, rotation=turn)
     axes.set_yticks(range(len(classes)), classes)

@@ -66,7 +66,7 @@ def property_map(
     for row, column in np.ndindex(*values.shape):
         value = values[row, column]
         text = f"{value:+.1f}".replace("-", "−") if abs(value) >= 0.05 else "0"
-        colour = "white" if abs(value) > 0.7 * most else INK
+        colour = "white" if abs(value) > 0.7 * most else "black"  # a dark page keeps the colours
         axes.text(column, row, text, ha="center", va="center", fontsize=9, color=colour)
     axes.set_yticks(range(len(rows)), rows)
     axes.set_xticks(range(len(properties)), properties)
