@@ -15,6 +15,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from capsnet.figures.style import QUANTITIES, css_name
 from reading import claims, glue_lines, role
+from strip import STAGES  # the pages about the network
 
 TITLES = {
     "code": "code",
@@ -83,15 +84,23 @@ class FoldCells(SphinxPostTransform):
 NAMES = {name: css_name(name) for name in QUANTITIES}
 TOKEN = re.compile(rf'<span class="n">({"|".join(map(re.escape, NAMES))})</span>')
 
-
 # The beginning of a line that has a number, and by how much it is indented.
 LINE = r'(<span id="[\w-]+")(><a [^>]*><span class="linenos">[^<]*</span></a>(?:<span class="w">)?)'
 NUMBERED = re.compile(LINE + "( *)")
 
 
-def colour(html: str) -> str:
-    """Give the quantities in a listing their colours, and tell a style each line's indentation."""
-    html = TOKEN.sub(lambda m: f'<span class="n q-{NAMES[m[1]]}">{m[1]}</span>', html)
+def colour(html: str, letters: bool) -> str:
+    """Give the quantities in a listing their colours, and tell a style each line's indentation.
+
+    ``letters`` says whether a single one, such as ``s``, means what it means in the paper.
+    """
+
+    def coloured(token: re.Match[str]) -> str:
+        name = token[1]
+        mark = f" q-{NAMES[name]}" if letters or len(name) > 1 else ""
+        return f'<span class="n{mark}">{name}</span>'
+
+    html = TOKEN.sub(coloured, html)
     # A line's number is a link to it, and no stop on the way of who uses the keys.
     html = NUMBERED.sub(lambda m: f'{m[1]} style="--indent: {len(m[3])}"{m[2]}{m[3]}', html)
     return html.replace('><a href="#', '><a tabindex="-1" href="#') if "linenos" in html else html
@@ -159,7 +168,9 @@ def listings(app: Sphinx) -> None:
             try:
                 super().visit_literal_block(node)
             finally:
+                letters = self.builder.current_docname.removeprefix("book/") in STAGES
                 for place in range(first, len(self.body)):
-                    self.body[place] = hide(colour(self.body[place]), node.get("plumbing", []))
+                    shown = colour(self.body[place], letters)
+                    self.body[place] = hide(shown, node.get("plumbing", []))
 
     app.set_translator(app.builder.name, Translator, override=True)

@@ -4,7 +4,7 @@ import pytest
 from docutils import nodes
 
 import reading
-from folding import FoldCells, hide
+from folding import FoldCells, colour, hide
 from make_notebooks import chapters
 
 
@@ -55,6 +55,12 @@ def test_hidden_lines_keep_the_others_as_they_are() -> None:
     assert hide(page, [1]) == page.replace("two\n", marked.format("two"))
     both = page.replace("one\n", marked.format("one")).replace("three\n", marked.format("three"))
     assert hide(page, [0, 2]) == both
+
+
+@pytest.mark.parametrize(("letters", "mark"), [(True, " q-s"), (False, "")])
+def test_a_letter_is_a_quantity_where_the_page_is_about_the_network(letters, mark) -> None:
+    shown = colour('<span class="n">u_hat</span> <span class="n">s</span>', letters)
+    assert shown == f'<span class="n q-uhat">u_hat</span> <span class="n{mark}">s</span>'
 
 
 def cell(source: str, **metadata: object) -> nodes.container:
