@@ -2,6 +2,8 @@
 
 import json
 import os
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -119,22 +121,25 @@ def test_a_link_is_followed_and_a_special_file_refused(tmp_path: Path) -> None:
 
 
 def test_two_writers_of_one_file(tmp_path: Path) -> None:
-    path = tmp_path / "file"
+    path, enough = tmp_path / "file", threading.Event()
 
     def write(letter: bytes) -> None:
-        for _ in range(30):
+        while not enough.is_set():
             write_atomically(path, letter * 500_000)
 
-    seen = set()
+    seen, end = [], time.monotonic() + 60
     with ThreadPoolExecutor() as pool:
         writers = [pool.submit(write, letter) for letter in (b"a", b"b")]
-        while not all(writer.done() for writer in writers):
-            if path.exists():
-                data = path.read_bytes()
-                assert len(data) == 500_000 and data.count(data[:1]) == len(data)  # no mixture
-                seen.add(data[:1])
+        try:
+            while (len(seen) < 30 or len({*seen}) < 2) and time.monotonic() < end:
+                if path.exists():
+                    data = path.read_bytes()
+                    assert len(data) == 500_000 and data.count(data[:1]) == len(data)  # no mixture
+                    seen.append(data[:1])
+        finally:
+            enough.set()
     assert [writer.exception() for writer in writers] == [None, None]
-    assert seen == {b"a", b"b"}
+    assert {*seen} == {b"a", b"b"}
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 

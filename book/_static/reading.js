@@ -137,6 +137,7 @@ document.addEventListener("click", ({ target }) => {
   dialog.setAttribute("aria-label", picture.alt || picture.getAttribute("aria-label") || "");
   dialog.append(picture.cloneNode(true));
   dialog.addEventListener("click", () => dialog.close());
+  dialog.addEventListener("keydown", ({ key }) => key === "Escape" && dialog.close()); // the theme keeps the key
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();

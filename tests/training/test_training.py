@@ -685,7 +685,7 @@ def test_two_processes_learn_what_one_does(tmp_path: Path, machines: int, task: 
         tiny.run(two, task, stop_after=2)
     assert two_processes(task, *[two, other][:machines]) == [0, 0]
     assert not other.exists()
-    assert len(losses(one)) == (4 if task == "digits" else 5)
+    assert len(losses(one)) == (4 if task == "digits" else 8)
     assert losses(two) == pytest.approx(losses(one), abs=1e-5, rel=0)
     models = [load_weights(out / WEIGHTS)[0] for out in (one, two)]
     torch.testing.assert_close(parameters(models[0]), parameters(models[1]), rtol=0, atol=1e-3)
