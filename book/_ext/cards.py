@@ -60,7 +60,8 @@ def small(drawing: str) -> bytes:
         skip_system_fonts=True,  # the same picture on every machine
     )
     made = io.BytesIO()
-    with Image.open(io.BytesIO(bytes(pixels))) as picture:
+    with Image.open(io.BytesIO(bytes(pixels))) as whole:
+        picture = whole.crop((0, 0, whole.width, min(whole.height, 200)))  # what a card shows
         picture.convert("RGB").quantize(24, dither=Image.Dither.NONE).save(
             made, "PNG", optimize=True
         )

@@ -123,7 +123,9 @@ def preload(
     """Ask for the type of the text at once, so that no line breaks anew when it comes."""
     body = context.get("body", "")
     fonts = ["stix-two-text", "stix-two-text-italic"]
-    fonts += ["jetbrains-mono"] * ("<pre>" in body) + ["stix-two-math"] * ("<math" in body)
+    fonts += ["jetbrains-mono"] * ("<pre>" in body or "<code" in body) + ["stix-two-math"] * (
+        "<math" in body
+    )
     links = (
         f'<link rel="preload" as="font" type="font/woff2" crossorigin '
         f'href="{context["pathto"](f"_static/{name}.woff2", 1)}">'
