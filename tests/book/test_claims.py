@@ -19,6 +19,7 @@ from sphinx.util.nodes import split_explicit_title
 from capsnet import CapsNet
 from helpers.constants import CONSTANTS
 from myst import directives, parse, walk
+from reading import statements
 
 PAGES = sorted((Path(__file__).resolve().parent.parent.parent / "book").rglob("*.md"))
 
@@ -72,8 +73,8 @@ def settings(text: str) -> set[Decimal]:
     found: set[Decimal] = set()
     for cell in directives(text):
         if cell.name == "code-cell":
-            code = re.sub(r"^ *[%!].*$", "pass", cell.content, flags=re.MULTILINE)
-            constants = (n.value for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Constant))
+            nodes = (node for each in statements(cell.content) for node in ast.walk(each))
+            constants = (node.value for node in nodes if isinstance(node, ast.Constant))
             for number in (value(each) for each in constants if type(each) in (int, float)):
                 found |= {number, 100 * number, 100 - 100 * number}
     return found
