@@ -38,10 +38,11 @@ unit: $(READY)  ## the unit tests, those of the built site among them
 fresh: $(READY)  ## run every notebook as Colab would: fresh environment, capsnet from git
 	$(PYTEST) -m fresh -s tests/book/test_fresh.py
 
-lint: $(READY)  ## ruff, mypy, and the workflows
+lint: $(READY)  ## ruff, mypy, the types of the pages' scripts, and the workflows
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	PATH="$$PWD/$(BIN):$$PATH" $(VENV)/node_modules/.bin/tsc -p capsnet_book/play
 	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/zizmor --offline --quiet .github
 

@@ -1,0 +1,58 @@
+"""What a reader can touch: the widgets of ``capsnet_book.play``, and the data that they ask for.
+
+A drawing that carries data leaves them in a file of their own, which is loaded when the widget is.
+"""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+from capsnet_book.play import FOLDER, MARK
+
+DATA = re.compile(re.escape(MARK[0]) + "(.*?)" + re.escape(MARK[1]), re.DOTALL)
+PLACE = re.compile(r'class="[^"]*?(?<![\w-])(?:tag_)?play-(\w+)')
+
+
+def separate(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Move the data out of the page, and load the scripts where a page has something to touch."""
+    body = context.get("body", "")
+    if not PLACE.search(body):
+        return
+    number = 0
+
+    def kept(found: re.Match[str]) -> str:
+        nonlocal number
+        number += 1
+        name = f"{pagename.removeprefix('book/')}-{number}.json"
+        folder = Path(app.outdir, "_static", "play", "data")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(found[1], encoding="utf-8")
+        return f'<metadata class="play">{name}</metadata>'
+
+    context["body"] = DATA.sub(kept, body)
+    script = context["pathto"]("_static/play/play.js", 1)
+    style = context["pathto"]("_static/play/play.css", 1)
+    context["metatags"] = (
+        context.get("metatags", "")
+        + f'<link rel="stylesheet" href="{style}"><script type="module" src="{script}"></script>'
+    )
+
+
+def place(app: Sphinx, error: Exception | None) -> None:
+    if error or app.builder.format != "html":
+        return
+    folder = Path(app.outdir, "_static", "play")
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in [*FOLDER.glob("*.js"), *FOLDER.glob("*.css")]:
+        shutil.copy(file, folder)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("html-page-context", separate, priority=600)
+    app.connect("build-finished", place)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,161 @@
+// @ts-check
+// What every widget is made of: elements, real inputs, a digit on a canvas, and a state that can be sent.
+
+const SVG = "http://www.w3.org/2000/svg";
+const DRAWN = new Set("svg g path line circle rect text polyline polygon defs marker title tspan clipPath".split(" "));
+
+/** An element. Attributes that are functions listen: `onclick`, `oninput`. `null` leaves one out.
+ * @param {string} name
+ * @param {Record<string, any>} [attributes]
+ * @param {...(Node | string)} inside
+ * @returns {any}
+ */
+export function el(name, attributes = {}, ...inside) {
+  const made = DRAWN.has(name) ? document.createElementNS(SVG, name) : document.createElement(name);
+  set(made, attributes);
+  made.append(...inside);
+  return made;
+}
+
+/** Set attributes of an element; `null` or `false` takes one away.
+ * @param {Element} element
+ * @param {Record<string, any>} attributes
+ */
+export function set(element, attributes) {
+  for (const [key, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(key.slice(2), value);
+    else if (value === null || value === false) element.removeAttribute(key);
+    else element.setAttribute(key, value === true ? "" : String(value));
+  }
+}
+
+/** A button that says what it does.
+ * @param {string} title
+ * @param {() => void} act
+ * @param {Record<string, any>} [attributes]
+ * @returns {HTMLButtonElement}
+ */
+export function button(title, act, attributes = {}) {
+  return el("button", { type: "button", onclick: act, ...attributes }, title);
+}
+
+/** A real `<input type=range>` with its name and, in text, its value.
+ * @param {string} title
+ * @param {{ min: number, max: number, step: number | "any", value: number, says?: (value: number) => string, moved: (value: number) => void }} options
+ * @returns {HTMLLabelElement & { value: number }}
+ */
+export function slider(title, { min, max, step, value, says = (x) => x.toFixed(2), moved }) {
+  const input = el("input", { type: "range", min, max, step });
+  const output = el("output");
+  const say = () => {
+    output.textContent = says(input.valueAsNumber);
+    input.setAttribute("aria-valuetext", output.textContent);
+  };
+  input.addEventListener("input", () => (say(), moved(input.valueAsNumber)));
+  const label = el("label", { class: "slider" }, el("span", {}, title), input, output);
+  Object.defineProperty(label, "value", {
+    get: () => input.valueAsNumber,
+    set: (to) => ((input.value = String(to)), say()),
+  });
+  label.value = value;
+  return label;
+}
+
+let groups = 0;
+
+/** One of several: radio buttons under a legend.
+ * @template {string} T
+ * @param {string} legend
+ * @param {Record<T, string>} options  value: what the reader sees
+ * @param {T} value
+ * @param {(value: T) => void} chosen
+ * @returns {HTMLFieldSetElement & { value: T }}
+ */
+export function choice(legend, options, value, chosen) {
+  const name = `choice-${groups++}`;
+  const field = el("fieldset", { class: "choice" }, el("legend", {}, legend));
+  for (const [key, title] of Object.entries(options)) {
+    const input = el("input", { type: "radio", name, value: key, oninput: () => chosen(/** @type {T} */ (key)) });
+    field.append(el("label", {}, input, String(title)));
+  }
+  const inputs = [...field.querySelectorAll("input")];
+  Object.defineProperty(field, "value", {
+    get: () => inputs.find((input) => input.checked)?.value,
+    set: (to) => inputs.forEach((input) => (input.checked = input.value === to)),
+  });
+  field.value = value;
+  return field;
+}
+
+/** Show an image of numbers from 0 (black) to 1 (white), a number a pixel, as MNIST's are.
+ * @param {HTMLCanvasElement} canvas  of class "digit"
+ * @param {ArrayLike<number>} pixels
+ * @param {number} [width]
+ */
+export function drawDigit(canvas, pixels, width = Math.sqrt(pixels.length)) {
+  const height = pixels.length / width;
+  Object.assign(canvas, { width, height });
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const image = context.createImageData(width, height);
+  for (let k = 0; k < pixels.length; k++) image.data.fill(255 * pixels[k], 4 * k, 4 * k + 3).fill(255, 4 * k + 3, 4 * k + 4);
+  context.putImageData(image, 0, 0);
+}
+
+/** Whether the reader asked for no motion. */
+export const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+/** A widget's state, in the address after `#NAME?`, so that a finding can be sent.
+ * @param {string} name
+ * @returns {Record<string, string>}
+ */
+export function readState(name) {
+  const [place, query] = location.hash.slice(1).split("?");
+  return place === `play-${name}` ? Object.fromEntries(new URLSearchParams(query)) : {};
+}
+
+/** @type {number | undefined} */
+let waiting;
+
+/** Put a widget's state into the address, soon; an empty one takes it away.
+ * @param {string} name
+ * @param {Record<string, string | number>} state
+ */
+export function writeState(name, state) {
+  clearTimeout(waiting);
+  waiting = window.setTimeout(() => {
+    const query = new URLSearchParams(Object.entries(state).map(([k, v]) => [k, String(v)]));
+    const hash = String(query) ? `#play-${name}?${query}` : "";
+    if (hash || readHashName() === name) history.replaceState(null, "", location.pathname + location.search + hash);
+  }, 300);
+}
+
+const readHashName = () => location.hash.slice(1).split("?")[0].replace(/^play-/, "");
+
+/** Numbers as Python's `pack` wrote them: a tensor becomes a typed array with a `shape`.
+ * @param {any} value
+ * @returns {any}
+ */
+export function unpack(value) {
+  if (Array.isArray(value)) return value.map(unpack);
+  if (typeof value !== "object" || value === null) return value;
+  if (!("base64" in value)) return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, unpack(v)]));
+  const bytes = Uint8Array.from(atob(value.base64), (letter) => letter.charCodeAt(0));
+  return Object.assign(typed(bytes.buffer, value.dtype), { shape: value.shape });
+}
+
+/** Raw numbers as a typed array; half precision becomes single.
+ * @param {ArrayBuffer} buffer
+ * @param {string} dtype
+ * @returns {Float32Array | Uint8Array | Int8Array}
+ */
+export function typed(buffer, dtype) {
+  if (dtype === "uint8") return new Uint8Array(buffer);
+  if (dtype === "int8") return new Int8Array(buffer);
+  if (dtype === "float32") return new Float32Array(buffer);
+  if (dtype !== "float16") throw new TypeError(`expected uint8, int8, float16 or float32, got ${dtype}`);
+  return Float32Array.from(new Uint16Array(buffer), (bits) => {
+    const [exponent, fraction] = [(bits >> 10) & 31, bits & 1023];
+    const size = exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * (fraction / 1024);
+    return bits >> 15 ? -size : size;
+  });
+}
