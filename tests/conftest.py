@@ -4,12 +4,15 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import hypothesis
 import pytest
 import torch
 
 from helpers import Refuses
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 # The same examples in every run: a red build means that the code changed, not the dice.
 hypothesis.settings.register_profile("capsnet", deadline=None, derandomize=True, max_examples=40)
@@ -63,3 +66,21 @@ def device(request: pytest.FixtureRequest) -> torch.device:
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("there is no CUDA device here")
     return torch.device(request.param)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium: this machine's, or the one that Playwright installs."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        own = playwright.chromium.executable_path
+        found = next(filter(None, map(shutil.which, (*BROWSERS, own))), None)
+        if found is None:
+            missing = f"no Chromium: the pages are NOT tested (tried {BROWSERS}, {own})"
+            assert not os.environ.get("CI"), missing
+            pytest.skip(missing)
+        flags = ["--no-sandbox", "--disable-gpu"]
+        chromium = playwright.chromium.launch(executable_path=found, args=flags)
+        yield chromium
+        chromium.close()

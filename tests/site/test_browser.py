@@ -1,20 +1,15 @@
 """What a reader's browser makes of every page: requests, errors, width, contrast, search."""
 
-import functools
 import gzip
-import http.server
-import os
 import re
-import shutil
-import threading
 from collections.abc import Iterator
-from importlib.resources import files
 from typing import Any
 
 import pytest
 
 from helpers import built
 from helpers.built import ROOT, Site
+from helpers.pages import check_with_axe, served
 
 PAGES = [
     *(p.relative_to(ROOT).with_suffix(".html").as_posix() for p in sorted(ROOT.glob("book/*.md"))),
@@ -51,7 +46,7 @@ new PerformanceObserver((list) => {
 }).observe({ type: "layout-shift", buffered: true });
 """
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PARTS = "main, .bd-sidebar-primary"
 
 
 @pytest.fixture(scope="module")
@@ -62,33 +57,8 @@ def site() -> Site:
 @pytest.fixture(scope="module")
 def address(site: Site) -> Iterator[str]:
     """Where the site is served on this machine, as it would be under a repository's name."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_: Any) -> None: ...
-
-    handler = functools.partial(Quiet, directory=str(site.folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium: this machine's, or the one that Playwright installs."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        own = playwright.chromium.executable_path
-        found = next(filter(None, map(shutil.which, (*BROWSERS, own))), None)
-        if found is None:
-            missing = f"no Chromium: the pages are NOT tested (tried {BROWSERS}, {own})"
-            assert not os.environ.get("CI"), missing
-            pytest.skip(missing)
-        flags = ["--no-sandbox", "--disable-gpu"]
-        chromium = playwright.chromium.launch(executable_path=found, args=flags)
-        yield chromium
-        chromium.close()
+    with served(site.folder) as place:
+        yield place
 
 
 @pytest.fixture(scope="module")
@@ -121,31 +91,15 @@ def test_a_page(page: str, visit: Any, address: str, subtests: pytest.Subtests) 
     with subtests.test("fits a phone"):
         check_width(tab)
     tab.evaluate(THIN)
-    tab.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8"))
     with subtests.test("is legible and accessible"):
-        check_with_axe(tab)
+        check_with_axe(tab, PARTS)
     with subtests.test("is legible in the dark"):
         tab.emulate_media(color_scheme="dark")
         # The page hears of it a moment later.
         tab.wait_for_function("document.documentElement.dataset.theme == 'dark'")
         tab.evaluate("document.getAnimations().forEach(change => change.finish())")
-        check_with_axe(tab, runOnly=["color-contrast"])
+        check_with_axe(tab, PARTS, runOnly=["color-contrast"])
     tab.context.close()
-
-
-def check_with_axe(tab: Any, **options: Any) -> None:
-    """Contrast, names and structure, by axe-core."""
-    options["resultTypes"] = ["violations"]
-    found = tab.evaluate("options => axe.run('main, .bd-sidebar-primary', options)", options)
-    faults = {  # one for each reason
-        f"{rule['id']}: {node['any'][0]['message'] if node['any'] else ''}": node["html"][:160]
-        for rule in found["violations"]
-        if rule["impact"] in ("serious", "critical")
-        for node in rule["nodes"]
-        # Docutils' list of sources, whose entries have the role of a source, not of an item.
-        if (rule["id"], "citation-list" in node["html"]) != ("aria-required-children", True)
-    }
-    assert not faults, "\n".join(f"{reason}\n    {html}" for reason, html in faults.items())
 
 
 def check_width(tab: Any) -> None:
