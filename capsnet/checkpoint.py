@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from capsnet.model import CapsNet
 
 PARTIAL = ".*.partial"  # what a process that is killed while it writes leaves in a folder
+SCALE = ".scale"  # ends the name of the scales of a tensor that is stored in 8 bits
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
@@ -96,13 +97,48 @@ def save_weights(
         path: the file; its folder is made if it is missing.
         model: the network, with its ``config``.
         metadata: JSON-able facts to keep beside the weights, such as the names of the classes.
-        dtype: store in this floating-point type (float16 halves the file); as it is if None.
+        dtype: store in this type: float16 halves the file, int8 quarters it (:func:`in_8_bits`);
+            as it is if None.
 
     Raises:
         OSError: the file cannot be written; what was there is untouched.
+        ValueError: the type is int8, and a weight is not finite.
     """
-    tensors = {name: tensor.to(dtype) for name, tensor in model.state_dict().items()}
-    write_tensors(path, tensors, {**(metadata or {}), "model": model.config})
+    tensors, document = dict(model.state_dict()), {**(metadata or {}), "model": model.config}
+    if dtype == torch.int8:
+        document["int8"] = [name for name, tensor in tensors.items() if tensor.dim() > 1]
+        for name in document["int8"]:
+            try:
+                tensors[name], tensors[name + SCALE] = in_8_bits(tensors[name])
+            except ValueError as error:
+                raise ValueError(f"cannot store {name} in 8 bits: {error}") from None
+    else:
+        tensors = {name: tensor.to(dtype) for name, tensor in tensors.items()}
+    write_tensors(path, tensors, document)
+
+
+def in_8_bits(tensor: Tensor) -> tuple[Tensor, Tensor]:
+    """A tensor as whole numbers −127 … 127, int8, and the float16 scales that they are times of.
+
+    A row of a matrix has a scale of its own, and of a tensor of more dimensions what lies in its
+    last two: the kernel from one channel to another, or the W_ij of a child and a parent. What
+    comes back differs by at most half of its scale, which is 1/127 of the largest in the row.
+
+    Raises:
+        ValueError: a number is not finite, or too large.
+    """
+    rows = max(1, tensor.dim() - 2)
+    scale = tensor.detach().float().flatten(rows).abs().amax(dim=-1) / 127
+    # Below it float16 gets coarse, and a row of zeros would be divided by 0.
+    scale = scale.clamp(min=torch.finfo(torch.float16).tiny).half()
+    if not scale.isfinite().all():
+        raise ValueError("expected finite numbers of moderate size")
+    return (tensor / spread(scale, tensor)).round().clamp(-127, 127).to(torch.int8), scale
+
+
+def spread(scale: Tensor, tensor: Tensor) -> Tensor:
+    """Scales in float32, a dimension of 1 in place of each that they are shared over."""
+    return scale.float().reshape(scale.shape + (1,) * (tensor.dim() - scale.dim()))
 
 
 def load_weights(
@@ -126,6 +162,11 @@ def load_weights(
     tensors, metadata = read_tensors(path)
     if "model" not in metadata:
         raise ValueError(f"{path} does not say which network it holds")
+    for name in metadata.pop("int8", []):
+        whole, scale = tensors.get(name), tensors.pop(name + SCALE, None)
+        if whole is None or scale is None or scale.shape != whole.shape[: max(1, whole.dim() - 2)]:
+            raise ValueError(f"{path} is damaged: {name} and its scales do not fit together")
+        tensors[name] = whole * spread(scale, whole)
     try:
         with torch.device("meta"):  # no memory and no random numbers before the shapes are checked
             model = make(**metadata["model"])

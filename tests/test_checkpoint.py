@@ -13,12 +13,17 @@ import torch
 
 from capsnet import CapsNet
 from capsnet.checkpoint import (
+    SCALE,
+    in_8_bits,
     load_weights,
     read_tensors,
     save_weights,
     write_atomically,
     write_json,
+    write_tensors,
 )
+from capsnet.data import load, to_float
+from capsnet_book import ledger
 from helpers import Refuses
 
 SMALL = {
@@ -59,6 +64,70 @@ def test_half_precision_halves_the_file_and_comes_back_as_float32(tmp_path: Path
     for left, right in zip(model.parameters(), loaded.parameters(), strict=True):
         assert right.dtype == torch.float32
         assert torch.equal(left.half().float(), right)
+
+
+@pytest.mark.parametrize("shape", [(5, 300), (4, 3, 9, 9), (6, 10, 8, 16)])
+def test_8_bits_are_off_by_half_a_scale_at_most(shape: tuple[int, ...]) -> None:
+    tensor = torch.randn(shape) * torch.logspace(-9, 3, shape[0]).reshape(-1, *[1] * len(shape[1:]))
+    tensor[1] = 0
+    whole, scale = in_8_bits(tensor)
+    assert whole.dtype == torch.int8 and scale.dtype == torch.float16
+    assert scale.shape == shape[: max(1, len(shape) - 2)]  # a row, a kernel, a W_ij
+    each = scale.double().reshape(scale.shape + (1,) * (len(shape) - scale.dim()))
+    error = (whole * each - tensor).abs()
+    assert bool((error <= 0.5001 * each).all())
+    assert bool((error[1] == 0).all())
+    rows = tensor.flatten(scale.dim()).abs().amax(-1).double()
+    expected = (rows / 127).clamp(min=2**-14)
+    torch.testing.assert_close(scale.double(), expected, rtol=1e-3, atol=0)
+
+
+def test_8_bits_quarter_the_file_and_come_back_as_float32(tmp_path: Path) -> None:
+    model = CapsNet((1, 28, 28), 3, conv_channels=16, capsule_types=4, learn_prior=True)
+    save_weights(tmp_path / "full.safetensors", model)
+    save_weights(tmp_path / "w.safetensors", model, {"classes": ["a"]}, torch.int8)
+    full, eighth = ((tmp_path / f"{name}.safetensors").stat().st_size for name in ("full", "w"))
+    assert eighth < 0.27 * full
+    assert "conv.weight" in read_tensors(tmp_path / "w.safetensors")[1]["int8"]
+    loaded, metadata = load_weights(tmp_path / "w.safetensors")
+    assert metadata == {"classes": ["a"], "model": model.config}  # nothing of how it was stored
+    assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float32}
+    assert torch.equal(loaded.conv.bias, model.conv.bias)
+    torch.testing.assert_close(loaded.digits.weight, model.digits.weight, rtol=0, atol=1e-3)
+    save_weights(tmp_path / "again.safetensors", loaded, metadata, torch.int8)  # and stay
+    again, _ = load_weights(tmp_path / "again.safetensors")
+    torch.testing.assert_close(again.state_dict(), loaded.state_dict(), rtol=1e-3, atol=1e-6)
+
+
+def test_8_bits_see_the_same_digits(tmp_path: Path) -> None:
+    model, metadata = load_weights(ledger.path("mnist/weights.safetensors"))
+    save_weights(tmp_path / "w.safetensors", model, metadata, torch.int8)
+    loaded, _ = load_weights(tmp_path / "w.safetensors")
+    images = to_float(load("mnist", train=False).images[:100])
+    with torch.no_grad():
+        before, after = model(images), loaded(images)
+    assert torch.equal(before.lengths.argmax(1), after.lengths.argmax(1))
+    torch.testing.assert_close(after.lengths, before.lengths, rtol=0, atol=0.03)
+
+
+def test_8_bits_refuse_what_they_cannot_hold(tmp_path: Path, refuses: Refuses) -> None:
+    path, model = tmp_path / "w.safetensors", make()
+    for bad in (float("nan"), float("inf"), 1e9):
+        torch.nn.init.constant_(model.decoder.fc2.weight, bad)  # type: ignore[union-attr]
+        with refuses("cannot store decoder.fc2.weight in 8 bits: expected finite numbers"):
+            save_weights(path, model, dtype=torch.int8)
+    assert not path.exists()
+    save_weights(path, make(), dtype=torch.int8)
+    tensors, document = read_tensors(path)
+    scale = "conv.weight" + SCALE
+    for damaged in (
+        {name: tensor for name, tensor in tensors.items() if name != scale},
+        {name: tensor for name, tensor in tensors.items() if name != "conv.weight"},
+        tensors | {scale: tensors[scale][:-1]},
+    ):
+        write_tensors(path, damaged, document)
+        with refuses(path, "damaged: conv.weight and its scales do not fit together"):
+            load_weights(path)
 
 
 def test_channels_last_weights_are_saved(tmp_path: Path) -> None:
