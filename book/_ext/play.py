@@ -35,12 +35,15 @@ def separate(
         return f'<metadata class="play">{name}</metadata>'
 
     context["body"] = DATA.sub(kept, body)
-    script = context["pathto"]("_static/play/play.js", 1)
-    style = context["pathto"]("_static/play/play.css", 1)
-    context["metatags"] = (
-        context.get("metatags", "")
-        + f'<link rel="stylesheet" href="{style}"><script type="module" src="{script}"></script>'
-    )
+
+    def at(name: str) -> str:
+        return str(context["pathto"](f"_static/play/{name}", 1))
+
+    names = ["play", *sorted(set(PLACE.findall(body)))]
+    names = [name for name in names if (FOLDER / f"{name}.css").exists()]
+    links = [f'<link rel="stylesheet" href="{at(name)}.css">' for name in names]
+    links.append(f'<script type="module" src="{at("play.js")}"></script>')
+    context["metatags"] = context.get("metatags", "") + "".join(links)
 
 
 def place(app: Sphinx, error: Exception | None) -> None:

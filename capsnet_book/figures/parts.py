@@ -77,7 +77,7 @@ def scene_and_votes(scene: Scene, u_hat: ArrayLike, titles: Sequence[str]) -> Fi
 def _draw(axes: Axes, scene: Scene) -> None:
     own, seen = (QUANTITIES[name].colour for name in ("u", "u_hat"))
     for kind, pose in scene.parts:
-        outline = _placed(kind, pose)
+        outline = placed(kind, pose)
         axes.add_patch(Polygon(outline, facecolor=own, alpha=0.22))
         axes.add_patch(Polygon(outline, fill=False, edgecolor=own, linewidth=1.4))
     for whole, pose in scene.ghosts:
@@ -109,12 +109,12 @@ def _draw(axes: Axes, scene: Scene) -> None:
 
 def _box(scene: Scene) -> tuple[NDArray[Any], NDArray[Any]]:
     """The lowest and the highest x and y of all that is drawn, and a margin."""
-    outlines = [_placed(kind, pose) for kind, pose in scene.parts]
+    outlines = [placed(kind, pose) for kind, pose in scene.parts]
     points = np.concatenate(outlines + [each for ghost in _ghosts(scene) for each in ghost])
     return points.min(axis=0) - MARGIN, points.max(axis=0) + MARGIN
 
 
-def _placed(kind: str, pose: ArrayLike) -> NDArray[Any]:
+def placed(kind: str, pose: ArrayLike) -> NDArray[Any]:
     """The outline of a part at a pose, [corners, 2]."""
     return _moved(np.array(OUTLINES[kind]), pose)
 
@@ -137,6 +137,6 @@ def _ghosts(scene: Scene) -> list[list[NDArray[Any]]]:
     """The outlines of each ghost, made of the kinds of parts that the scene has."""
     kinds = list(dict.fromkeys(kind for kind, _ in scene.parts))
     return [
-        [_placed(*part) for part in build(whole, torch.as_tensor(array(pose)), kinds)]
+        [placed(*part) for part in build(whole, torch.as_tensor(array(pose)), kinds)]
         for whole, pose in scene.ghosts
     ]

@@ -7,8 +7,9 @@ scripts, and in print, the picture stays. ``capsules.js`` is the arithmetic, tes
 """
 
 import base64
+import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,3 +54,9 @@ class Playable:
     def _repr_svg_(self) -> str:
         svg = self.figure._repr_svg_()
         return svg.replace("</svg>", pack(self.data).join(MARK) + "</svg>")
+
+
+def lines(function: Callable[..., Any], *starts: str) -> list[str]:
+    """The lines of a function's source that begin so, without their comments."""
+    source = [line.split("  #")[0].strip() for line in inspect.getsource(function).splitlines()]
+    return [next(line for line in source if line.startswith(start)) for start in starts]

@@ -67,7 +67,7 @@ let groups = 0;
  * @template {string} T
  * @param {string} legend
  * @param {Record<T, string>} options  value: what the reader sees
- * @param {T} value
+ * @param {NoInfer<T>} value
  * @param {(value: T) => void} chosen
  * @returns {HTMLFieldSetElement & { value: T }}
  */

@@ -1,0 +1,111 @@
+// @ts-check
+// A parent as a disc of radius 1: its votes to drag by their ends, its sum s and its output v.
+
+import { el, set } from "./kit.js";
+
+const REACH = 1.22; // half the width of the drawing, in the disc's radii
+const STEP = 0.05; // how far an arrow key moves a vote
+
+/** @typedef {[number, number]} Point */
+
+/** An arrow from the centre, as a path; what is shorter than its head is a dot's worth of line.
+ * @param {Point} tip
+ * @param {number} head
+ */
+function arrow([x, y], head) {
+  const length = Math.hypot(x, y) || 1e-9;
+  const [dx, dy] = [x / length, y / length];
+  const h = Math.min(head, length);
+  const [bx, by] = [x - h * dx, y - h * dy];
+  const w = h * 0.55;
+  return `M0 0L${bx} ${-by}M${x} ${-y}L${bx - w * dy} ${-(by + w * dx)}L${bx + w * dy} ${-(by - w * dx)}Z`;
+}
+
+/** Into the disc: no vote is longer than 1.
+ * @param {Point} at
+ * @returns {Point}
+ */
+const within = ([x, y]) => {
+  const length = Math.max(1, Math.hypot(x, y));
+  return [x / length, y / length];
+};
+
+/**
+ * @param {string} parent  its name, such as "A"
+ * @param {string} title
+ * @param {number} children
+ * @param {(child: number, at: Point) => void} moved
+ */
+export function disc(parent, title, children, moved) {
+  const view = el("svg", {
+    viewBox: `${-REACH} ${-REACH} ${2 * REACH} ${2 * REACH}`, role: "group", "aria-label": `votes for ${title}` });
+  const path = (/** @type {string} */ name) => view.appendChild(el("path", { class: name }));
+  view.append(el("circle", { r: 1, class: "rim" }), el("circle", { r: 0.015, class: "centre" }));
+  const ghost = path("ghost");
+  const votes = Array.from({ length: children }, (_, i) => {
+    const shaft = el("line", { class: "vote" });
+    const grip = el("circle", { r: 0.2, class: "grip" });
+    const knob = el("circle", { r: 0.1, class: "knob" });
+    const number = el("text", { class: "number" }, String(i + 1));
+    const group = el("g", { tabindex: 0, role: "slider", class: "votes", "aria-valuemin": 0, "aria-valuemax": 1,
+      "aria-label": `vote of child ${i + 1} for ${title}` }, grip, shaft, knob, number);
+    view.append(group);
+    /** @type {Point} */
+    let at = [0, 0];
+    /** @param {PointerEvent} event @returns {Point} */
+    const place = (event) => {
+      const box = view.getBoundingClientRect();
+      const scale = (2 * REACH) / box.width;
+      return [(event.clientX - box.left) * scale - REACH, REACH - (event.clientY - box.top) * scale];
+    };
+    group.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => {
+      group.setPointerCapture(event.pointerId);
+      group.focus({ preventScroll: true });
+      event.preventDefault();
+    });
+    group.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
+      if (group.hasPointerCapture(event.pointerId)) moved(i, within(place(event)));
+    });
+    group.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+      const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+      if (!way) return;
+      event.preventDefault();
+      moved(i, within([at[0] + way[0] * STEP, at[1] + way[1] * STEP]));
+    });
+    return {
+      /** @param {Point} tip @param {number} share */
+      show(tip, share) {
+        at = tip;
+        const [x, y] = tip;
+        const length = Math.hypot(x, y);
+        set(shaft, { x2: x, y2: -y, "stroke-width": 0.01 + 0.09 * share });
+        for (const round of [grip, knob]) set(round, { cx: x, cy: -y });
+        set(number, { x, y: -y });
+        const words = `right ${x.toFixed(2)}, up ${y.toFixed(2)}; share ${share.toFixed(2)}`;
+        set(group, { "aria-valuenow": length.toFixed(2), "aria-valuetext": words });
+      },
+    };
+  });
+  const sum = path("sum");
+  const output = path("output");
+  const sign = el("text", { class: "sign", x: -REACH + 0.04, y: -REACH + 0.2 }, parent);
+  view.append(sign);
+
+  return {
+    view,
+    /** What has been computed so far; `null` for what has not.
+     * @param {Point[]} tips
+     * @param {number[]} shares
+     * @param {Point | null} s
+     * @param {Point | null} v
+     * @param {Point | null} before  the last iteration's v
+     */
+    show(tips, shares, s, v, before) {
+      votes.forEach((vote, i) => vote.show(tips[i], shares[i]));
+      // s may leave the disc: what does not fit is cut off at the drawing's edge.
+      set(sum, { d: s ? arrow(s, 0.1) : null });
+      set(output, { d: v ? arrow(v, 0.16) : null });
+      set(ghost, { d: before ? arrow(before, 0.16) : null });
+    },
+  };
+}

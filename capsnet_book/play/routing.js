@@ -1,0 +1,198 @@
+// @ts-check
+// The playground of routing by agreement: six children, two parents, Procedure 1 phase by phase.
+
+import { agreement, dynamicRouting, lengths } from "./capsules.js";
+import { disc } from "./discs.js";
+import { button, choice, el, readState, set, slider, writeState } from "./kit.js";
+
+const NAME = "routing";
+const SHAPE = { children: 6, parents: 2, size: 2 };
+const ITERATIONS = 8;
+const PARENTS = ["A", "B"];
+
+/** @typedef {import("./discs.js").Point} Point */
+/** @typedef {import("./capsules.js").Numbers} Numbers */
+/** @typedef {"parents" | "children"} Over */
+
+const PHASES = [
+  { name: "softmax", line: 4, does: "Each child divides its vote: its shares sum to 1.", equation: "(3)",
+    tex: `<i class="q-c">c</i><sub>ij</sub> = exp <i class="q-b">b</i><sub>ij</sub> / Σ<sub>k</sub> exp <i class="q-b">b</i><sub>ik</sub>` },
+  { name: "sum", line: 5, does: "Each parent adds up its votes, each times its share.", equation: "(2)",
+    tex: `<b class="q-s">s</b><sub>j</sub> = Σ<sub>i</sub> <i class="q-c">c</i><sub>ij</sub> <b class="q-uhat">û</b><sub>j|i</sub>` },
+  { name: "squash", line: 6, does: "The sum shrinks to a length below 1.", equation: "(1)",
+    tex: `<b class="q-v">v</b><sub>j</sub> = squash(<b class="q-s">s</b><sub>j</sub>)` },
+  { name: "agree", line: 7, does: "Votes that point where the output does gain.", equation: "",
+    tex: `<i class="q-b">b</i><sub>ij</sub> ← <i class="q-b">b</i><sub>ij</sub> + <b class="q-uhat">û</b><sub>j|i</sub> · <b class="q-v">v</b><sub>j</sub>` },
+];
+
+/** Votes from angles in degrees (up is 0, to the right is 90) and lengths: for A, then for B.
+ * @param {[number, number][][]} each
+ */
+const polar = (each) =>
+  Float64Array.from(each.flat(2).length ? each.flatMap((pair) => pair.flatMap(([turn, length]) => {
+    const angle = (turn * Math.PI) / 180;
+    return [length * Math.sin(angle), length * Math.cos(angle)];
+  })) : []);
+
+/** @type {Record<string, [title: string, votes: () => Float64Array]>} */
+const PRESETS = {
+  nobody: ["Nobody agrees", () => polar([0, 60, 120, 180, 240, 300].map((t, i) => [[t + 5 * i, 0.8], [t * 2 + 30 - 9 * i, 0.8]]))],
+  camps: ["Two camps", () => polar([[-10, 200], [5, 320], [12, 80], [130, 92], [250, 105], [10, 85]].map(([a, b]) => [[a, 0.8], [b, 0.8]]))],
+  same: ["All the same", () => polar(Array(6).fill([[0, 0.7], [90, 0.7]]))],
+  opposites: ["Opposites", () => polar([0, 0, 0, 180, 180, 180].map((t) => [[t, 0.8], [t + 90, 0.8]]))],
+};
+
+/** What to try; solved once `done` says so of the last iteration's shares and lengths. */
+const TASKS = [
+  { asks: "Move votes of child 5 until it gives A more than 0.9 (iteration 3, softmax over parents).",
+    done: (/** @type {Now} */ { c, over, r }) => over === "parents" && r === 3 && c[8] > 0.9 },
+  { asks: "Make B longer than A.", done: (/** @type {Now} */ { norms, r }) => r > 1 && norms[1] > norms[0] + 0.01 },
+  { asks: "Make a child give less than 0.2 in all. Over parents you cannot. Why?",
+    done: (/** @type {Now} */ { c }) => [0, 1, 2, 3, 4, 5].some((i) => c[2 * i] + c[2 * i + 1] < 0.2) },
+];
+/** @typedef {{ c: Numbers, norms: Numbers, over: Over, r: number }} Now */
+
+/**
+ * @param {HTMLElement} stage
+ * @param {{ votes: Float32Array, scene: number[][][], lines: string[], onVotes?: (votes: number[]) => void }} data
+ *   û of the six parts, [6, 2, 2]; their outlines; the lines of `dynamic_routing`, by phase
+ */
+export async function mount(stage, { votes: given, scene, lines, onVotes }) {
+  const parts = Float64Array.from(given, (x) => Math.round(x * 1000) / 1000);
+  let votes = parts.slice();
+  let time = 2; // in phases: iteration 1, squash
+  /** @type {Over} */
+  let over = "parents";
+  const solved = new Set();
+
+  const discs = PARENTS.map((parent, j) =>
+    disc(parent, parent, SHAPE.children, (i, at) => {
+      votes.set(at.map((x) => Math.round(x * 1000) / 1000), (i * 2 + j) * 2);
+      picture.hidden = true;
+      show();
+    }),
+  );
+  const picture = drawScene(scene);
+
+  const rows = Array.from({ length: SHAPE.children }, (_, i) => {
+    const [a, b] = PARENTS.map((parent) => el("span", { class: `share of-${parent}` }));
+    const [givesA, givesB, logits] = ["c", "c", "b"].map((q) => el("td", { class: `q-${q}` }));
+    const row = el("tr", {}, el("th", { scope: "row" }, String(i + 1)), givesA,
+      el("td", { class: "shares", "aria-hidden": true }, a, b), givesB, logits);
+    return { row, show(/** @type {number} */ toA, /** @type {number} */ toB, /** @type {string} */ grows) {
+      a.style.width = `${100 * toA}%`;
+      b.style.width = `${100 * toB}%`;
+      givesA.textContent = toA.toFixed(2);
+      givesB.textContent = toB.toFixed(2);
+      logits.textContent = grows;
+    } };
+  });
+  const head = el("tr", {}, ...["child", "to A", "shares", "to B", "b: A, B"].map((t) => el("th", { scope: "col" }, t)));
+  const table = el("table", { class: "children" }, el("thead", {}, head), el("tbody", {}, ...rows.map(({ row }) => row)));
+
+  const cards = PHASES.map(({ name, line, does, tex, equation }, phase) => {
+    const card = button("", () => go(4 * Math.floor(time / 4) + phase), { class: "phase", title: does });
+    card.innerHTML = `<span><strong>${name}</strong> ${tex} ${equation}</span><small>line ${line}: <code></code></small>`;
+    /** @type {HTMLElement} */ (card.querySelector("code")).textContent = lines[phase];
+    return card;
+  });
+
+  const back = button("◀", () => go(time - 1), { "aria-label": "one phase back" });
+  const on = button("▶", () => go(time + 1), { "aria-label": "one phase on" });
+  const clock = slider("step", { min: 0, max: 4 * ITERATIONS - 1, step: 1, value: time, moved: (t) => go(t),
+    says: (t) => `${Math.floor(t / 4) + 1} · ${PHASES[t % 4].name}` });
+  clock.classList.add("clock");
+  const says = el("p", { class: "says", "aria-live": "polite" });
+
+  const presets = el("div", { class: "bar" },
+    button("Six parts", () => take(parts, true)),
+    ...Object.values(PRESETS).map(([title, made]) => button(title, () => take(made(), false))),
+  );
+  const way = choice("softmax over", { parents: "parents", children: "children" }, over, (to) => ((over = to), show()));
+  const tasks = TASKS.map(({ asks }) => el("li", {}, asks));
+  const reset = button("Reset", () => {
+    solved.clear();
+    way.value = over = "parents";
+    time = 2;
+    take(parts, true);
+  });
+
+  /** @param {Float64Array} to @param {boolean} seen */
+  function take(to, seen) {
+    votes = to.slice();
+    picture.hidden = !seen;
+    show();
+  }
+
+  /** @param {number} to */
+  function go(to) {
+    time = Math.min(4 * ITERATIONS - 1, Math.max(0, to));
+    show();
+  }
+
+  function show() {
+    const steps = dynamicRouting(votes, SHAPE, ITERATIONS, { over });
+    const [r, phase] = [Math.floor(time / 4), time % 4];
+    const { b, c, s, v } = steps[r];
+    const logits = phase < 3 ? b : b.map((x, k) => x + agreement(votes, v, SHAPE)[k]);
+    const norms = lengths(v, 2);
+    const point = (/** @type {ArrayLike<number>} */ x, /** @type {number} */ k) => /** @type {Point} */ ([x[2 * k], x[2 * k + 1]]);
+    discs.forEach((each, j) => {
+      const before = r > 0 ? point(steps[r - 1].v, j) : null;
+      each.show(rows.map((_, i) => point(votes, i * 2 + j)), rows.map((_, i) => c[i * 2 + j]),
+        phase > 0 ? point(s, j) : null, phase > 1 ? point(v, j) : null, before);
+    });
+    rows.forEach(({ show }, i) => show(c[2 * i], c[2 * i + 1], `${signed(logits[2 * i])}, ${signed(logits[2 * i + 1])}`));
+    cards.forEach((card, k) => set(card, { "aria-pressed": k === phase }));
+    clock.value = time;
+    back.disabled = time === 0;
+    on.disabled = time === 4 * ITERATIONS - 1;
+    TASKS.forEach(({ done }, k) => done({ c, norms, over, r: r + 1 }) && solved.add(k));
+    tasks.forEach((task, k) => task.classList.toggle("solved", solved.has(k)));
+    const result = phase > 1 ? `A is ${norms[0].toFixed(2)} long, B ${norms[1].toFixed(2)}.` : PHASES[phase].does;
+    says.textContent = `Iteration ${r + 1}. ${result}` + (solved.size ? ` ${solved.size} of ${TASKS.length} solved.` : "");
+    const touched = votes.some((x, k) => x !== parts[k]);
+    writeState(NAME, touched || over !== "parents" || time !== 2
+      ? { t: time, over, ...(touched && { votes: Array.from(votes, (x) => Math.round(100 * x)).join(" ") }) } : {});
+    onVotes?.([...votes]);
+  }
+
+  const state = readState(NAME);
+  if (state.votes) {
+    const sent = state.votes.split(" ").map((x) => Math.max(-1, Math.min(1, Number(x) / 100)));
+    if (sent.length === votes.length && sent.every(Number.isFinite)) (votes = Float64Array.from(sent)), (picture.hidden = true);
+  }
+  if (state.over === "children") way.value = over = "children";
+  if (state.t in Array(4 * ITERATIONS).fill(0)) time = Number(state.t);
+
+  stage.append(
+    el("div", { class: "bar top" }, presets, reset),
+    el("div", { class: "discs" }, picture, ...discs.map(({ view }) => view)),
+    says,
+    el("div", { class: "bar transport" }, back, on, clock),
+    el("div", { class: "beside" }, table, el("div", { class: "phases" }, ...cards)),
+    el("div", { class: "bar" }, way),
+    el("div", { class: "try" }, el("strong", {}, "Try"), el("ol", {}, ...tasks)),
+  );
+  show();
+}
+
+const signed = (/** @type {number} */ x) => (x < 0 ? "−" : "") + Math.abs(x).toFixed(1);
+
+/** The six parts as they lie in the picture, numbered.
+ * @param {number[][][]} outlines  of each part, its corners
+ */
+function drawScene(outlines) {
+  const points = outlines.flat();
+  const [xs, ys] = [points.map(([x]) => x), points.map(([, y]) => y)];
+  const [left, top] = [Math.min(...xs), -Math.max(...ys)];
+  const [wide, high] = [Math.max(...xs) - left, -Math.min(...ys) - top];
+  const view = el("svg", { viewBox: `${left - 0.4} ${top - 0.4} ${wide + 0.8} ${high + 0.8}`, class: "scene", role: "img",
+    "aria-label": "the six parts, numbered: 1 to 4 are a crooked house" });
+  outlines.forEach((corners, i) => {
+    const [x, y] = [0, 1].map((k) => corners.reduce((sum, corner) => sum + corner[k], 0) / corners.length);
+    view.append(el("polygon", { points: corners.map(([x, y]) => `${x},${-y}`).join(" ") }),
+      el("text", { x, y: -y, class: "number" }, String(i + 1)));
+  });
+  return view;
+}
