@@ -157,20 +157,28 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def listings(app: Sphinx) -> None:
-    """Colour and thin out every listing as it is written."""
+    """Colour every listing as it is written, and names in the text; thin the listings out."""
     if app.builder.format != "html":
         return
     plain = app.registry.get_translator_class(app.builder)
 
     class Translator(plain):  # type: ignore[misc, valid-type]
+        def visit_literal(self, node: nodes.literal) -> None:
+            name = node.astext()
+            if name in NAMES and (len(name) > 1 or self.letters()):
+                node["classes"].append(f"q-{NAMES[name]}")
+            super().visit_literal(node)
+
+        def letters(self) -> bool:
+            return self.builder.current_docname.removeprefix("book/") in STAGES
+
         def visit_literal_block(self, node: nodes.literal_block) -> None:
             first = len(self.body)
             try:
                 super().visit_literal_block(node)
             finally:
-                letters = self.builder.current_docname.removeprefix("book/") in STAGES
                 for place in range(first, len(self.body)):
-                    shown = colour(self.body[place], letters)
+                    shown = colour(self.body[place], self.letters())
                     self.body[place] = hide(shown, node.get("plumbing", []))
 
     app.set_translator(app.builder.name, Translator, override=True)

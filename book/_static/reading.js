@@ -143,7 +143,8 @@ document.addEventListener("click", ({ target }) => {
   dialog.showModal();
 });
 
-// *Line by line*: the equation of the line that you are at, in the rail (at the foot of a phone).
+// *Line by line*: the outline lights up where you are, and under it stands the equation of the line
+// that you are at (at the foot of a phone).
 const rows = [...document.querySelectorAll(".annotated-row")];
 if (rows.length) {
   const shown = document.createElement("aside");
@@ -151,12 +152,12 @@ if (rows.length) {
   shown.setAttribute("aria-label", "The equation of this line");
   const rail = document.querySelector(".bd-sidebar-secondary");
   (innerWidth >= 1200 && rail ? rail : document.body).append(shown);
-  const links = (row) => row.querySelector(".annotated-note a[href^='#equation-']")?.hash.slice(1);
+  const linked = (row) => row.querySelector(".annotated-note a[href^='#equation-']")?.hash.slice(1);
   const of = new Map(); // a row's own equation, else the last one of its function
   for (const section of new Set(rows.map((row) => row.closest("section")))) {
     const own = rows.filter((row) => row.closest("section") === section);
-    let last = own.map(links).find(Boolean);
-    for (const row of own) of.set(row, (last = links(row) ?? last));
+    let last = own.map(linked).find(Boolean);
+    for (const row of own) of.set(row, (last = linked(row) ?? last));
   }
 
   const follow = (row) => {
@@ -177,12 +178,24 @@ if (rows.length) {
     }
     return at?.matches("div.math") ? at : at?.querySelector("div.math");
   };
+  // The theme's own light goes from heading to heading, and these stand screens apart: it finds no
+  // outline of this name, and leaves the list to us.
+  const outline = document.getElementById("pst-page-toc-nav");
+  if (outline) outline.id = "outline";
+  const links = [...document.querySelectorAll("#outline a")];
+  const places = links.map((link) => document.getElementById(decodeURIComponent(link.hash.slice(1))));
   const middle = () => {
     const line = 140; // pixels, just below the head of the page
+    const here = places.findLastIndex((place) => place.getBoundingClientRect().top <= line);
+    for (const [at, link] of links.entries()) {
+      link.ariaCurrent = at === here ? "true" : null;
+      link.parentElement.classList.toggle("active", link.parentElement.contains(links[here] ?? null));
+    }
     const row = rows.find((each) => each.getBoundingClientRect().bottom > line);
     if (row && row.getBoundingClientRect().top < innerHeight) follow(row);
   };
   addEventListener("scroll", () => requestAnimationFrame(middle), { passive: true });
+  middle();
   for (const row of rows) row.addEventListener("pointerenter", () => follow(row));
 }
 

@@ -230,3 +230,16 @@ def test_line_by_line_shows_the_equation_of_the_line_and_the_numbers_of_the_seve
     tab.locator(".annotated-row .q-uhat").first.hover()
     tab.locator(".symbol-card samp").wait_for()
     assert "[1, 1152, 10, 16]" in tab.locator(".symbol-card").inner_text()
+
+
+def test_a_quantity_lights_up_in_the_equation_of_a_line_in_its_code_and_in_the_rail(
+    visit: Any,
+) -> None:
+    tab = visit("book/annotated.html")
+    row = tab.locator(".annotated-row:has(#functional-95)")
+    row.evaluate("row => row.scrollIntoView()")
+    row.locator(".annotated-note math .q-c").hover()
+    for place in (".annotated-note math", "pre"):
+        assert row.locator(f"{place} .q-c.lit").count() == 1
+    assert tab.locator(".rail-equation .q-c.lit").count() == 1
+    assert tab.locator("#outline [aria-current]").inner_text() == "dynamic_routing: Procedure 1"
