@@ -152,7 +152,10 @@ def switchboard(costs: Mapping[str, str]) -> Any:
 
 
 def grid() -> Any:
-    """Which implementation has which deviations, for a notebook."""
+    """Which implementation has which deviations, for a notebook.
+
+    A mark's title says whose it is, for whom has no column above it: a phone, see book.css.
+    """
     from IPython.display import HTML
 
     rows = {name: found_in(deviation) for name, deviation in DEVIATIONS.items()}
@@ -162,9 +165,11 @@ def grid() -> Any:
     lines = [f"<tr><td></td>{heads}</tr>"]
     for name, who in rows.items():
         if who:
-            cells = "".join(f"<td>{'●' if each in who else ''}</td>" for each in names)
+            cells = "".join(
+                f'<td title="{each}">●</td>' if each in who else "<td></td>" for each in names
+            )
             lines.append(f'<tr><th scope="row" style="text-align: left">{name}</th>{cells}</tr>')
-    return HTML(f"<table>{''.join(lines)}</table>")
+    return HTML(f'<table class="grid">{"".join(lines)}</table>')
 
 
 def cost(with_it: Records, without: Records) -> Cost | None:
