@@ -52,9 +52,10 @@ class Row:
         paper: the paper's error on the test set in percent, where it gives one.
         images: in place of the budget's.
         seeds: likewise.
-        keep_weights: a folder of the ledger that gets the weights of seed 0 in float16, with the
-            metrics and the evaluation; none if empty. The weights of the budget "gpu" go into a
-            folder of their own, such as "mnist-gpu".
+        keep_weights: a folder of the ledger that gets the weights of seed 0, with the metrics and
+            the evaluation; none if empty. The weights of the budget "gpu" go into a folder of their
+            own, such as "mnist-gpu".
+        bits: of each of these weights, 16 or 8.
     """
 
     network: dict[str, Any] = field(default_factory=dict)
@@ -65,6 +66,7 @@ class Row:
     images: int | None = None
     seeds: int | None = None
     keep_weights: str = ""
+    bits: int = 16
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,19 @@ EXPERIMENTS = {
             "gpu": Budget(5, {"epochs": 30}, images=20_000, unseen=40_000),
         },
     ),
+    "page": Experiment(
+        "A network for the page: how small may it be, and still read digits drawn by hand?",
+        {
+            "a fraction of the weights": Row(
+                {"conv_channels": 64, "capsule_types": 8, "hidden": [256, 512]},
+                keep_weights="page",
+                bits=8,
+            )
+        },
+        # A reader's digits lean, and are wider or taller than MNIST's: so do these.
+        {"cpu": Budget(1, {"epochs": 10, "precision": "fp32"}), "gpu": Budget(1, THOROUGH)},
+        task="drawn",
+    ),
     "table-1": Experiment(
         "What do routing and reconstruction contribute (the paper's Table 1)?",
         {
@@ -238,6 +253,7 @@ EXPERIMENTS = {
                 {"conv_channels": 128, "capsule_types": 16},
                 config={"epochs": 10},
                 keep_weights="multimnist",
+                bits=8,
             ),
         },
         {"cpu": Budget(1, PAIRS | {"epochs": 5}), "gpu": Budget(3, PAIRS | THOROUGH)},

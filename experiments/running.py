@@ -218,9 +218,10 @@ def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any
     device, made = next(model.parameters()).device, training.folder(work)
     keep = training.row_options.keep_weights if training.seed == 0 else ""
     metadata: dict[str, Any] = {}
-    if keep:  # What is counted is what is kept: float16.
+    if keep:  # What is counted is what is kept.
         trained, metadata = load_weights(made / WEIGHTS)
-        save_weights(made / keep, trained, metadata, torch.float16)
+        dtype = torch.int8 if training.row_options.bits == 8 else torch.float16
+        save_weights(made / keep, trained, metadata, dtype)
         model = load_weights(made / keep)[0].to(device)
     start = time.perf_counter()
     tested = TASKS[training.declared.task].test(
@@ -249,7 +250,8 @@ def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any
         folder = ledger / (keep if training.budget == "cpu" else f"{keep}-{training.budget}")
         write_atomically(folder / WEIGHTS, (made / keep).read_bytes())
         write_atomically(folder / METRICS, (made / METRICS).read_bytes())
-        if training.declared.task == "digits":  # what ``capsnet evaluate`` says of the weights
+        # What ``capsnet evaluate`` says of the weights.
+        if training.declared.task in ("digits", "drawn"):
             of = {"dataset": training.declared.dataset, "split": "test", "weights": metadata}
             write_json(folder / EVALUATION, of | tested["test"], indent=None)
     write_json(ledger / training.name, record, indent=None)

@@ -81,6 +81,17 @@ def routing_of(model: CapsNet, test: ImageSet) -> dict[str, Any]:
     return found
 
 
+def drawn(
+    image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """A batch as of :func:`capsnet.data.shifted`, of digits that are also turned, sheared and
+    stretched a little, as those are that a reader draws.
+    """
+    images, labels = image_set.images[index], image_set.labels[index]
+    bent = affnist.affine(images, generator, degrees=12, shear=0.2, size=images.shape[-1])
+    return to_float(random_shift(bent, max_shift, generator)), labels
+
+
 def pairs_of(test: ImageSet, shift: int) -> tuple[Tensor, Tensor, Tensor]:
     """The test pairs: every image once, with one of another class over it."""
     return overlaid(test, torch.arange(len(test)), shift, seeded())
@@ -140,6 +151,7 @@ def bent_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> d
 
 TASKS = {
     "digits": Task(shifted, digits_test),
+    "drawn": Task(drawn, digits_test),
     "pairs": Task(overlaid, pairs_test, PairsLoss),
     "bent": Task(shifted, bent_test),
 }
