@@ -1,0 +1,45 @@
+// @ts-check
+// A small graph to move things in: axes, curves, and a scale from the data to the drawing.
+
+import { el } from "./kit.js";
+
+const [LEFT, RIGHT, TOP, BOTTOM] = [34, 14, 24, 38];
+
+/** A number for a label, with a true minus.
+ * @param {number} x
+ * @param {number} [digits]
+ */
+export const number = (x, digits = 2) => (Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x).toFixed(digits).replace("-", "−");
+
+/** Axes with names, ticks and a title above; `px` and `py` say where a number lies.
+ * @param {{ width: number, height: number, x: number[], y: number[], xName: string, yName: string, label: string }} options
+ *   x and y: the ticks, from the least to the greatest
+ */
+export function plot({ width, height, x, y, xName, yName, label }) {
+  const [x0, x1, y0, y1] = [x[0], x.at(-1) ?? 1, y[0], y.at(-1) ?? 1];
+  const px = (/** @type {number} */ at) => LEFT + ((at - x0) / (x1 - x0)) * (width - LEFT - RIGHT);
+  const py = (/** @type {number} */ at) => height - BOTTOM - ((at - y0) / (y1 - y0)) * (height - TOP - BOTTOM);
+  const svg = el("svg", { viewBox: `0 0 ${width} ${height}`, class: "plot", role: "img", "aria-label": label });
+  svg.append(
+    el("text", { x: 2, y: 13 }, yName),
+    el("text", { x: width - RIGHT, y: height - 3, "text-anchor": "end" }, xName),
+    ...x.map((at) => el("text", { x: px(at), y: height - BOTTOM + 16, "text-anchor": "middle", class: "tick" }, `${at}`.replace("-", "−"))),
+    ...y.map((at) => el("text", { x: LEFT - 6, y: py(at) + 4, "text-anchor": "end", class: "tick" }, `${at}`.replace("-", "−"))),
+    el("path", { class: "axes", d: `M${LEFT} ${TOP}V${height - BOTTOM}H${width - RIGHT}` }),
+  );
+  return {
+    svg,
+    px,
+    py,
+    /** The curve of a function, of as many points as it takes.
+     * @param {(at: number) => number} f
+     * @param {Record<string, string | number>} [attributes]
+     */
+    curve(f, attributes = {}) {
+      const points = Array.from({ length: 161 }, (_, k) => x0 + ((x1 - x0) * k) / 160);
+      const made = el("polyline", { class: "curve", points: points.map((at) => `${px(at).toFixed(1)},${py(f(at)).toFixed(1)}`).join(" "), ...attributes });
+      svg.append(made);
+      return made;
+    },
+  };
+}
