@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from capsnet import CapsNet
-from capsnet.checkpoint import load_weights
+from capsnet.checkpoint import load_weights, read_tensors
 from capsnet.data import ImageSet, hold_out, load, to_float
 from capsnet.functional import margin_loss
 from capsnet_book import affnist, figures
@@ -346,7 +346,7 @@ def test_weights_replace_nothing_before_they_are_tested_and_nothing_of_another_b
 
 
 def test_two_digits(tmp_path: Path) -> None:
-    rows = {"capsules": Row(SMALL, keep_weights="two")}
+    rows = {"capsules": Row(SMALL, keep_weights="two", bits=8)}
     pairs = dataclasses.replace(TINY, canvas=36, task="pairs", rows=rows)
     record = perform(of(pairs), tmp_path / "ledger", tmp_path / "work")
     assert recorded(of(pairs), tmp_path / "ledger") == json.loads(json.dumps(record))
@@ -356,7 +356,9 @@ def test_two_digits(tmp_path: Path) -> None:
     assert test["total"] == 500 and 5 < test["correct"] < 250
     assert 2 * test["correct"] <= test["digits"] <= 500 + test["correct"]
     # What is kept gives the record's number, and other pairs another.
-    model, _ = load_weights(tmp_path / "ledger" / "two" / "weights.safetensors")
+    kept = tmp_path / "ledger" / "two" / "weights.safetensors"
+    assert read_tensors(kept)[0]["digits.weight"].dtype == torch.int8
+    model, _ = load_weights(kept)
     images = running.images_of(pairs, train=False)
     same, other = (tasks.pairs_test(model, images, shift, "auto")["test"] for shift in (2, 4))
     assert record["config"]["shift"] == 2  # of TINY
@@ -364,6 +366,22 @@ def test_two_digits(tmp_path: Path) -> None:
     assert running.without_many_errors(same) == test and same != other
     names = tasks.two_longest(model, tasks.pairs_of(images, 2)[0][:300])
     assert (names[:, 0] < names[:, 1]).all()
+
+
+def test_digits_as_a_reader_draws_them_are_bent_in_training_and_kept_in_the_test() -> None:
+    (row,) = EXPERIMENTS["page"].rows.values()
+    with torch.device("meta"):
+        count = sum(p.numel() for p in CapsNet(**row.network).parameters())
+    assert 1.2e6 < count < 1.3e6 and row.bits == 8  # what a page can load at once
+    digits, index = load("mnist").subset(slice(50)), torch.arange(50)
+    bent, labels = tasks.drawn(digits, index, 0, tasks.seeded())
+    assert bent.shape == digits.images.shape and torch.equal(labels, digits.labels)
+    far = (bent - to_float(digits.images)).abs().mean(dim=(1, 2, 3))
+    ink = bent.sum(dim=(1, 2, 3)) / to_float(digits.images).sum(dim=(1, 2, 3))
+    assert bool((far > 0.005).all()) and bool(((ink > 0.5) & (ink < 1.6)).all())
+    moved, _ = tasks.drawn(digits, index, 2, tasks.seeded())
+    assert not torch.equal(moved, bent)
+    assert tasks.TASKS["drawn"].test is tasks.TASKS["digits"].test
 
 
 def test_bent_digits_and_an_end_at_a_given_accuracy(
