@@ -10,6 +10,8 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
+from capsnet.checkpoint import SCALE, in_8_bits, load_weights, write_tensors
+from capsnet_book import ledger
 from capsnet_book.play import FOLDER, MARK
 
 DATA = re.compile(re.escape(MARK[0]) + "(.*?)" + re.escape(MARK[1]), re.DOTALL)
@@ -53,6 +55,17 @@ def place(app: Sphinx, error: Exception | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for file in [*FOLDER.glob("*.js"), *FOLDER.glob("*.css")]:
         shutil.copy(file, folder)
+    save_decoder(folder / "data" / "decoder.safetensors")
+
+
+def save_decoder(path: Path) -> None:
+    """The decoder of the book's network alone, in 8 bits."""
+    model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
+    tensors = model.decoder.state_dict()
+    names = [name for name, tensor in tensors.items() if tensor.dim() > 1]
+    for name in names:
+        tensors[name], tensors[name + SCALE] = in_8_bits(tensors[name])
+    write_tensors(path, tensors, {"int8": names})
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

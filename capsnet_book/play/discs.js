@@ -32,23 +32,26 @@ const within = ([x, y]) => {
 
 /**
  * @param {string} parent  its name, such as "A"
- * @param {string} title
+ * @param {string} title  what it is
  * @param {number} children
  * @param {(child: number, at: Point) => void} moved
  */
 export function disc(parent, title, children, moved) {
   const view = el("svg", {
-    viewBox: `${-REACH} ${-REACH} ${2 * REACH} ${2 * REACH}`, role: "group", "aria-label": `votes for ${title}` });
+    viewBox: `${-REACH} ${-REACH} ${2 * REACH} ${2 * REACH}`, role: "group", "aria-label": `votes for ${parent}, the ${title}` });
   const path = (/** @type {string} */ name) => view.appendChild(el("path", { class: name }));
   view.append(el("circle", { r: 1, class: "rim" }), el("circle", { r: 0.015, class: "centre" }));
+  // From below: shafts, the sum and the outputs, the ends of the votes.
+  const shafts = Array.from({ length: children }, () => view.appendChild(el("line", { class: "vote" })));
   const ghost = path("ghost");
+  const sum = path("sum");
+  const output = path("output");
   const votes = Array.from({ length: children }, (_, i) => {
-    const shaft = el("line", { class: "vote" });
     const grip = el("circle", { r: 0.2, class: "grip" });
     const knob = el("circle", { r: 0.1, class: "knob" });
     const number = el("text", { class: "number" }, String(i + 1));
     const group = el("g", { tabindex: 0, role: "slider", class: "votes", "aria-valuemin": 0, "aria-valuemax": 1,
-      "aria-label": `vote of child ${i + 1} for ${title}` }, grip, shaft, knob, number);
+      "aria-label": `vote of child ${i + 1} for ${parent}` }, grip, knob, number);
     view.append(group);
     /** @type {Point} */
     let at = [0, 0];
@@ -78,7 +81,7 @@ export function disc(parent, title, children, moved) {
         at = tip;
         const [x, y] = tip;
         const length = Math.hypot(x, y);
-        set(shaft, { x2: x, y2: -y, "stroke-width": 0.01 + 0.09 * share });
+        set(shafts[i], { x2: x, y2: -y, "stroke-width": 0.01 + 0.09 * share });
         for (const round of [grip, knob]) set(round, { cx: x, cy: -y });
         set(number, { x, y: -y });
         const words = `right ${x.toFixed(2)}, up ${y.toFixed(2)}; share ${share.toFixed(2)}`;
@@ -86,10 +89,9 @@ export function disc(parent, title, children, moved) {
       },
     };
   });
-  const sum = path("sum");
-  const output = path("output");
   const sign = el("text", { class: "sign", x: -REACH + 0.04, y: -REACH + 0.2 }, parent);
-  view.append(sign);
+  const name = el("text", { class: "name", x: -REACH + 0.04, y: -REACH + 0.38 }, title);
+  view.append(sign, name);
 
   return {
     view,

@@ -17,13 +17,14 @@ export function el(name, attributes = {}, ...inside) {
   return made;
 }
 
-/** Set attributes of an element; `null` or `false` takes one away.
+/** Set attributes of an element; `null` or `false` takes one away, but for those of ARIA, which say "false".
  * @param {Element} element
  * @param {Record<string, any>} attributes
  */
 export function set(element, attributes) {
   for (const [key, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(key.slice(2), value);
+    else if (key.startsWith("aria-")) element.setAttribute(key, String(value));
     else if (value === null || value === false) element.removeAttribute(key);
     else element.setAttribute(key, value === true ? "" : String(value));
   }
@@ -158,4 +159,12 @@ export function typed(buffer, dtype) {
     const size = exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * (fraction / 1024);
     return bits >> 15 ? -size : size;
   });
+}
+
+/** The data that a widget's picture came with, once they are asked for.
+ * @param {Element} box
+ */
+export async function dataOf(box) {
+  const file = box.querySelector("metadata.play")?.textContent;
+  return file && unpack(await (await fetch(new URL(`data/${file}`, import.meta.url))).json());
 }

@@ -2,7 +2,7 @@
 // Brings the page's pictures to life: a cell or figure of class `tag_play-NAME` or `play-NAME` holds a
 // static picture; when it comes into sight, NAME.js takes its place, in the same box.
 
-import { unpack } from "./kit.js";
+import { dataOf } from "./kit.js";
 
 const CLASS = /^(?:tag_)?play-(\w+)$/;
 
@@ -10,8 +10,7 @@ const CLASS = /^(?:tag_)?play-(\w+)$/;
 async function bring(box, name) {
   const { mount } = await import(`./${name}.js`);
   const picture = box.querySelector(".cell_output svg.drawing, .cell_output img, :scope > img, :scope > a > img");
-  const file = picture?.querySelector("metadata.play")?.textContent;
-  const data = file && unpack(await (await fetch(new URL(`data/${file}`, import.meta.url))).json());
+  const data = await dataOf(box);
   const stage = document.createElement("div");
   stage.className = `play play-of-${name}`;
   await mount(stage, data); // it may load; the picture stands until it is there

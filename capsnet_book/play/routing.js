@@ -3,12 +3,13 @@
 
 import { agreement, dynamicRouting, lengths } from "./capsules.js";
 import { disc } from "./discs.js";
-import { button, choice, el, readState, set, slider, writeState } from "./kit.js";
+import { button, choice, dataOf, el, readState, set, slider, writeState } from "./kit.js";
 
 const NAME = "routing";
 const SHAPE = { children: 6, parents: 2, size: 2 };
 const ITERATIONS = 8;
 const PARENTS = ["A", "B"];
+const WHOLES = ["house", "boat"];
 
 /** @typedef {import("./discs.js").Point} Point */
 /** @typedef {import("./capsules.js").Numbers} Numbers */
@@ -44,8 +45,8 @@ const PRESETS = {
 
 /** What to try; solved once `done` says so of the last iteration's shares and lengths. */
 const TASKS = [
-  { asks: "Move votes of child 5 until it gives A more than 0.9 (iteration 3, softmax over parents).",
-    done: (/** @type {Now} */ { c, over, r }) => over === "parents" && r === 3 && c[8] > 0.9 },
+  { asks: "Move votes of child 5 until it gives A more than 0.75 at iteration 3.",
+    done: (/** @type {Now} */ { c, over, r }) => over === "parents" && r === 3 && c[8] > 0.75 },
   { asks: "Make B longer than A.", done: (/** @type {Now} */ { norms, r }) => r > 1 && norms[1] > norms[0] + 0.01 },
   { asks: "Make a child give less than 0.2 in all. Over parents you cannot. Why?",
     done: (/** @type {Now} */ { c }) => [0, 1, 2, 3, 4, 5].some((i) => c[2 * i] + c[2 * i + 1] < 0.2) },
@@ -66,7 +67,7 @@ export async function mount(stage, { votes: given, scene, lines, onVotes }) {
   const solved = new Set();
 
   const discs = PARENTS.map((parent, j) =>
-    disc(parent, parent, SHAPE.children, (i, at) => {
+    disc(parent, WHOLES[j], SHAPE.children, (i, at) => {
       votes.set(at.map((x) => Math.round(x * 1000) / 1000), (i * 2 + j) * 2);
       picture.hidden = true;
       show();
@@ -149,32 +150,53 @@ export async function mount(stage, { votes: given, scene, lines, onVotes }) {
     on.disabled = time === 4 * ITERATIONS - 1;
     TASKS.forEach(({ done }, k) => done({ c, norms, over, r: r + 1 }) && solved.add(k));
     tasks.forEach((task, k) => task.classList.toggle("solved", solved.has(k)));
-    const result = phase > 1 ? `A is ${norms[0].toFixed(2)} long, B ${norms[1].toFixed(2)}.` : PHASES[phase].does;
-    says.textContent = `Iteration ${r + 1}. ${result}` + (solved.size ? ` ${solved.size} of ${TASKS.length} solved.` : "");
     const touched = votes.some((x, k) => x !== parts[k]);
-    writeState(NAME, touched || over !== "parents" || time !== 2
-      ? { t: time, over, ...(touched && { votes: Array.from(votes, (x) => Math.round(100 * x)).join(" ") }) } : {});
+    const changed = touched || over !== "parents" || time !== 2;
+    const result = !changed ? "Drag a vote by its number, or step on with ▶." : phase > 1 ? `A is ${norms[0].toFixed(2)} long, B ${norms[1].toFixed(2)}.` : PHASES[phase].does;
+    says.textContent = `Iteration ${r + 1}. ${result}` + (solved.size ? ` ${solved.size} of ${TASKS.length} solved.` : "");
+    writeState(NAME, changed
+      ? { t: time, over, ...(touched && { votes: Array.from(votes, (x) => Math.round(1000 * x)).join(" ") }) } : {});
     onVotes?.([...votes]);
   }
 
   const state = readState(NAME);
   if (state.votes) {
-    const sent = state.votes.split(" ").map((x) => Math.max(-1, Math.min(1, Number(x) / 100)));
+    const sent = state.votes.split(" ").map((x) => Math.max(-1, Math.min(1, Number(x) / 1000)));
     if (sent.length === votes.length && sent.every(Number.isFinite)) (votes = Float64Array.from(sent)), (picture.hidden = true);
   }
   if (state.over === "children") way.value = over = "children";
   if (state.t in Array(4 * ITERATIONS).fill(0)) time = Number(state.t);
 
-  stage.append(
-    el("div", { class: "bar top" }, presets, reset),
+  const board = el("div", { class: "board" },
+    presets,
     el("div", { class: "discs" }, picture, ...discs.map(({ view }) => view)),
     says,
-    el("div", { class: "bar transport" }, back, on, clock),
+    el("div", { class: "bar transport" }, back, on, clock, reset),
     el("div", { class: "beside" }, table, el("div", { class: "phases" }, ...cards)),
     el("div", { class: "bar" }, way),
     el("div", { class: "try" }, el("strong", {}, "Try"), el("ol", {}, ...tasks)),
   );
   show();
+  stage.append(board);
+  const real = document.querySelector("[data-play=children]"); // further down the page
+  if (real) offerDigit(stage, board, real);
+}
+
+/** Offer the children of a real digit in the same box.
+ * @param {HTMLElement} stage
+ * @param {HTMLElement} board
+ * @param {Element} real  the box that has its data
+ */
+function offerDigit(stage, board, real) {
+  const other = el("div", { class: "play-of-children", hidden: true });
+  stage.append(other);
+  stage.prepend(choice("show", { board: "six parts", digit: "a real seven" }, "board", async (shown) => {
+    board.hidden = shown !== "board";
+    other.hidden = !board.hidden;
+    if (other.hidden || other.childElementCount) return;
+    const [{ mount }, data] = await Promise.all([import("./children.js"), dataOf(real)]);
+    await mount(other, data);
+  }));
 }
 
 const signed = (/** @type {number} */ x) => (x < 0 ? "−" : "") + Math.abs(x).toFixed(1);
