@@ -19,26 +19,27 @@ export function plot({ width, height, x, y, xName, yName, label }) {
   const [x0, x1, y0, y1] = [x[0], x.at(-1) ?? 1, y[0], y.at(-1) ?? 1];
   const px = (/** @type {number} */ at) => LEFT + ((at - x0) / (x1 - x0)) * (width - LEFT - RIGHT);
   const py = (/** @type {number} */ at) => height - BOTTOM - ((at - y0) / (y1 - y0)) * (height - TOP - BOTTOM);
+  const axes = el("path", { class: "axes", d: `M${LEFT} ${TOP}V${height - BOTTOM}H${width - RIGHT}` });
   const svg = el("svg", { viewBox: `0 0 ${width} ${height}`, class: "plot", role: "img", "aria-label": label });
   svg.append(
     el("text", { x: 2, y: 13 }, yName),
     el("text", { x: width - RIGHT, y: height - 3, "text-anchor": "end" }, xName),
     ...x.map((at) => el("text", { x: px(at), y: height - BOTTOM + 16, "text-anchor": "middle", class: "tick" }, `${at}`.replace("-", "−"))),
     ...y.map((at) => el("text", { x: LEFT - 6, y: py(at) + 4, "text-anchor": "end", class: "tick" }, `${at}`.replace("-", "−"))),
-    el("path", { class: "axes", d: `M${LEFT} ${TOP}V${height - BOTTOM}H${width - RIGHT}` }),
+    axes,
   );
   return {
     svg,
     px,
     py,
-    /** The curve of a function, of as many points as it takes.
+    /** The curve of a function, below all that was put in before.
      * @param {(at: number) => number} f
      * @param {Record<string, string | number>} [attributes]
      */
     curve(f, attributes = {}) {
       const points = Array.from({ length: 161 }, (_, k) => x0 + ((x1 - x0) * k) / 160);
       const made = el("polyline", { class: "curve", points: points.map((at) => `${px(at).toFixed(1)},${py(f(at)).toFixed(1)}`).join(" "), ...attributes });
-      svg.append(made);
+      axes.after(made);
       return made;
     },
   };
