@@ -29,6 +29,7 @@ def inline(svg: str, alt: str, mark: str) -> str:
     assert size, "expected the width and viewBox of a drawing, in points"
     body = svg[svg.index(">", size.start()) + 1 :]
     body = body.replace("font-family: sans-serif", "font-family: var(--signs)")
+    body = re.sub(r"font-size: ([\d.]+px)", r"font-size: max(\1, var(--least, 0px))", body)
     asked = set(re.findall(r'(?:href="#|url\(#)([^")]+)', body))
     body = re.sub(r' id="([^"]+)"', lambda m: f' id="{mark}{m[1]}"' if m[1] in asked else "", body)
     body = re.sub(r'(href="#|url\(#)', rf"\1{mark}", body)
