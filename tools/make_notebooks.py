@@ -58,7 +58,7 @@ if "google.colab" in sys.modules and not importlib.util.find_spec("capsnet_book"
     if not repository:
         raise ValueError("type the repository's address, https://github.com/…, into the form above")
     !git clone --quiet --depth 1 --branch {branch} {{repository}} {clone}
-    %pip install --quiet torch=={{version("torch")}} --editable ./{clone}
+    %pip install --quiet torch=={{version("torch")}} --editable "./{clone}[play]"
     sys.path.insert(0, str(Path("{clone}").resolve()))
     importlib.invalidate_caches()
     import capsnet_book

@@ -9,14 +9,20 @@ scripts, and in print, the picture stays. ``capsules.js`` is the arithmetic, tes
 import base64
 import inspect
 import json
+import os
+import sys
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from capsnet.figures.style import Figure
+
+if TYPE_CHECKING:
+    from capsnet_book.play.widget import Widget
 
 FOLDER = Path(__file__).parent
 MARK = '<metadata class="play">', "</metadata>"
@@ -44,16 +50,37 @@ class Playable:
 
     Args:
         figure: the picture.
+        widget: its name, if it also runs in a notebook; there it needs ``anywidget``.
         **data: numbers, text, lists of them, or tensors; the widget's ``mount`` gets them.
     """
 
-    def __init__(self, figure: Figure, **data: Any) -> None:
+    def __init__(self, figure: Figure, widget: str = "", **data: Any) -> None:
         self.figure = figure
+        self.name = widget
         self.data = data
 
     def _repr_svg_(self) -> str:
         svg = self.figure._repr_svg_()
         return svg.replace("</svg>", pack(self.data).join(MARK) + "</svg>")
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        if self.name and somebody_looks() and find_spec("anywidget"):
+            display(self.widget())
+        else:
+            display({"image/svg+xml": self._repr_svg_(), "text/plain": repr(self)}, raw=True)
+
+    def widget(self) -> "Widget":
+        """The widget itself; ``told`` says what its reader does."""
+        from capsnet_book.play.widget import widget
+
+        return widget(self.name, pack(self.data))
+
+
+def somebody_looks() -> bool:
+    """Whether a notebook is open: in Colab, or in a Jupyter server, which names its session."""
+    return "google.colab" in sys.modules or "JPY_SESSION_NAME" in os.environ
 
 
 def lines(function: Callable[..., Any], *starts: str) -> list[str]:

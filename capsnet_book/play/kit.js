@@ -4,6 +4,8 @@
 const SVG = "http://www.w3.org/2000/svg";
 const DRAWN = new Set("svg g path line circle rect text polyline polygon defs marker title tspan clipPath".split(" "));
 
+/** In a notebook: let Python know. @typedef {(key: string, value: object) => void} Tell */
+
 /** An element. Attributes that are functions listen: `onclick`, `oninput`. `null` leaves one out.
  * @param {string} name
  * @param {Record<string, any>} [attributes]
@@ -46,7 +48,7 @@ export function button(title, act, attributes = {}) {
  * @returns {HTMLLabelElement & { value: number }}
  */
 export function slider(title, { min, max, step, value, says = (x) => x.toFixed(2), moved }) {
-  const input = el("input", { type: "range", min, max, step });
+  const input = el("input", { type: "range", min, max, step, "aria-label": title });
   const output = el("output");
   const say = () => {
     output.textContent = says(input.valueAsNumber);

@@ -55,10 +55,10 @@ const TASKS = [
 
 /**
  * @param {HTMLElement} stage
- * @param {{ votes: Float32Array, scene: number[][][], lines: string[], onVotes?: (votes: number[]) => void }} data
+ * @param {{ votes: Float32Array, scene: number[][][], lines: string[], tell?: import("./kit.js").Tell }} data
  *   û of the six parts, [6, 2, 2]; their outlines; the lines of `dynamic_routing`, by phase
  */
-export async function mount(stage, { votes: given, scene, lines, onVotes }) {
+export async function mount(stage, { votes: given, scene, lines, tell }) {
   const parts = Float64Array.from(given, (x) => Math.round(x * 1000) / 1000);
   let votes = parts.slice();
   let time = 2; // in phases: iteration 1, squash
@@ -156,7 +156,7 @@ export async function mount(stage, { votes: given, scene, lines, onVotes }) {
     says.textContent = `Iteration ${r + 1}. ${result}` + (solved.size ? ` ${solved.size} of ${TASKS.length} solved.` : "");
     writeState(NAME, changed
       ? { t: time, over, ...(touched && { votes: Array.from(votes, (x) => Math.round(1000 * x)).join(" ") }) } : {});
-    onVotes?.([...votes]);
+    tell?.("told", { votes: [...votes] });
   }
 
   const state = readState(NAME);

@@ -11,15 +11,9 @@ from torch import Tensor
 
 from capsnet.functional import RoutingStep, dynamic_routing
 from capsnet_book import parts
-from capsnet_book.figures.parts import placed
-from capsnet_book.play import lines
+from helpers.board import DATA
 from helpers.pages import check_with_axe
 
-DATA = {
-    "votes": parts.votes()[0],
-    "scene": [placed(*part).tolist() for part in parts.scene()],
-    "lines": lines(dynamic_routing, "c =", "s =", "v =", "b = b +"),
-}
 PHASES = ["softmax", "sum", "squash", "agree"]
 
 
