@@ -61,6 +61,7 @@ def place(app: Sphinx, error: Exception | None) -> None:
 def save_decoder(path: Path) -> None:
     """The decoder of the book's network alone, in 8 bits."""
     model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
+    assert model.decoder is not None
     tensors = model.decoder.state_dict()
     names = [name for name, tensor in tensors.items() if tensor.dim() > 1]
     for name in names:

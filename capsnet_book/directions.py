@@ -1,0 +1,59 @@
+"""What the numbers of a capsule change in what the decoder draws of it, measured, not guessed."""
+
+import torch
+from torch import Tensor
+
+from capsnet import Decoder
+
+PROPERTIES = ["ink", "slant", "width", "height", "x", "y"]
+STEPS = torch.linspace(-0.25, 0.25, 11)
+
+
+def measure(pictures: Tensor) -> Tensor:  # [n, 28, 28] -> [n, 6]
+    """The properties of pictures: image moments, in the order of ``PROPERTIES``."""
+    p = pictures[:, None]
+    ink = p.sum((2, 3))
+    y, x = (torch.arange(float(side)) for side in p.shape[2:])
+    x, y = x.expand(p.shape[2:]), y[:, None].expand(p.shape[2:])
+
+    def average(values: Tensor) -> Tensor:
+        return (p * values).sum((2, 3)) / ink
+
+    mean_x, mean_y = average(x), average(y)
+    x, y = x - mean_x[:, :, None, None], y - mean_y[:, :, None, None]
+    slant = -average(x * y) / average(y * y)
+    width, height = average(x * x).sqrt(), average(y * y).sqrt()
+    return torch.cat([ink, slant, width, height, mean_x, mean_y], dim=1)
+
+
+@torch.no_grad()
+def draw(decoder: Decoder, v: Tensor, digit: int) -> Tensor:  # [n, 16] -> [n, 28, 28]
+    """What the decoder draws of capsules of one digit; those of all others are zeros."""
+    slots = v.new_zeros(len(v), decoder.num_classes, decoder.capsule_dim)
+    slots[:, digit] = v
+    drawings: Tensor = decoder(slots, torch.full((len(v),), digit))[:, 0]
+    return drawings
+
+
+def sweep(
+    decoder: Decoder, v: Tensor, digit: int, directions: Tensor, steps: Tensor = STEPS
+) -> Tensor:
+    """Drawings of capsules [n, 16], moved in steps along each direction [k, 16].
+
+    Returns:
+        [n, k, steps, height, width].
+    """
+    moved = v[:, None, None] + steps[:, None] * directions[:, None]
+    pictures = draw(decoder, moved.flatten(0, 2), digit)
+    return pictures.unflatten(0, moved.shape[:3])
+
+
+def changes(
+    decoder: Decoder, v: Tensor, digit: int, directions: Tensor, spread: Tensor
+) -> Tensor:  # [n, 16], [k, 16], [6] -> [k, 6]
+    """How much each property rises along each direction, from end to end, in spreads."""
+    steps = STEPS[::2]
+    pictures = sweep(decoder, v, digit, directions, steps)
+    found = measure(pictures.flatten(0, 2)).unflatten(0, pictures.shape[:3])
+    slope = (steps[:, None] * found).sum(2).mean(0) / steps.square().sum()
+    return (steps[-1] - steps[0]) * slope / spread
