@@ -12,7 +12,7 @@ from sphinx.application import Sphinx
 
 from capsnet.checkpoint import SCALE, in_8_bits, load_weights, write_tensors
 from capsnet_book import ledger
-from capsnet_book.play import FOLDER, MARK
+from capsnet_book.play import FOLDER, MARK, front
 
 DATA = re.compile(re.escape(MARK[0]) + "(.*?)" + re.escape(MARK[1]), re.DOTALL)
 PLACE = re.compile(r'class="[^"]*?(?<![\w-])(?:tag_)?play-(\w+)')
@@ -56,6 +56,7 @@ def place(app: Sphinx, error: Exception | None) -> None:
     for file in [*FOLDER.glob("*.js"), *FOLDER.glob("*.css")]:
         shutil.copy(file, folder)
     save_decoder(folder / "data" / "decoder.safetensors")
+    front.refresh(folder / "data")
 
 
 def save_decoder(path: Path) -> None:

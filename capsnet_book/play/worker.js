@@ -1,0 +1,51 @@
+// @ts-check
+// A network in a thread of its own, so that the page can be drawn on while it thinks.
+
+import { CapsNet } from "./network.js";
+import { readWeights } from "./weights.js";
+
+/** @typedef {{ load: string } | { look: Float32Array } | { draw: ArrayLike<number>, of: number }} Question */
+/** @typedef {{ got: number, of: number }} Progress  bytes */
+/** @typedef {{ v: Float32Array, lengths: import("./capsules.js").Numbers, longest: number, drawn: Float32Array }} Seen */
+
+/** @type {CapsNet | undefined} */
+let network;
+
+/** @param {string} address */
+async function load(address) {
+  const answer = await fetch(address);
+  if (!answer.ok || !answer.body) throw new Error(`expected weights at ${address}, got ${answer.status}`);
+  const of = Number(answer.headers.get("content-length"));
+  /** @type {BlobPart[]} */
+  const parts = [];
+  let got = 0;
+  const reader = answer.body.getReader();
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    parts.push(part.value);
+    postMessage({ progress: { got: (got += part.value.length), of } });
+  }
+  network = new CapsNet(readWeights(await new Blob(parts).arrayBuffer()));
+}
+
+/** @param {ArrayLike<number>} v @param {number} of  the class whose capsule is kept */
+function draw(v, of) {
+  if (!network) throw new Error("expected weights first, got a question");
+  return network.draw(v, Array.from({ length: network.config.num_classes }, (_, k) => Number(k === of)));
+}
+
+/** @param {Float32Array} image @returns {Seen} */
+function look(image) {
+  if (!network) throw new Error("expected weights first, got a question");
+  const { v, lengths } = network.look(image);
+  const longest = lengths.indexOf(Math.max(...lengths));
+  return { v, lengths, longest, drawn: draw(v, longest) };
+}
+
+addEventListener("message", async (/** @type {MessageEvent<Question>} */ { data }) => {
+  try {
+    if ("load" in data) postMessage({ answer: await load(data.load) });
+    else postMessage({ answer: "look" in data ? look(data.look) : draw(data.draw, data.of) });
+  } catch (error) {
+    postMessage({ error: error instanceof Error ? error.message : String(error) });
+  }
+});
