@@ -35,8 +35,8 @@ def scenes(drawn: Sequence[Scene]) -> Figure:
     """Scenes side by side, on one scale.
 
     The parts are filled. The ghosts are transparent: where they coincide, they are dark. Of two
-    ghosts, the second is dashed. An arrow points to the top of each ghost or, where there are
-    neither ghosts nor numbers, of each part.
+    ghosts, the second is dashed; many are drawn with fine lines. An arrow points to the top of each
+    ghost or, where there are neither ghosts nor numbers, of each part.
     """
     boxes = np.array([_box(scene) for scene in drawn])  # [scenes, low and high, x and y]
     widths = boxes[:, 1, 0] - boxes[:, 0, 0]
@@ -80,15 +80,16 @@ def _draw(axes: Axes, scene: Scene) -> None:
         outline = placed(kind, pose)
         axes.add_patch(Polygon(outline, facecolor=own, alpha=0.22))
         axes.add_patch(Polygon(outline, fill=False, edgecolor=own, linewidth=1.4))
+    few = len(scene.ghosts) <= 2
     for whole, pose in scene.ghosts:
-        if whole == "boat":  # each brings its own sea
+        if whole == "boat" and few:  # each brings its own sea
             axes.plot(*_ground(whole, pose).T, color=seen, linewidth=1.2, alpha=0.7)
     lines = "-", "--" if len(scene.ghosts) == 2 else "-"
     for ghost, line in zip(_ghosts(scene), cycle(lines), strict=False):
         for outline in ghost:
-            axes.add_patch(Polygon(outline, facecolor=seen, alpha=0.13))
-            edge = Polygon(outline, fill=False, edgecolor=seen, alpha=0.7)
-            edge.set(linewidth=1.6, linestyle=line)
+            axes.add_patch(Polygon(outline, facecolor=seen, alpha=0.13 if few else 0.09))
+            edge = Polygon(outline, fill=False, edgecolor=seen, alpha=0.7 if few else 0.35)
+            edge.set(linewidth=1.6 if few else 0.8, linestyle=line)
             axes.add_patch(edge)
     for _, pose in scene.ghosts or ([] if scene.numbers else scene.parts):
         x, y, p, q = array(pose)

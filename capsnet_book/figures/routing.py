@@ -94,10 +94,17 @@ def routing_shares(shares: ArrayLike, lengths: ArrayLike, parents: Sequence[str]
     iterations = np.arange(1, len(given) + 1)
     figure = Figure(2.5)
     left, right = figure.subplots(1, 2)
-    heights = apart(given[-1], 0.08)
-    for child, (line, height) in enumerate(zip(given.T, heights, strict=True), start=1):
-        left.plot(iterations, line, "o-", color=QUANTITIES["c"].colour, linewidth=1.3, markersize=3)
-        beside(left, str(child), height)
+    left.plot(iterations, given, "o-", color=QUANTITIES["c"].colour, linewidth=1.3, markersize=3)
+    ends = given[-1]
+    groups: list[list[int]] = []  # children whose lines end at one place have one label
+    for child in np.argsort(ends, kind="stable"):
+        if groups and ends[child] - ends[groups[-1][0]] < 0.04:
+            groups[-1].append(int(child))
+        else:
+            groups.append([int(child)])
+    heights = apart(np.array([ends[group].mean() for group in groups]), 0.08)
+    for group, height in zip(groups, heights, strict=True):
+        beside(left, " ".join(str(child + 1) for child in sorted(group)), height)
     left.set_ylabel(f"share c that goes to {parents[0]}")
     for name, line in zip(parents, long.T, strict=True):
         right.plot(
