@@ -37,7 +37,8 @@ def inline(svg: str, alt: str, mark: str) -> str:
     wide = float(size[1]) * POINT
     return (
         f'<svg class="drawing" role="img" aria-label="{escape(alt)}" viewBox="{size[2]}" '
-        f'style="width: {wide:.0f}px" xmlns:xlink="http://www.w3.org/1999/xlink">{body}'
+        f'style="width: {wide:.0f}px" preserveAspectRatio="xMidYMin" '  # at the top of a high box
+        f'xmlns:xlink="http://www.w3.org/1999/xlink">{body}'
     )
 
 
