@@ -1,6 +1,7 @@
 // @ts-check
 // The 1,152 children of a real digit at their 6 × 6 places: how much each gives to a parent.
 
+import { bars } from "./bars.js";
 import { dynamicRouting, lengths } from "./capsules.js";
 import { button, choice, drawDigit, el, readState, set, slider, writeState } from "./kit.js";
 
@@ -52,14 +53,7 @@ export async function mount(stage, { votes, image, label }) {
   drawDigit(digit, Float32Array.from(image, (x) => x / 255));
   const frame = el("div", { class: "window" });
 
-  const bars = Array.from({ length: 10 }, (_, k) => {
-    const [bar, text] = [el("i"), el("span")];
-    const row = el("li", {}, el("span", {}, String(k)), el("span", { class: "track", "aria-hidden": true }, bar), text);
-    return { row, show(/** @type {number} */ value) {
-      bar.style.width = `${100 * value}%`;
-      text.textContent = value.toFixed(2);
-    } };
-  });
+  const parents = bars("the lengths of the ten parents");
   const gives = Array.from({ length: 10 }, (_, k) => {
     const bar = el("i");
     const text = el("span");
@@ -74,7 +68,7 @@ export async function mount(stage, { votes, image, label }) {
     moved: (to) => ((r = to - 1), show()) });
   const which = slider("child", { min: 0, max: SHAPE.children - 1, step: 1, value: child, says: (x) => String(x + 1),
     moved: (to) => ((child = to), show()) });
-  const to = choice("shares to", Object.fromEntries(bars.map((_, k) => [String(k), String(k)])), String(parent),
+  const to = choice("shares to", Object.fromEntries(gives.map((_, k) => [String(k), String(k)])), String(parent),
     (k) => ((parent = Number(k)), show()));
 
   /** The child that gives most to the parent. */
@@ -105,7 +99,7 @@ export async function mount(stage, { votes, image, label }) {
     context.strokeRect(here.x - 1.5, here.y - 1.5, CELL + 2, CELL + 2);
     Object.assign(frame.style, { left: `${(200 * here.column) / 28}%`, top: `${(200 * here.row) / 28}%`,
       width: `${(100 * WINDOW) / 28}%`, height: `${(100 * WINDOW) / 28}%` });
-    lengths(v, 16).forEach((length, k) => bars[k].show(length));
+    parents.show(lengths(v, 16));
     gives.forEach((each, k) => each.show(c[child * 10 + k]));
     which.value = child;
     says.textContent = `${firm} of 1152 children give ${parent} more than 0.2.`;
@@ -119,7 +113,7 @@ export async function mount(stage, { votes, image, label }) {
     clock,
     el("div", { class: "sides" },
       el("div", {}, el("p", {}, "What the child sees"), el("div", { class: "seen" }, digit, frame),
-        el("p", {}, "Lengths of the parents"), el("ol", { class: "lengths" }, ...bars.map(({ row }) => row))),
+        el("p", {}, "Lengths of the parents"), parents.list),
       el("div", {}, canvas, says)),
     to,
     el("div", { class: "bar" }, which, button("The most decided", () => ((child = decided()), show()))),

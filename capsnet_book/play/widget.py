@@ -2,7 +2,6 @@
 
 import base64
 import re
-from typing import Any
 
 import anywidget
 import traitlets

@@ -41,7 +41,7 @@ def test_lengths_and_shares_are_those_of_capsnet(
     tab = page_of("children", data)
     tab.get_by_label("iteration").fill(str(iteration))
     step = steps[iteration - 1]
-    lengths = texts(tab, ".lengths li > span:last-child")
+    lengths = texts(tab, ".bars .value")
     assert lengths == pytest.approx(step.v[0].norm(dim=1).tolist(), abs=0.0051)
     firm = int((step.coupling[0, :, 7] > 0.2).sum())
     assert f"{firm} of 1152 children give 7" in tab.locator(".says").inner_text()

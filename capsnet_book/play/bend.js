@@ -1,0 +1,114 @@
+// @ts-check
+// Turn, shear and scale a digit: what the small network says of it, and how often it is right.
+
+import { hire } from "./asking.js";
+import { bars } from "./bars.js";
+import { button, choice, drawDigit, el, readState, set, slider, writeState } from "./kit.js";
+import { plot } from "./plot.js";
+import { bend, matrix } from "./warp.js";
+
+const NAME = "bend";
+/** @typedef {"degrees" | "shear" | "size"} Change */
+/** @type {Record<Change, { title: string, min: number, max: number, step: number, usual: number, says: (x: number) => string }>} */
+const CHANGES = {
+  degrees: { title: "turn", min: -60, max: 60, step: 1, usual: 0, says: (x) => `${x.toFixed(0)}°`.replace("-", "−") },
+  shear: { title: "shear", min: -1, max: 1, step: 0.02, usual: 0, says: (x) => x.toFixed(2).replace("-", "−") },
+  size: { title: "size", min: 0.4, max: 1.4, step: 0.02, usual: 1, says: (x) => `× ${x.toFixed(2)}` },
+};
+const KEYS = /** @type {Change[]} */ (Object.keys(CHANGES));
+
+/**
+ * @param {HTMLElement} stage
+ * @param {{ digits: Uint8Array, amounts: Record<Change, number[]>, accuracy: Record<Change, number[]>, images: number }} data
+ *   a digit of each class; how often so many images are read rightly, by amount of each change
+ */
+export async function mount(stage, { digits, amounts, accuracy, images }) {
+  const state = readState(NAME);
+  const asked = (/** @type {Change} */ key) => {
+    const [to, { min, max, usual }] = [Number(state[key] ?? NaN), CHANGES[key]];
+    return Number.isFinite(to) ? Math.min(max, Math.max(min, to)) : usual;
+  };
+  const now = { degrees: asked("degrees"), shear: asked("shear"), size: asked("size") };
+  let label = /^\d$/.test(state.digit) ? Number(state.digit) : 4;
+  /** @type {Change} */
+  let moved = KEYS.find((key) => key === state.moved) ?? "degrees";
+  /** @type {ReturnType<typeof hire> | undefined} */
+  let network;
+
+  const [bent, drawn] = [el("canvas", { class: "digit", role: "img" }), el("canvas", { class: "digit", role: "img" })];
+  const lengths = bars("the lengths of the ten capsules");
+  const says = el("p", { class: "says", "aria-live": "polite" });
+  const sliders = KEYS.map((key) => {
+    const { title, min, max, step, says } = CHANGES[key];
+    return slider(title, { min, max, step, value: now[key], says, moved: (to) => ((now[key] = to), (moved = key), show(true)) });
+  });
+  const which = choice("digit", Object.fromEntries([...Array(10)].map((_, k) => [`${k}`, `${k}`])), `${label}`,
+    (k) => ((label = Number(k)), show(true)));
+  const graphs = KEYS.map((key) => {
+    const { min, max, usual, title, says } = CHANGES[key];
+    const graph = plot({ width: 300, height: 190, x: [min, usual, max], y: [0, 50, 100], xName: title, yName: "read rightly, %",
+      label: `right answers by ${title}: ${amounts[key].map((at, n) => `${says(at)} ${(100 * accuracy[key][n]).toFixed(0)} %`).join(", ")}` });
+    graph.curve((at) => rate(key, at));
+    return { graph, dot: graph.svg.appendChild(el("circle", { r: 6, class: "dot" })) };
+  });
+  const reset = button("Reset", () => {
+    KEYS.forEach((key, n) => (sliders[n].value = now[key] = CHANGES[key].usual));
+    which.value = `${(label = 4)}`;
+    moved = "degrees";
+    show(true);
+  });
+
+  /** Percent read rightly, between the amounts that were measured.
+   * @param {Change} key @param {number} at
+   */
+  function rate(key, at) {
+    const xs = amounts[key];
+    const n = Math.max(1, xs.findIndex((x) => x >= at));
+    const part = (at - xs[n - 1]) / (xs[n] - xs[n - 1]);
+    return 100 * ((1 - part) * accuracy[key][n - 1] + part * accuracy[key][n]);
+  }
+
+  /** @param {boolean} touched  the network is loaded when the reader first moves something */
+  function show(touched) {
+    const image = bend(digits.subarray(label * 784, (label + 1) * 784).map(Number), matrix(now.degrees, now.shear, now.size)).map((x) => x / 255);
+    drawDigit(bent, image);
+    const words = KEYS.map((key) => `${CHANGES[key].title} ${CHANGES[key].says(now[key])}`).join(", ");
+    set(bent, { "aria-label": `a ${label}: ${words}` });
+    graphs.forEach(({ graph, dot }, n) => {
+      set(graph.svg, { hidden: KEYS[n] !== moved });
+      set(dot, { cx: graph.px(now[KEYS[n]]), cy: graph.py(rate(KEYS[n], now[KEYS[n]])) });
+    });
+    const usual = label === 4 && KEYS.every((key) => now[key] === CHANGES[key].usual);
+    writeState(NAME, usual ? {} : { digit: label, moved, ...now });
+    if (touched) ask(image).catch((error) => (says.textContent = error.message));
+    else says.textContent = "Move a slider. A small network (1.3 MB) is then loaded, and reads along.";
+  }
+
+  /** @param {Float32Array} image */
+  async function ask(image) {
+    if (!network) says.textContent = "The network is on its way: 1.3 MB …";
+    network ??= hire(new URL("data/page.safetensors", import.meta.url));
+    const seen = await network.ask({ look: image });
+    if (!seen) return; // the sliders have moved on
+    lengths.show(seen.lengths, [seen.longest]);
+    drawDigit(drawn, seen.drawn);
+    set(drawn, { "aria-label": `what it draws: a ${seen.longest}` });
+    const right = seen.longest === label ? "" : ", and is wrong";
+    const rates = rate(moved, now[moved]).toFixed(0);
+    says.textContent = `It reads a ${seen.longest}${right}. Of ${images} digits changed so by this slider alone, it reads ${rates} % rightly.`;
+  }
+
+  lengths.show(new Float32Array(10));
+  drawDigit(drawn, new Float32Array(784));
+  set(drawn, { "aria-label": "nothing yet" });
+  stage.append(
+    el("div", { class: "bar" }, which, reset),
+    el("div", { class: "shown" },
+      el("figure", {}, bent, el("figcaption", {}, "what it sees")),
+      el("figure", {}, drawn, el("figcaption", {}, "what it draws")),
+      el("div", {}, "‖v‖", lengths.list)),
+    says,
+    el("div", { class: "below" }, el("div", {}, ...sliders), el("div", {}, ...graphs.map(({ graph }) => graph.svg))),
+  );
+  show(Object.keys(state).length > 0);
+}
