@@ -1,4 +1,4 @@
-"""What the chapter *In the wild* shows of :mod:`capsnet.wild`: source, folds, a grid, costs."""
+"""What the chapter *In the wild* shows of :mod:`capsnet.wild`: source, folds, a board, costs."""
 
 import ast
 import dataclasses
@@ -29,6 +29,7 @@ from capsnet_book.intervals import paired_difference
 from capsnet_book.ledger import missed
 
 NOT_YET = "not yet trained"
+NOT_ALONE = "not measured alone"
 Records = Mapping[int, Mapping[str, Any]]  # a row's, by seed
 Cost = tuple[float, float | None, int]  # points, half of their 95 % interval, seeds
 
@@ -139,7 +140,7 @@ def switchboard(costs: Mapping[str, str]) -> Any:
             "the paper": escape(deviation.paper),
             "the code": escape(deviation.code),
             "who": ", ".join(map(link, who)) or "none of these; it is here to compare with",
-            "cost": escape(costs.get(name, "not measured alone")),
+            "cost": escape(costs.get(name, NOT_ALONE)),
             "test": f"<code>{test_of(deviation)}</code>",
         }
         told = "<br>".join(f"<b>{term}:</b> {text}" for term, text in rows.items())
@@ -151,25 +152,25 @@ def switchboard(costs: Mapping[str, str]) -> Any:
     return HTML("\n".join(folds))
 
 
-def grid() -> Any:
-    """Which implementation has which deviations, for a notebook.
-
-    A mark's title says whose it is, for whom has no column above it: a phone, see book.css.
-    """
-    from IPython.display import HTML
-
-    rows = {name: found_in(deviation) for name, deviation in DEVIATIONS.items()}
-    names = [name for name, made in IMPLEMENTATIONS.items() if made.deviations]
-    style = "writing-mode: vertical-rl; text-align: left"
-    heads = "".join(f'<th scope="col" style="{style}">{link(name)}</th>' for name in names)
-    lines = [f"<tr><td></td>{heads}</tr>"]
-    for name, who in rows.items():
-        if who:
-            cells = "".join(
-                f'<td title="{each}">●</td>' if each in who else "<td></td>" for each in names
-            )
-            lines.append(f'<tr><th scope="row" style="text-align: left">{name}</th>{cells}</tr>')
-    return HTML(f'<table class="grid">{"".join(lines)}</table>')
+def board(costs: Mapping[str, str]) -> dict[str, Any]:
+    """What the widget asks for: who has which deviation, what it changes, and what it costs."""
+    return {
+        "deviations": [
+            {
+                "name": name,
+                "says": deviation.code,
+                "change": diff(deviation),
+                "cost": costs.get(name, NOT_ALONE),
+                "who": found_in(deviation),
+            }
+            for name, deviation in DEVIATIONS.items()
+        ],
+        "networks": [
+            {"name": name, "link": made.link, "cost": costs.get(f"all of {name}", "")}
+            for name, made in IMPLEMENTATIONS.items()
+            if made.deviations
+        ],
+    }
 
 
 def cost(with_it: Records, without: Records) -> Cost | None:

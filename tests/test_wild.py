@@ -1,4 +1,4 @@
-"""What the chapter *In the wild* shows: source made for a deviation, folds, a grid, costs."""
+"""What the chapter *In the wild* shows: source made for a deviation, folds, a board, costs."""
 
 import re
 from html import unescape
@@ -59,10 +59,19 @@ def test_the_tests_that_are_named_exist() -> None:
         assert f"def {function}(" in (ROOT / file).read_text()
 
 
-def test_the_grid_has_a_dot_for_each_that_somebody_has() -> None:
-    page = wild.grid().data
-    assert page.count("●") == sum(len(made.deviations) for made in IMPLEMENTATIONS.values())
-    assert "unit-w" in page and "uniform-shares" not in page  # which nobody has
+def test_the_board_says_who_has_what_and_what_it_costs() -> None:
+    board = wild.board({"leak": "+0.50 points, 1 seed", "all of geron": "+1.00 points, 1 seed"})
+    rows = {row["name"]: row for row in board["deviations"]}
+    assert list(rows) == list(DEVIATIONS)
+    networks = {each["name"]: each for each in board["networks"]}
+    for name, made in IMPLEMENTATIONS.items():
+        own = {deviation.name for deviation in made.deviations}
+        assert own == {each for each, row in rows.items() if name in row["who"]}
+        assert (name in networks) == bool(own)
+    assert rows["leak"]["cost"] == "+0.50 points, 1 seed"
+    assert rows["bare-norm"]["cost"] == wild.NOT_ALONE
+    assert rows["unit-w"]["change"] == wild.diff(DEVIATIONS["unit-w"])
+    assert networks["geron"]["cost"] == "+1.00 points, 1 seed"
 
 
 def record(wrong: int, unseen: int = 0, epochs: int = 3) -> dict[str, Any]:

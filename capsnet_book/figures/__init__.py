@@ -65,4 +65,4 @@ from capsnet_book.figures.routing import (
 from capsnet_book.figures.routings import budget_table, shares_by_routing
 from capsnet_book.figures.speed import durations, growth, two_shares
 from capsnet_book.figures.squash import relative_errors, squash_arrows, squash_curves
-from capsnet_book.figures.wild import costs, given
+from capsnet_book.figures.wild import costs, given, who_has

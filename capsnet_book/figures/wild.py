@@ -1,6 +1,6 @@
 """Other people's deviations: what they do, and what they cost."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
 import numpy as np
@@ -60,4 +60,24 @@ def given(shares: Mapping[str, ArrayLike]) -> Figure:
         axes.set_title(title)
         axes.set_xlabel("child")
     panels[0].set_ylabel("gives away")
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def who_has(rows: Mapping[str, Sequence[str]], columns: Sequence[str]) -> Figure:
+    """A dot for whatever somebody has: rows of things, columns of owners.
+
+    Args:
+        rows: by the name of a thing, those that have it.
+        columns: all who have something.
+    """
+    figure, axes = Figure.single(1.2 + 0.14 * len(rows), width=4.2)  # narrow: legible on a phone
+    for row, who in enumerate(rows.values()):
+        axes.axhline(row, color=FAINT, linewidth=0.3)
+        axes.plot([columns.index(each) for each in who], [row] * len(who), "o", color=INK, ms=4)
+    name_rows(axes, list(rows))
+    axes.tick_params(left=False, bottom=False, labeltop=True, labelbottom=False)
+    axes.set_xticks(range(len(columns)), columns, rotation=90)
+    axes.set_xlim(-0.7, len(columns) - 0.3)
+    axes.spines[:].set_visible(False)
     return figure

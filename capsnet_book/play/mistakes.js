@@ -41,22 +41,19 @@ export async function mount(stage, { pictures, labels, lengths }) {
   const digit = () => el("canvas", { class: "digit", role: "img" });
 
   const cells = new Map();
-  const table = el("table", {}, el("caption", {}, "Tap a number: the row is what they are, the column what it said."));
-  table.append(el("tr", {}, el("td"), ...digits.map((k) => el("th", { scope: "col" }, `${k}`))));
+  const head = (/** @type {number} */ k) => el("span", { class: "head" }, `${k}`);
+  const matrix = el("div", { class: "matrix", role: "group", "aria-label": "Confusion matrix" }, el("span"), ...digits.map(head));
   for (const row of digits) {
-    const line = el("tr", {}, el("th", { scope: "row" }, `${row}`));
+    matrix.append(head(row));
     for (const column of digits) {
       const pair = `${row}${column}`;
       const count = mistakes.filter((each) => pairOf(each) === pair).length;
-      const cell = el("td", row === column ? { class: "right" } : {});
-      if (count) {
-        const tapped = button(`${count}`, () => choose(state.pair === pair ? "" : pair), { "aria-label": `${row} taken for ${column}: ${count}`, style: `--much: ${Math.min(1, count / 5)}` });
-        cells.set(pair, tapped);
-        cell.append(tapped);
-      }
-      line.append(cell);
+      const cell = count
+        ? button(`${count}`, () => choose(state.pair === pair ? "" : pair), { "aria-label": `${row} taken for ${column}: ${count}`, style: `--much: ${Math.min(1, count / 5)}` })
+        : el("span", row === column ? { class: "right" } : {});
+      if (count) cells.set(pair, cell);
+      matrix.append(cell);
     }
-    table.append(line);
   }
 
   const thumbs = mistakes.map((each, n) => {
@@ -75,7 +72,7 @@ export async function mount(stage, { pictures, labels, lengths }) {
   const captions = drawings.map(() => el("figcaption"));
   const answer = el("div", { class: "answer" }, bars, ...drawings.map((drawing, k) => el("div", {}, drawing, captions[k])));
   stage.append(
-    table,
+    el("div", { class: "cells" }, el("p", {}, "Rows are what they are, columns what it said. Tap a number."), matrix),
     el("div", { class: "all" }, el("div", { class: "bar" }, which, everything), el("div", { class: "thumbs" }, ...thumbs), score),
     el("div", { class: "one" }, large, el("div", {}, ask, told), answer),
   );

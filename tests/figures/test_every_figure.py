@@ -308,6 +308,10 @@ CASES = [
         drawn={"height": [[0.25, 0.5, 0.75, 0.5], SHARES.T.ravel()], "text": ["ours", "theirs"]},
     ),
     case(
+        figures.who_has, {"leak": ["two"], "bias": ["one", "two"]}, ["one", "two"],
+        drawn={"x": [[1], [0, 1]], "text": ["leak", "bias", "one", "two"]},
+    ),
+    case(
         figures.course, RECORDS,
         drawn={"y": [[1, 1 / 2, 1 / 3], [2, 1, 2 / 3], [1, 2, 3], [50, 50, 50]]},
     ),

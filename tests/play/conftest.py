@@ -12,18 +12,18 @@ from capsnet_book.play import FOLDER, pack
 from helpers.built import ROOT
 from helpers.pages import served
 
-# As on a page of the book: its style, and a box of the text's width with the widget's height.
+# As on a page of the book: its style, and a figure as wide as there (621 px, on a phone 340).
 PAGE = """<!doctype html><html lang="en" data-theme="light"><head><title>{name}</title>
 <meta name="viewport" content="width=device-width">
 <link rel="stylesheet" href="book.css"><link rel="stylesheet" href="play.css">
 <link rel="stylesheet" href="{name}.css">
 <style>{palette}
-figure {{ margin: 0 8px; }}
+* {{ box-sizing: border-box; }} figure {{ margin: 0 17px; }}
 html {{ --pst-color-border: #d0d7de; --pst-color-surface: #f6f8fa; --pst-color-primary: #0b5cad;
   --pst-color-background: #fff; background: var(--pst-color-background); color: #1f2328; }}
 html[data-theme=dark] {{ --pst-color-border: #48566b; --pst-color-surface: #29313d;
   --pst-color-background: #14181e; color: #ced6dd; }}</style></head>
-<body><main style="max-width: 44rem; margin: auto"><h1>{name}</h1>
+<body><main style="max-width: 655px; margin: auto"><h1>{name}</h1>
 <figure class="play-{name} is-playing"><img class="poster" alt="">
 <div class="play play-of-{name}"></div></figure>
 </main><script type="module">

@@ -34,7 +34,7 @@ def test_a_cell_shows_its_mistakes_and_no_others(page_of: Opens) -> None:
     tab = page_of("mistakes", data)
     thumbs = tab.locator(".play .thumb:visible")
     assert thumbs.count() == len(PAIRS)
-    cells = tab.locator(".play td button")
+    cells = tab.locator(".play .matrix button")
     assert cells.count() == len(set(PAIRS))
     for true, said in set(PAIRS):
         cell = tab.get_by_role("button", name=f"{true} taken for {said}")
