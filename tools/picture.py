@@ -90,7 +90,6 @@ def strip() -> str:
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {PITCH * len(pictures)} 70" '
-        'role="img" aria-label="From an image to a drawing: the stages of the network" '
         f'fill="currentColor" font-size="16" text-anchor="middle">\n{stages}</svg>\n'
     )
 
