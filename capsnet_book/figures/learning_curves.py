@@ -152,6 +152,6 @@ def watched(
     pulled.set_ylabel("drawing's pull,\n% of margin's")
     pulled.set_xticks(columns, [str(step) for step in steps])
     pulled.set_xlim(-0.5, len(steps) + 0.5)
-    pulled.set_xlabel("training step, not to scale")
+    pulled.set_xlabel("training step")
     figure.align_ylabels([long, given, pulled])
     return figure
