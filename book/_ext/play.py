@@ -10,9 +10,10 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from capsnet.checkpoint import SCALE, in_8_bits, load_weights, write_tensors
+from capsnet.checkpoint import load_weights
 from capsnet_book import ledger
 from capsnet_book.play import FOLDER, MARK, front
+from capsnet_book.play.knobs import save_decoder
 
 DATA = re.compile(re.escape(MARK[0]) + "(.*?)" + re.escape(MARK[1]), re.DOTALL)
 PLACE = re.compile(r'class="[^"]*?(?<![\w-])(?:tag_)?play-(\w+)')
@@ -55,19 +56,10 @@ def place(app: Sphinx, error: Exception | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for file in [*FOLDER.glob("*.js"), *FOLDER.glob("*.css")]:
         shutil.copy(file, folder)
-    save_decoder(folder / "data" / "decoder.safetensors")
-    front.refresh(folder / "data")
-
-
-def save_decoder(path: Path) -> None:
-    """The decoder of the book's network alone, in 8 bits."""
     model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
     assert model.decoder is not None
-    tensors = model.decoder.state_dict()
-    names = [name for name, tensor in tensors.items() if tensor.dim() > 1]
-    for name in names:
-        tensors[name], tensors[name + SCALE] = in_8_bits(tensors[name])
-    write_tensors(path, tensors, {"int8": names})
+    save_decoder(model.decoder, folder / "data" / "decoder.safetensors")
+    front.refresh(folder / "data")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

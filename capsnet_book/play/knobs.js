@@ -2,52 +2,19 @@
 // The sixteen numbers of a capsule as sliders, and what the decoder draws of them.
 
 import { dot, round, straight } from "./axes.js";
-import { Capsule, part } from "./moved.js";
+import { chips, knob, signed } from "./dials.js";
 import { button, choice, drawDigit, el, readState, set, slider, writeState } from "./kit.js";
+import { Capsule, part } from "./moved.js";
 import { readWeights } from "./weights.js";
 
-const WEIGHTS = new URL("data/decoder.safetensors", import.meta.url);
 const WAYS = { straight: "in a straight line", round: "along a circle", pixels: "cross-fade of pixels" };
 const TABS = { numbers: "16 numbers", directions: "6 directions", walk: "walk" };
 /** @typedef {keyof typeof TABS} Tab */
 
-const signed = (/** @type {number} */ x) => `${x < 0 ? "−" : "+"}${Math.abs(x).toFixed(2)}`;
 const whole = (/** @type {string | undefined} */ text, /** @type {number} */ below, otherwise = 0) =>
   /^\d+$/.test(text ?? "") && Number(text) < below ? Number(text) : otherwise;
 const picture = (/** @type {string} */ label) => el("canvas", { class: "digit", role: "img", "aria-label": label });
 const shades = (/** @type {Uint8Array} */ pixels) => Float32Array.from(pixels, (x) => x / 255);
-
-/** A chip for each digit.
- * @param {string} legend @param {(digit: number) => void} chosen
- */
-function chips(legend, chosen) {
-  const digits = Object.fromEntries([...Array(10)].map((_, d) => [`is ${d}`, String(d)])); // in this order
-  const field = choice(legend, digits, "", (key) => chosen(Number(key.slice(3))));
-  field.classList.add("chips");
-  return field;
-}
-
-/** A slider, and beside it a signed bar for each property that it changes.
- * @param {string} name @param {string[]} properties @param {Parameters<typeof slider>[1]} options
- */
-function knob(name, properties, options) {
-  const one = slider(name, options);
-  const rects = properties.map((_, k) => el("rect", { x: 32 * k + 10, width: 12 }));
-  const middle = el("path", { d: `M0 12H${32 * rects.length}` });
-  const bars = el("svg", { viewBox: `0 0 ${32 * rects.length} 24`, role: "img" }, middle, ...rects);
-  const line = el("div", { class: "knob" }, one, bars);
-  /** @param {number} value @param {ArrayLike<number>} changes @param {number} most */
-  const show = (value, changes, most) => {
-    one.value = value;
-    rects.forEach((rect, k) => {
-      const height = Math.min(12, (12 * Math.abs(changes[k])) / most);
-      set(rect, { y: changes[k] > 0 ? 12 - height : 12, height });
-    });
-    const says = properties.map((property, k) => `${property} ${signed(changes[k])}`).join(", ");
-    set(bars, { "aria-label": `more of ${name} changes ${says}` });
-  };
-  return { line, show };
-}
 
 /** @param {HTMLElement} stage @param {import("./moved.js").Found} data */
 export async function mount(stage, data) {
@@ -100,13 +67,16 @@ export async function mount(stage, data) {
     el("div", { class: "hands" }, tabs, ...Object.values(panels)),
   );
 
+  // A notebook brings them; a page fetches them.
+  const weights = async () =>
+    data.weights?.buffer ?? (await fetch(new URL("data/decoder.safetensors", import.meta.url))).arrayBuffer();
   /** @type {Promise<void> | undefined} */
   let loading;
   /** The weights come when they are first needed. */
   function ready() {
     if (!loading) said.textContent = "The decoder is on its way: 1.4 MB …";
-    loading ??= fetch(WEIGHTS).then(async (file) => {
-      const { tensors } = readWeights(await file.arrayBuffer());
+    loading ??= weights().then((buffer) => {
+      const { tensors } = readWeights(buffer);
       capsule.decoder = [1, 2, 3].map((n) => ({ weight: tensors[`fc${n}.weight`], bias: tensors[`fc${n}.bias`] }));
       said.textContent = "";
     });
@@ -136,6 +106,7 @@ export async function mount(stage, data) {
     Object.assign(state, to);
     show();
     writeState("knobs", address());
+    data.tell?.("told", { digit: capsule.digit, v: [...capsule.v] });
     said.textContent = "";
     return ready().then(paint).catch(console.error);
   }

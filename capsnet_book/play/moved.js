@@ -19,6 +19,8 @@ const EVERY = new Uint8Array(10).fill(1); // the others are zeros
  * @property {Tensor} tables  what more of each number changes, [10, 16, 6]
  * @property {Tensor} directions  that change one property each, [10, 6, 16]
  * @property {Tensor} along  what more of each direction changes, [10, 6, 6]
+ * @property {Uint8Array<ArrayBuffer>} [weights]  the decoder's, a safetensors file
+ * @property {import("./kit.js").Tell} [tell]
  */
 
 /** The part of a tensor at these first indices.

@@ -10,13 +10,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from capsnet import Decoder
-from capsnet.checkpoint import SCALE, read_tensors
-from capsnet_book.directions import PROPERTIES, draw
+from capsnet.checkpoint import SCALE, load_weights, read_tensors
+from capsnet_book import ledger
+from capsnet_book.directions import draw
+from capsnet_book.play.knobs import save_decoder
+from helpers.capsule import DIGIT, found
 from helpers.play import check_address, check_looks, check_targets
-from play import save_decoder
 
 Opens = Callable[..., Any]
-DIGIT = 8
 # The grey of each canvas that is seen, from 0 to 1, the drawing first.
 SEEN = """() => [...document.querySelectorAll(".play canvas")]
     .filter((each) => each.checkVisibility())
@@ -45,7 +46,9 @@ GREY = 0.6 / 255  # a canvas rounds
 def weights(folder: Path) -> Iterator[Decoder]:
     """The decoder that the page gets, in 8 bits."""
     path = folder / "data" / "decoder.safetensors"
-    save_decoder(path)
+    model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
+    assert model.decoder is not None
+    save_decoder(model.decoder, path)
     tensors, document = read_tensors(path)
     for name in document["int8"]:
         tensors[name] = tensors[name] * tensors.pop(name + SCALE).float()[:, None]
@@ -57,20 +60,7 @@ def weights(folder: Path) -> Iterator[Decoder]:
 
 @pytest.fixture(scope="module")
 def data(weights: Decoder) -> dict[str, Any]:
-    """Capsules of random directions; two things as a chapter measures them would be."""
-    generator = torch.Generator().manual_seed(0)
-    tables = torch.randn(10, 16, 6, generator=generator)
-    capsules = 0.95 * F.normalize(torch.randn(10, 3, 16, generator=generator), dim=2)
-    return {
-        "digit": DIGIT,
-        "properties": PROPERTIES,
-        "images": torch.randint(0, 256, (10, 3, 28, 28), generator=generator).byte(),
-        "capsules": capsules,
-        "drawing": (255 * draw(weights, capsules[DIGIT, :1], DIGIT)[0]).round().byte(),
-        "tables": tables,
-        "directions": F.normalize(torch.linalg.pinv(tables), dim=2),
-        "along": torch.eye(6).repeat(10, 1, 1),
-    }
+    return found(weights)
 
 
 def seen(tab: Any) -> Tensor:

@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 import torch
 
+from capsnet import Decoder
 from capsnet.figures.style import Figure
+from capsnet_book.directions import draw
 from capsnet_book.play import FOLDER, Playable, pack
-from capsnet_book.play.widget import inlined, widget
+from capsnet_book.play.knobs import Knobs
+from capsnet_book.play.widget import Widget, inlined, widget
 from helpers.board import DATA
+from helpers.capsule import DIGIT, found
 
 # What anywidget does with a script: render it with the widget's traits, and hear of changes.
 HOST = """<!doctype html><html lang="en"><title>notebook</title><main></main>
@@ -30,13 +34,14 @@ await plugin.render({ model, el: document.querySelector("main") });
 document.body.dataset.ready = "";
 </script></html>"""
 
+FILES = {"index.html", "script.js", "traits.json"}
+
 
 @pytest.fixture
 def notebook(browser: Any, folder: Path, address: str) -> Any:
     """A widget as a notebook shows it: its script and traits alone, no file beside it."""
 
-    def open_widget(name: str, data: dict[str, Any]) -> Any:
-        made = widget(name, pack(data))
+    def open_widget(made: Widget) -> Any:
         place = folder / "notebook"
         place.mkdir(exist_ok=True)
         (place / "index.html").write_text(HOST)
@@ -55,14 +60,36 @@ def notebook(browser: Any, folder: Path, address: str) -> Any:
 
 
 def test_the_playground_runs_in_a_notebook_and_tells_python(notebook: Any) -> None:
-    tab = notebook("routing", DATA)
-    files = set(tab.asked) - {"favicon.ico"}
-    assert files == {"index.html", "script.js", "traits.json"}
+    tab = notebook(widget("routing", pack(DATA)))
+    assert set(tab.asked) - {"favicon.ico"} == FILES
     tab.get_by_role("button", name="Opposites").click()
     told = json.loads(tab.evaluate("document.body.dataset.saved"))
     votes = torch.tensor(told["votes"]).view(6, 2, 2)
     assert votes.sum().abs() < 1e-4 < votes.abs().sum()
     assert tab.evaluate("document.querySelector('.play-of-routing').clientHeight") > 500
+    tab.close()
+
+
+def test_the_knobs_bring_their_weights(notebook: Any) -> None:
+    torch.manual_seed(0)
+    decoder = Decoder(10, 16, (1, 28, 28))
+    data = found(decoder)
+    tab = notebook(Knobs(Figure(1), decoder, **data).widget())
+    tab.locator(".knob input").nth(2).fill("0.5")
+    tab.wait_for_function("document.querySelector('.said').textContent === ''")
+    assert set(tab.asked) - {"favicon.ico"} == FILES
+    v = data["capsules"][DIGIT, 0].clone()
+    v[2] = 0.5
+    told = json.loads(tab.evaluate("document.body.dataset.saved"))
+    assert told["digit"] == DIGIT
+    torch.testing.assert_close(torch.tensor(told["v"]), v, atol=1e-5, rtol=0)
+    drawn = tab.evaluate(
+        """() => [...document.querySelector("canvas").getContext("2d")
+            .getImageData(0, 0, 28, 28).data].filter((_, k) => k % 4 == 0)"""
+    )
+    expected = draw(decoder, v[None], DIGIT).flatten()
+    in_8_bits = 2 / 255  # and a canvas rounds
+    torch.testing.assert_close(torch.tensor(drawn) / 255, expected, atol=in_8_bits, rtol=0)
     tab.close()
 
 
