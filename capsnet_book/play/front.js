@@ -2,6 +2,7 @@
 // The front page's network: draw a digit, and ten lengths and a drawing follow; then bend what it drew.
 
 import { hire } from "./asking.js";
+import { bars } from "./bars.js";
 import { button, choice, drawDigit, el, readState, set, slider, unpack, writeState } from "./kit.js";
 import { pad } from "./pad.js";
 
@@ -41,14 +42,9 @@ export async function mount(stage) {
     network.value = which = "page";
     take(data.shown);
   });
-  const rows = Array.from({ length: 10 }, (_, k) => {
-    const [bar, value] = [el("span", {}), el("output", {})];
-    const row = el("li", {}, el("b", {}, String(k)), el("span", { class: "track" }, bar), value);
-    return { row, bar, value };
-  });
-  const bars = el("ol", { class: "bars", "aria-label": "the lengths ‖v‖ of the ten capsules" }, ...rows.map(({ row }) => row));
+  const lengths = bars("the lengths of the ten capsules");
   const drawing = el("canvas", { class: "digit", role: "img" });
-  const from16 = el("figcaption", {});
+  const from16 = el("p", {});
   const sliders = data.sliders.map((/** @type {string} */ name, /** @type {number} */ k) =>
     slider(name, { min: -data.reach, max: data.reach, step: 0.01, value: 0, says: signed, moved: (to) => ((bent[k] = to), bend()) }));
   const named = { page: "a small one", mnist: `the paper’s, ${megabytes(data.networks.mnist.bytes)} MB` };
@@ -84,7 +80,7 @@ export async function mount(stage) {
   async function bend() {
     remember();
     if (!seen) return look(true);
-    const { v, longest, lengths } = seen;
+    const { v, longest, lengths: found } = seen;
     const { directions } = data.networks[which];
     const moved = v.slice();
     const size = v.length / 10;
@@ -93,14 +89,22 @@ export async function mount(stage) {
         moved[longest * size + d] += far * directions[(longest * bent.length + k) * size + d];
       });
     const drawn = await answered(asked().ask({ draw: moved, of: longest }));
-    if (drawn) show(lengths, drawn);
+    if (drawn) show(found, drawn);
   }
 
+  let waiting = 0;
   /** @template T @param {Promise<T>} answer */
-  const answered = (answer) =>
-    answer.catch((/** @type {Error} */ error) => {
-      says.textContent = `The network cannot answer: ${error.message}`;
-    });
+  async function answered(answer) {
+    set(stage, { "aria-busy": String(++waiting > 0) });
+    try {
+      return await answer;
+    } catch (error) {
+      says.textContent = `The network cannot answer: ${/** @type {Error} */ (error).message}`;
+      delete hired[which]; // the next question tries again
+    } finally {
+      set(stage, { "aria-busy": String(--waiting > 0) });
+    }
+  }
 
   /** @param {number} k  a digit, or -1 for none */
   function take(k) {
@@ -115,24 +119,20 @@ export async function mount(stage) {
     sliders.forEach((/** @type {{ value: number }} */ each) => (each.value = 0));
   }
 
-  /** @param {ArrayLike<number>} lengths @param {ArrayLike<number>} drawn */
-  function show(lengths, drawn) {
-    const [first, second] = [...rows.keys()].sort((a, b) => lengths[b] - lengths[a]);
-    rows.forEach(({ row, bar, value }, k) => {
-      bar.style.width = `${100 * lengths[k]}%`;
-      value.textContent = lengths[k].toFixed(2);
-      set(row, { class: k === first && lengths[k] > SHORT ? "longest" : null });
-    });
+  /** @param {ArrayLike<number>} found  lengths @param {ArrayLike<number>} drawn */
+  function show(found, drawn) {
+    const [first, second] = Array.from(found, (_, k) => k).sort((a, b) => found[b] - found[a]);
+    lengths.show(found, found[first] > SHORT ? [first] : []);
     drawDigit(drawing, drawn);
     const moved = bent.some(Boolean);
     set(drawing, { "aria-label": `what the decoder draws of capsule ${first}${moved ? ", moved by the sliders" : ""}` });
     from16.textContent = `from capsule ${first} alone${moved ? ", moved" : ""}`;
-    const long = lengths[first].toFixed(2);
+    const long = found[first].toFixed(2);
     const empty = !image.some((p) => p > 0.1);
-    if (lengths[first] < SHORT)
+    if (found[first] < SHORT)
       says.textContent = `${empty ? "Nothing is there, and no" : "No"} capsule is long: the longest, ${first}, is ${long}.`;
     else if (empty) says.textContent = `You drew nothing, and it sees a ${first}, of length ${long}!`;
-    else if (lengths[second] > SHORT) says.textContent = `A ${first}, or a ${second}: both capsules are long.`;
+    else if (found[second] > SHORT) says.textContent = `A ${first}, or a ${second}: both capsules are long.`;
     else says.textContent = `A ${first}: its capsule is ${long} long.`;
   }
 
@@ -156,9 +156,9 @@ export async function mount(stage) {
   stage.append(
     el("div", { class: "drawing" }, head("Draw a digit"), board.canvas,
       el("div", { class: "bar" }, clear, reset, el("span", { class: "hint" }, "or take one:")), el("div", { class: "digits" }, ...digits)),
-    el("div", { class: "lengths" }, head("How long is each capsule?"), bars),
-    el("figure", { class: "drawn" }, head("Drawn again"), drawing, from16),
-    el("div", { class: "sliders" }, head("Move that capsule, and bend what it draws"), ...sliders),
+    el("div", { class: "lengths" }, head("Ten capsules’ lengths"), lengths.list),
+    el("div", { class: "drawn" }, head("Drawn again"), drawing, from16),
+    el("div", { class: "sliders" }, head("Bend what it draws"), ...sliders),
     says,
     el("div", { class: "below" }, network, facts),
   );

@@ -57,11 +57,17 @@ def told(tab: Any, what: str) -> str:
     """What the widget says, once it says so."""
     script = "what => RegExp(what).test(document.querySelector('.says').textContent)"
     tab.wait_for_function(script, arg=what, timeout=30_000)
+    settled(tab)
     return str(tab.inner_text(".says"))
 
 
+def settled(tab: Any) -> None:
+    """Wait until the newest question is answered."""
+    tab.wait_for_selector(".play:not([aria-busy='true'])", timeout=30_000)
+
+
 def lengths(tab: Any) -> list[float]:
-    return [float(text) for text in tab.locator(".bars output").all_inner_texts()]
+    return [float(text) for text in tab.locator(".bars .value").all_inner_texts()]
 
 
 def drawing(tab: Any) -> Tensor:
@@ -103,8 +109,7 @@ def test_lengths_and_drawing_follow_the_mouse(tab: Any, model: CapsNet) -> None:
         nothing = model(torch.zeros(1, 1, 28, 28)).lengths[0]
     assert lengths(tab) == pytest.approx(nothing.tolist(), abs=0.0051)
     draw(tab, SEVEN)
-    told(tab, "A 7")
-    tab.wait_for_timeout(500)  # the last move
+    assert told(tab, "A 7").endswith("long.")
     image = seen_by(tab, SEVEN)
     with torch.no_grad():
         out = model(image)
@@ -139,12 +144,12 @@ def test_sliders_bend_what_is_drawn(tab: Any) -> None:
         for _ in range(15):
             slider.press("ArrowRight")
         tab.get_by_text("alone, moved").wait_for()
-        tab.wait_for_timeout(300)
+        settled(tab)
         after = measure(drawing(tab))[0]
         assert after[of] > before[of] + (1 if name == "stroke" else 0.1), name
         for _ in range(15):
             slider.press("ArrowLeft")
-        tab.wait_for_timeout(300)
+        settled(tab)
     torch.testing.assert_close(measure(drawing(tab))[0], before, rtol=0.02, atol=0.02)
 
 
@@ -155,7 +160,7 @@ def test_digits_by_keyboard_and_the_address(tab: Any, page_of: PageOf, model: Ca
     assert "a 4" in tab.locator(".pad").get_attribute("aria-label")
     tab.get_by_role("slider", name="slant").fill("-0.2")
     check_address(tab, "digit=4", "slant=-0.2")
-    tab.wait_for_timeout(500)
+    settled(tab)
     bent = drawing(tab)
     other = page_of("front", state=tab.evaluate("location.hash.split('?')[1]"))
     told(other, "A 4")
