@@ -15,21 +15,22 @@ const CHANGES = {
   shear: { title: "shear", min: -1, max: 1, step: 0.02, usual: 0, says: (x) => x.toFixed(2).replace("-", "−") },
   size: { title: "size", min: 0.4, max: 1.4, step: 0.02, usual: 1, says: (x) => `× ${x.toFixed(2)}` },
 };
+const START = 7;
 const KEYS = /** @type {Change[]} */ (Object.keys(CHANGES));
 
 /**
  * @param {HTMLElement} stage
- * @param {{ digits: Uint8Array, amounts: Record<Change, number[]>, accuracy: Record<Change, number[]>, images: number }} data
- *   a digit of each class; how often so many images are read rightly, by amount of each change
+ * @param {{ digits: Uint8Array, lengths: Float32Array, drawn: Float32Array, amounts: Record<Change, number[]>, accuracy: Record<Change, number[]>, images: number }} data
+ *   a digit of each class; what the network says of the seven as it is; how often so many images are read rightly, by amount of each change
  */
-export async function mount(stage, { digits, amounts, accuracy, images }) {
+export async function mount(stage, { digits, lengths: first, drawn: drawing, amounts, accuracy, images }) {
   const state = readState(NAME);
   const asked = (/** @type {Change} */ key) => {
     const [to, { min, max, usual }] = [Number(state[key] ?? NaN), CHANGES[key]];
     return Number.isFinite(to) ? Math.min(max, Math.max(min, to)) : usual;
   };
   const now = { degrees: asked("degrees"), shear: asked("shear"), size: asked("size") };
-  let label = /^\d$/.test(state.digit) ? Number(state.digit) : 4;
+  let label = /^\d$/.test(state.digit) ? Number(state.digit) : START;
   /** @type {Change} */
   let moved = KEYS.find((key) => key === state.moved) ?? "degrees";
   /** @type {ReturnType<typeof hire> | undefined} */
@@ -53,7 +54,7 @@ export async function mount(stage, { digits, amounts, accuracy, images }) {
   });
   const reset = button("Reset", () => {
     KEYS.forEach((key, n) => (sliders[n].value = now[key] = CHANGES[key].usual));
-    which.value = `${(label = 4)}`;
+    which.value = `${(label = START)}`;
     moved = "degrees";
     show(true);
   });
@@ -78,7 +79,7 @@ export async function mount(stage, { digits, amounts, accuracy, images }) {
       set(graph.svg, { hidden: KEYS[n] !== moved });
       set(dot, { cx: graph.px(now[KEYS[n]]), cy: graph.py(rate(KEYS[n], now[KEYS[n]])) });
     });
-    const usual = label === 4 && KEYS.every((key) => now[key] === CHANGES[key].usual);
+    const usual = label === START && KEYS.every((key) => now[key] === CHANGES[key].usual);
     writeState(NAME, usual ? {} : { digit: label, moved, ...now });
     if (touched) ask(image).catch((error) => (says.textContent = error.message));
     else says.textContent = "Move a slider. A small network (1.3 MB) is then loaded, and reads along.";
@@ -98,9 +99,9 @@ export async function mount(stage, { digits, amounts, accuracy, images }) {
     says.textContent = `It reads a ${seen.longest}${right}. Of ${images} digits changed so by this slider alone, it reads ${rates} % rightly.`;
   }
 
-  lengths.show(new Float32Array(10));
-  drawDigit(drawn, new Float32Array(784));
-  set(drawn, { "aria-label": "nothing yet" });
+  lengths.show(first, [START]);
+  drawDigit(drawn, drawing);
+  set(drawn, { "aria-label": `what it draws: a ${START}` });
   stage.append(
     el("div", { class: "bar" }, which, reset),
     el("div", { class: "shown" },

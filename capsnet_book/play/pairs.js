@@ -38,9 +38,10 @@ function drawBoth(canvas, first, second) {
 
 /**
  * @param {HTMLElement} stage
- * @param {{ digits: Uint8Array & { shape: number[] } }} data  [10, examples, 28, 28]
+ * @param {{ digits: Uint8Array & { shape: number[] }, lengths: Float32Array, drawn: Float32Array }} data
+ *   digits of each class, [10, examples, 28, 28]; what the network makes of the first pair
  */
-export async function mount(stage, { digits }) {
+export async function mount(stage, { digits, lengths: firstLengths, drawn: drawings }) {
   const examples = digits.shape[1];
   const first = { a: 4, b: 6, x: 2, y: 0, example: 0 };
   const state = readState(NAME);
@@ -53,7 +54,7 @@ export async function mount(stage, { digits }) {
   const pixels = (/** @type {number} */ k) => digits.subarray((k * examples + now.example) * OWN * OWN, (k * examples + now.example + 1) * OWN * OWN);
 
   const image = el("canvas", { class: "digit", role: "img" });
-  const drawn = el("canvas", { class: "digit", role: "img", "aria-label": "nothing yet" });
+  const drawn = el("canvas", { class: "digit", role: "img", "aria-label": "what it draws: a 4 in green, a 6 in magenta" });
   const lengths = bars("the lengths of the ten capsules");
   const says = el("p", { class: "says", "aria-live": "polite" });
   const shift = (/** @type {"x" | "y"} */ key, /** @type {string} */ title) =>
@@ -117,8 +118,8 @@ export async function mount(stage, { digits }) {
     says.textContent = `It names ${named[0]} (green) and ${named[1]} (magenta).${alike}`;
   }
 
-  lengths.show(new Float32Array(10));
-  drawBoth(drawn, new Float32Array(SIDE * SIDE), new Float32Array(SIDE * SIDE));
+  lengths.show(firstLengths, [first.a, first.b]);
+  drawBoth(drawn, drawings.subarray(0, SIDE * SIDE), drawings.subarray(SIDE * SIDE));
   stage.append(
     el("div", { class: "shown" },
       el("figure", {}, image, el("figcaption", {}, "what it sees: drag")),

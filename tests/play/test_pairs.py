@@ -15,13 +15,15 @@ from helpers.pages import check_with_axe
 TEST = load("mnist", train=False)
 DIGITS = torch.stack([TEST.images[TEST.labels == k][:4, 0] for k in range(10)])
 
+DATA = {"digits": DIGITS, "lengths": torch.zeros(10), "drawn": torch.zeros(2, 36, 36)}
+
 
 @pytest.fixture
 def bench(page_of: Any, folder: Path) -> Any:
     (folder / "data").mkdir(exist_ok=True)
     weights = ledger.path("multimnist/weights.safetensors")
     shutil.copy(weights, folder / "data/multimnist.safetensors")
-    return lambda **options: page_of("pairs", {"digits": DIGITS}, **options)
+    return lambda **options: page_of("pairs", DATA, **options)
 
 
 def overlaid(first: int, second: int, right: int, down: int) -> torch.Tensor:
