@@ -12,10 +12,10 @@ const [LEFT, RIGHT, TOP, BOTTOM] = [34, 14, 24, 38];
 export const number = (x, digits = 2) => (Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x).toFixed(digits).replace("-", "−");
 
 /** Axes with names, ticks and a title above; `px` and `py` say where a number lies.
- * @param {{ width: number, height: number, x: number[], y: number[], xName: string, yName: string, label: string }} options
- *   x and y: the ticks, from the least to the greatest
+ * @param {{ width: number, height: number, x: number[], y: number[], xName: string, yName: string, label: string, says?: (x: number) => string }} options
+ *   x and y: the ticks, from the least to the greatest; `says` reads those of x
  */
-export function plot({ width, height, x, y, xName, yName, label }) {
+export function plot({ width, height, x, y, xName, yName, label, says = (at) => `${at}`.replace("-", "−") }) {
   const [x0, x1, y0, y1] = [x[0], x.at(-1) ?? 1, y[0], y.at(-1) ?? 1];
   const px = (/** @type {number} */ at) => LEFT + ((at - x0) / (x1 - x0)) * (width - LEFT - RIGHT);
   const py = (/** @type {number} */ at) => height - BOTTOM - ((at - y0) / (y1 - y0)) * (height - TOP - BOTTOM);
@@ -24,7 +24,7 @@ export function plot({ width, height, x, y, xName, yName, label }) {
   svg.append(
     el("text", { x: 2, y: 13 }, yName),
     el("text", { x: width - RIGHT, y: height - 3, "text-anchor": "end" }, xName),
-    ...x.map((at) => el("text", { x: px(at), y: height - BOTTOM + 16, "text-anchor": "middle", class: "tick" }, `${at}`.replace("-", "−"))),
+    ...x.map((at) => el("text", { x: px(at), y: height - BOTTOM + 16, "text-anchor": "middle", class: "tick" }, says(at))),
     ...y.map((at) => el("text", { x: LEFT - 6, y: py(at) + 4, "text-anchor": "end", class: "tick" }, `${at}`.replace("-", "−"))),
     axes,
   );

@@ -11,7 +11,7 @@ from helpers.play import check_address, check_looks
 
 Opens = Callable[..., Any]
 # True digit and answer of each mistake, the number of which is small, as a network's.
-PAIRS = [(4, 9), (5, 3), (4, 9), (7, 2), (0, 6), (5, 3), (4, 9)]
+PAIRS = [(4, 9), (5, 3), (4, 9), (7, 2), (0, 6), (5, 3), (4, 9), (4, 6)]
 PIXELS = """canvas => [...canvas.getContext("2d").getImageData(0, 0, 28, 28).data]
     .filter((_, k) => k % 4 == 0)"""
 
