@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from capsnet.figures.style import INK, MISTAKE, PER_ROW, STYLE, WIDTH, Figure, array, show
 
-MISTAKES_PER_ROW = 7
+MISTAKES_PER_ROW = 6
 
 
 @mpl.rc_context(STYLE)
