@@ -154,9 +154,10 @@ export async function mount(stage) {
   }
 
   stage.append(
-    el("div", { class: "drawing" }, head("Draw a digit"), board.canvas,
-      el("div", { class: "bar" }, clear, reset, el("span", { class: "hint" }, "or take one:")), el("div", { class: "digits" }, ...digits)),
-    el("div", { class: "lengths" }, head("Ten capsules’ lengths"), lengths.list),
+    el("div", { class: "drawing" }, head("Draw a digit"), board.canvas),
+    el("div", { class: "tools" }, el("div", { class: "bar" }, clear, reset, el("span", { class: "hint" }, "or take one:")),
+      el("div", { class: "digits" }, ...digits)),
+    el("div", { class: "lengths" }, head("Ten lengths ‖v‖"), lengths.list),
     el("div", { class: "drawn" }, head("Drawn again"), drawing, from16),
     el("div", { class: "sliders" }, head("Bend what it draws"), ...sliders),
     says,
