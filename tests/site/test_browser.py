@@ -46,6 +46,10 @@ new PerformanceObserver((list) => {
 }).observe({ type: "layout-shift", buffered: true });
 """
 
+# Widgets that are larger than the box that their picture keeps for them.
+OVERFULL = """() => [...document.querySelectorAll("div.play")].filter((stage) =>
+    stage.scrollHeight > stage.clientHeight + 1 || stage.scrollWidth > stage.clientWidth + 1)
+    .map((stage) => `${stage.className}: ${stage.scrollWidth} x ${stage.scrollHeight}`)"""
 PARTS = "main, .bd-sidebar-primary"
 
 
@@ -81,6 +85,12 @@ def visit(browser: Any, address: str) -> Any:
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page(page: str, visit: Any, address: str, subtests: pytest.Subtests) -> None:
     tab = visit(page)
+    with subtests.test("its widgets take the place of their pictures"):
+        boxes = tab.locator("[data-play]")
+        for box in boxes.all():
+            box.scroll_into_view_if_needed()
+        tab.wait_for_function(f"document.querySelectorAll('.is-playing').length == {boxes.count()}")
+        assert tab.evaluate(OVERFULL) == []
     with subtests.test("asks no other host and has no errors"):
         assert [u for u in tab.asked if not u.startswith((address, "data:", "blob:"))] == []
         assert [said for said in tab.complaints if said.startswith(("error", "warning"))] == []
@@ -113,7 +123,9 @@ def check_width(tab: Any) -> None:
     )
     buttons = tab.locator(".bd-header-article button, .bd-header-article a.btn")
     heights = buttons.evaluate_all("all => all.map(e => e.scrollHeight)")
+    overfull = tab.evaluate(OVERFULL)
     tab.set_viewport_size(DESK)
+    assert overfull == []
     assert width <= PHONE["width"], f"{width} px wide: {wide}"
     assert heights and max(heights) < 50, f"the buttons above the page are {heights} px high"
 
