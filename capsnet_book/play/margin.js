@@ -49,9 +49,9 @@ export async function mount(stage) {
     const bar = el("input", { type: "range", min: 0, max: 1, step: 0.01, "aria-label": `length of the capsule of ${k}`, oninput: () => moved({ norms: state.norms.with(k, bar.valueAsNumber) }) });
     const pull = el("span", { class: "pull" });
     const cost = el("output");
-    return { there, bar, pull, cost, row: el("div", { class: "row" }, el("label", { class: "there" }, there, `${k}`), el("span", { class: "track" }, bar, pull), cost) };
+    return { there, bar, pull, cost, row: el("div", { class: "each" }, el("label", { class: "there" }, there, `${k}`), el("span", { class: "track" }, bar, pull), cost) };
   });
-  const heads = el("div", { class: "row heads", "aria-hidden": "true" }, el("span", {}, "there"), el("span", { class: "track" }, el("i", { style: `--at: ${M_NEG}` }, "m⁻"), el("i", { style: `--at: ${M_POS}` }, "m⁺")), el("span", {}, "loss"));
+  const heads = el("div", { class: "each heads", "aria-hidden": "true" }, el("span", {}, "there"), el("span", { class: "track" }, el("i", { style: `--at: ${M_NEG}` }, "m⁻"), el("i", { style: `--at: ${M_POS}` }, "m⁺")), el("span", {}, "loss"));
 
   const size = { width: 320, height: 190, x: [0, 0.5, 1], xName: "length ‖v‖" };
   const graphs = [

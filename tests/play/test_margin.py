@@ -12,7 +12,7 @@ from helpers.play import check_address, check_looks, check_targets
 Opens = Callable[..., Any]
 CLASSES = 10
 # The arrow of each class: from where, how far (a signed part of the bar), if there is one.
-ARROWS = """() => [...document.querySelectorAll(".play .row:not(.heads)")].map((row) => {
+ARROWS = """() => [...document.querySelectorAll(".play .each:not(.heads)")].map((row) => {
     const kind = row.querySelector(".pull").className.split(" ")[1];
     const long = Number(row.style.getPropertyValue("--long"));
     return kind === "none" ? 0 : kind === "up" ? long : -long;
@@ -29,7 +29,7 @@ def check_shown(tab: Any, lengths: list[float], there: list[int], down_weight: f
         for k in range(CLASSES)
     ])  # fmt: skip
     (gradient,) = torch.autograd.grad(each.sum(), norms)
-    shown = [float(text) for text in tab.locator(".play .row output").all_inner_texts()]
+    shown = [float(text) for text in tab.locator(".play .each output").all_inner_texts()]
     assert shown == pytest.approx(each.tolist(), abs=0.0051)
     up, down = (-gradient).clamp(min=0).sum(), gradient.clamp(min=0).sum()
     said = f"Loss in all: {each.sum():.3f}. Pull up: {up:.2f}. Push down: {down:.2f}."
