@@ -71,6 +71,13 @@ export async function mount(stage, { votes, image, label }) {
   const to = choice("shares to", Object.fromEntries(gives.map((_, k) => [String(k), String(k)])), String(parent),
     (k) => ((parent = Number(k)), show()));
 
+  const reset = button("Reset", () => {
+    clock.value = (r = 2) + 1;
+    to.value = String((parent = label));
+    child = decided();
+    show();
+  });
+
   /** The child that gives most to the parent. */
   function decided() {
     let most = 0;
@@ -116,7 +123,7 @@ export async function mount(stage, { votes, image, label }) {
         el("p", {}, "Lengths of the parents"), parents.list),
       el("div", {}, canvas, says)),
     to,
-    el("div", { class: "bar" }, which, button("The most decided", () => ((child = decided()), show()))),
+    el("div", { class: "bar" }, which, button("The most decided", () => ((child = decided()), show())), reset),
     el("ol", { class: "gives", "aria-label": "what the child gives to each parent" }, ...gives.map(({ row }) => row)),
   );
   show();

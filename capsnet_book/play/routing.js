@@ -100,6 +100,8 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
 
   const back = button("◀", () => go(time - 1), { "aria-label": "one phase back" });
   const on = button("▶", () => go(time + 1), { "aria-label": "one phase on" });
+  const farBack = button("⏪", () => go(time - 4), { "aria-label": "one iteration back" });
+  const farOn = button("⏩", () => go(time + 4), { "aria-label": "one iteration on" });
   const clock = slider("step", { min: 0, max: 4 * ITERATIONS - 1, step: 1, value: time, moved: (t) => go(t),
     says: (t) => `${Math.floor(t / 4) + 1} · ${PHASES[t % 4].name}` });
   clock.classList.add("clock");
@@ -146,8 +148,8 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     rows.forEach(({ show }, i) => show(c[2 * i], c[2 * i + 1], `${signed(logits[2 * i])}, ${signed(logits[2 * i + 1])}`));
     cards.forEach((card, k) => set(card, { "aria-pressed": k === phase }));
     clock.value = time;
-    back.disabled = time === 0;
-    on.disabled = time === 4 * ITERATIONS - 1;
+    for (const each of [back, farBack]) each.disabled = time === 0;
+    for (const each of [on, farOn]) each.disabled = time === 4 * ITERATIONS - 1;
     TASKS.forEach(({ done }, k) => done({ c, norms, over, r: r + 1 }) && solved.add(k));
     tasks.forEach((task, k) => task.classList.toggle("solved", solved.has(k)));
     const touched = votes.some((x, k) => x !== parts[k]);
@@ -171,7 +173,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     presets,
     el("div", { class: "discs" }, picture, ...discs.map(({ view }) => view)),
     says,
-    el("div", { class: "bar transport" }, back, on, clock, reset),
+    el("div", { class: "bar transport" }, farBack, back, on, farOn, clock, reset),
     el("div", { class: "beside" }, table, el("div", { class: "phases" }, ...cards)),
     el("div", { class: "bar" }, way),
     el("div", { class: "try" }, el("strong", {}, "Try"), el("ol", {}, ...tasks)),

@@ -71,6 +71,8 @@ def test_a_tap_chooses_the_child_at_its_place(page_of: Any, data: dict[str, Any]
     tab.wait_for_function("location.hash.includes('child')")
     there = page_of("children", data, state=tab.evaluate("location.hash").split("?")[1])
     assert there.get_by_label("child", exact=True).input_value() == str(child)
+    there.get_by_role("button", name="Reset").click()
+    there.wait_for_function("!location.hash")
 
 
 @pytest.mark.parametrize("phone", [False, True])

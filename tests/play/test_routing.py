@@ -95,6 +95,10 @@ def test_it_goes_phase_by_phase_forwards_and_back(board: Any) -> None:
     board.locator(".clock input").press("ArrowRight")
     assert pressed.inner_text() == "sum"
     assert board.locator(".clock output").inner_text() == "2 · sum"
+    board.get_by_label("one iteration on").click()
+    assert board.locator(".clock output").inner_text() == "3 · sum"
+    board.get_by_label("one iteration back").click()
+    assert board.locator(".clock output").inner_text() == "2 · sum"
 
 
 def test_each_phase_shows_its_line_of_the_source(board: Any) -> None:
