@@ -63,6 +63,10 @@ export async function mount(stage, { pictures, labels, lengths }) {
   });
   const which = el("p", { class: "said" });
   const everything = button("Show all", () => choose(""));
+  const reset = button("Reset", () => {
+    answers.clear();
+    choose("");
+  });
   const score = el("p", { class: "said" });
   const large = digit();
   const ask = el("div", { class: "ask" });
@@ -73,7 +77,7 @@ export async function mount(stage, { pictures, labels, lengths }) {
   const answer = el("div", { class: "answer" }, bars, ...drawings.map((drawing, k) => el("div", {}, drawing, captions[k])));
   stage.append(
     el("div", { class: "cells" }, el("p", {}, "Rows are what they are, columns what it said. Tap a number."), matrix),
-    el("div", { class: "all" }, el("div", { class: "bar" }, which, everything), el("div", { class: "thumbs" }, ...thumbs), score),
+    el("div", { class: "all" }, el("div", { class: "bar" }, which, everything), el("div", { class: "thumbs" }, ...thumbs), el("div", { class: "bar" }, score, reset)),
     el("div", { class: "one" }, large, el("div", {}, ask, told), answer),
   );
 
@@ -95,13 +99,13 @@ export async function mount(stage, { pictures, labels, lengths }) {
     which.textContent = pair ? `${pair[0]} taken for ${pair[1]}` : `All ${mistakes.length} mistakes, the surest first`;
     everything.hidden = !pair;
     show(large, one.images[0], "The digit in question");
+    score.textContent = answers.size ? `You and the labels agree on ${[...answers].filter(([n, said]) => mistakes[n].true === said).length} of ${answers.size}.` : "";
     const mine = answers.get(pick);
     const options = [one.true, one.said].sort((a, b) => a - b);
-    ask.replaceChildren("What would you have said? ", ...options.map((k) => button(`${k}`, () => (answers.set(pick, k), draw()), { "aria-pressed": mine === k, "aria-label": `I would have said ${k}` })));
+    ask.replaceChildren("What would you have said? ", ...options.map((k) => button(`${k}`, () => answered(k), { "aria-pressed": mine === k, "aria-label": `I would have said ${k}` })));
     answer.classList.toggle("hidden", mine === undefined);
     told.textContent = "";
     if (mine === undefined) return;
-    score.textContent = `You and the labels agree on ${[...answers].filter(([n, said]) => mistakes[n].true === said).length} of ${answers.size}.`;
     told.textContent = `Labelled ${one.true}${mine === one.true ? ", as you say" : ""}. The network says ${one.said}${mine === one.said ? ", like you" : ""}.`;
     set(bars, { "aria-label": `Lengths: ${digits.map((k) => `${k}: ${number(one.lengths[k])}`).join(", ")}` });
     bars.replaceChildren(...digits.flatMap((k) => {
@@ -114,6 +118,13 @@ export async function mount(stage, { pictures, labels, lengths }) {
       show(drawings[place], one.images[place + 1], `What the capsule of ${k} draws`);
       captions[place].textContent = `its ${k}`;
     });
+  }
+
+  /** @param {number} digit */
+  function answered(digit) {
+    answers.set(state.pick, digit);
+    draw();
+    /** @type {HTMLElement | null} */ (ask.querySelector("[aria-pressed=true]"))?.focus(); // its like was there
   }
 
   /** @param {Partial<typeof state>} to */

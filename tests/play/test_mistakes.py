@@ -56,7 +56,9 @@ def test_the_answer_is_shown_after_yours(page_of: Opens) -> None:
     answer, told = tab.locator(".play .answer"), tab.locator(".play .one p")
     assert not answer.locator("canvas").first.is_visible() and told.inner_text() == ""
     assert tab.locator(".play .ask button").all_inner_texts() == ["2", "7"]
-    tab.get_by_role("button", name="I would have said 2").click()
+    mine = tab.get_by_role("button", name="I would have said 2")
+    mine.press("Enter")
+    assert mine.evaluate("button => button === document.activeElement")
     assert told.inner_text() == "Labelled 7. The network says 2, like you."
     for k, canvas in enumerate(answer.locator("canvas").all()):
         check_canvas(canvas, data["pictures"][1 + k, 3])
@@ -69,7 +71,11 @@ def test_the_answer_is_shown_after_yours(page_of: Opens) -> None:
     tab.get_by_role("button", name="Mistake 1", exact=True).click()
     assert not answer.locator("canvas").first.is_visible()
     tab.get_by_role("button", name="I would have said 4").click()
-    assert tab.locator(".play .all > .said").inner_text().endswith("agree on 1 of 2.")
+    score = tab.locator(".play .all p").last
+    assert score.inner_text().endswith("agree on 1 of 2.")
+    tab.get_by_role("button", name="Reset").click()
+    tab.wait_for_function("location.hash == ''")
+    assert score.inner_text() == told.inner_text() == ""
 
 
 def test_a_finding_can_be_sent(page_of: Opens) -> None:
