@@ -69,7 +69,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
   const discs = PARENTS.map((parent, j) =>
     disc(parent, WHOLES[j], SHAPE.children, (i, at) => {
       votes.set(at.map((x) => Math.round(x * 1000) / 1000), (i * 2 + j) * 2);
-      picture.hidden = true;
+      set(picture, { hidden: true });
       show();
     }),
   );
@@ -100,8 +100,8 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
 
   const back = button("◀", () => go(time - 1), { "aria-label": "one phase back" });
   const on = button("▶", () => go(time + 1), { "aria-label": "one phase on" });
-  const farBack = button("⏪", () => go(time - 4), { "aria-label": "one iteration back" });
-  const farOn = button("⏩", () => go(time + 4), { "aria-label": "one iteration on" });
+  const farBack = button("◀◀", () => go(time - 4), { "aria-label": "one iteration back" });
+  const farOn = button("▶▶", () => go(time + 4), { "aria-label": "one iteration on" });
   const clock = slider("step", { min: 0, max: 4 * ITERATIONS - 1, step: 1, value: time, moved: (t) => go(t),
     says: (t) => `${Math.floor(t / 4) + 1} · ${PHASES[t % 4].name}` });
   clock.classList.add("clock");
@@ -123,7 +123,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
   /** @param {Float64Array} to @param {boolean} seen */
   function take(to, seen) {
     votes = to.slice();
-    picture.hidden = !seen;
+    set(picture, { hidden: !seen });
     show();
   }
 
@@ -164,7 +164,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
   const state = readState(NAME);
   if (state.votes) {
     const sent = state.votes.split(" ").map((x) => Math.max(-1, Math.min(1, Number(x) / 1000)));
-    if (sent.length === votes.length && sent.every(Number.isFinite)) (votes = Float64Array.from(sent)), (picture.hidden = true);
+    if (sent.length === votes.length && sent.every(Number.isFinite)) (votes = Float64Array.from(sent)), set(picture, { hidden: true });
   }
   if (state.over === "children") way.value = over = "children";
   if (state.t in Array(4 * ITERATIONS).fill(0)) time = Number(state.t);

@@ -47,6 +47,9 @@ def widget(name: str, data: str) -> Widget:
         f"--q-{css_name(key)}: {quantity.colour};" for key, quantity in QUANTITIES.items()
     )
     style = f".play {{ {colours} }}{THEME}"
+    style += "".join(
+        f".play .q-{css_name(key)} {{ color: var(--q-{css_name(key)}) }}" for key in QUANTITIES
+    )
     style += "".join((FOLDER / f"{sheet}.css").read_text("utf-8") for sheet in ("play", name))
     made = type(name, (Widget,), {"_esm": inlined(SCRIPT.format(name=name)), "_css": style})
     return made(data=data)

@@ -24,6 +24,7 @@ def board(page_of: Any) -> Any:
 
 def moved(tab: Any) -> Tensor:
     """The votes that the address says, [1, 6, 2, 2]."""
+    tab.wait_for_timeout(400)  # the address follows when the reader rests
     tab.wait_for_function("location.hash.includes('votes')")
     sent = parse_qs(tab.evaluate("location.hash").split("?")[1])["votes"][0]
     return torch.tensor([float(x) / 1000 for x in sent.split()]).double().view(1, 6, 2, 2)
@@ -123,7 +124,9 @@ def test_the_common_slip_is_one_switch_away(board: Any) -> None:
 
 @pytest.mark.parametrize("preset", ["Nobody agrees", "Two camps", "All the same", "Opposites"])
 def test_a_preset_is_routed_too(board: Any, preset: str) -> None:
+    assert board.locator(".scene").is_visible()
     board.get_by_role("button", name=preset).click()
+    assert not board.locator(".scene").is_visible()  # these are no votes of its parts
     to(board, 8, "squash")
     step = trace(moved(board))[7]
     torch.testing.assert_close(shares(board), step.coupling[0].float(), atol=0.0051, rtol=0)
