@@ -4,6 +4,8 @@
 import { agreement, dynamicRouting, lengths } from "./capsules.js";
 import { disc } from "./discs.js";
 import { button, choice, dataOf, el, readState, set, slider, writeState } from "./kit.js";
+import { PRESETS } from "./presets.js";
+import { drawScene } from "./scene.js";
 
 const NAME = "routing";
 const SHAPE = { children: 6, parents: 2, size: 2 };
@@ -25,23 +27,6 @@ const PHASES = [
   { name: "agree", line: 7, does: "Votes that point where the output does gain.", equation: "",
     tex: `<i class="q-b">b</i><sub>ij</sub> ← <i class="q-b">b</i><sub>ij</sub> + <b class="q-uhat">û</b><sub>j|i</sub> · <b class="q-v">v</b><sub>j</sub>` },
 ];
-
-/** Votes from angles in degrees (up is 0, to the right is 90) and lengths: for A, then for B.
- * @param {[number, number][][]} each
- */
-const polar = (each) =>
-  Float64Array.from(each.flat(2).length ? each.flatMap((pair) => pair.flatMap(([turn, length]) => {
-    const angle = (turn * Math.PI) / 180;
-    return [length * Math.sin(angle), length * Math.cos(angle)];
-  })) : []);
-
-/** @type {Record<string, [title: string, votes: () => Float64Array]>} */
-const PRESETS = {
-  nobody: ["Nobody agrees", () => polar([0, 60, 120, 180, 240, 300].map((t, i) => [[t + 5 * i, 0.8], [t * 2 + 30 - 9 * i, 0.8]]))],
-  camps: ["Two camps", () => polar([[-10, 200], [5, 320], [12, 80], [130, 92], [250, 105], [10, 85]].map(([a, b]) => [[a, 0.8], [b, 0.8]]))],
-  same: ["All the same", () => polar(Array(6).fill([[0, 0.7], [90, 0.7]]))],
-  opposites: ["Opposites", () => polar([0, 0, 0, 180, 180, 180].map((t) => [[t, 0.8], [t + 90, 0.8]]))],
-};
 
 /** What to try; solved once `done` says so of the last iteration's shares and lengths. */
 const TASKS = [
@@ -202,21 +187,3 @@ function offerDigit(stage, board, real) {
 }
 
 const signed = (/** @type {number} */ x) => (x < 0 ? "−" : "") + Math.abs(x).toFixed(1);
-
-/** The six parts as they lie in the picture, numbered.
- * @param {number[][][]} outlines  of each part, its corners
- */
-function drawScene(outlines) {
-  const points = outlines.flat();
-  const [xs, ys] = [points.map(([x]) => x), points.map(([, y]) => y)];
-  const [left, top] = [Math.min(...xs), -Math.max(...ys)];
-  const [wide, high] = [Math.max(...xs) - left, -Math.min(...ys) - top];
-  const view = el("svg", { viewBox: `${left - 0.4} ${top - 0.4} ${wide + 0.8} ${high + 0.8}`, class: "scene", role: "img",
-    "aria-label": "the six parts, numbered: 1 to 4 are a crooked house" });
-  outlines.forEach((corners, i) => {
-    const [x, y] = [0, 1].map((k) => corners.reduce((sum, corner) => sum + corner[k], 0) / corners.length);
-    view.append(el("polygon", { points: corners.map(([x, y]) => `${x},${-y}`).join(" ") }),
-      el("text", { x, y: -y, class: "number" }, String(i + 1)));
-  });
-  return view;
-}
