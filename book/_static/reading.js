@@ -120,7 +120,7 @@ function dim() {
 
 for (const event of ["pointerover", "click"]) {
   document.addEventListener(event, ({ target }) => {
-    const symbol = target.closest?.("article [class*='q-']");
+    const symbol = target.closest?.("article [class*='q-']:not(.play *)");
     if (symbol?.classList.contains("lit")) return;
     dim();
     if (symbol && kind(symbol)) light(symbol);

@@ -3,7 +3,7 @@
 
 import { hire } from "./asking.js";
 import { bars } from "./bars.js";
-import { button, choice, drawDigit, el, readState, set, slider, writeState } from "./kit.js";
+import { aDigit, button, choice, drawDigit, el, readState, set, slider, writeState } from "./kit.js";
 import { plot } from "./plot.js";
 import { bend, matrix } from "./warp.js";
 
@@ -74,7 +74,7 @@ export async function mount(stage, { digits, lengths: first, drawn: drawing, amo
     const image = bend(digits.subarray(label * 784, (label + 1) * 784).map(Number), matrix(now.degrees, now.shear, now.size)).map((x) => x / 255);
     drawDigit(bent, image);
     const words = KEYS.map((key) => `${CHANGES[key].title} ${CHANGES[key].says(now[key])}`).join(", ");
-    set(bent, { "aria-label": `a ${label}: ${words}` });
+    set(bent, { "aria-label": `${aDigit(label)}: ${words}` });
     graphs.forEach(({ graph, dot }, n) => {
       set(graph.svg, { hidden: KEYS[n] !== moved });
       set(dot, { cx: graph.px(now[KEYS[n]]), cy: graph.py(rate(KEYS[n], now[KEYS[n]])) });
@@ -93,10 +93,10 @@ export async function mount(stage, { digits, lengths: first, drawn: drawing, amo
     if (!seen) return; // the sliders have moved on
     lengths.show(seen.lengths, [seen.longest]);
     drawDigit(drawn, seen.drawn);
-    set(drawn, { "aria-label": `what it draws: a ${seen.longest}` });
+    set(drawn, { "aria-label": `what it draws: ${aDigit(seen.longest)}` });
     const right = seen.longest === label ? "" : ", and is wrong";
     const rates = rate(moved, now[moved]).toFixed(0);
-    says.textContent = `It reads a ${seen.longest}${right}. Of ${images} digits changed so by this slider alone, it reads ${rates} % rightly.`;
+    says.textContent = `It reads ${aDigit(seen.longest)}${right}. Of ${images} digits changed so by this slider alone, it reads ${rates} % rightly.`;
   }
 
   lengths.show(first, [START]);

@@ -109,7 +109,7 @@ export async function mount(stage, { votes, image, label }) {
     parents.show(lengths(v, 16));
     gives.forEach((each, k) => each.show(c[child * 10 + k]));
     which.value = child;
-    says.textContent = `${firm} of 1152 children give ${parent} more than 0.2.`;
+    says.textContent = `Each square is a child, 32 at each of 6 × 6 places; the darker, the more it gives ${parent}. ${firm} of 1152 give it more than 0.2.`;
     set(canvas, { "aria-label": `the shares of all children that go to ${parent}, at 6 × 6 places` });
     const usual = r === 2 && parent === label && child === decided();
     writeState(NAME, usual ? {} : { r, to: parent, child });

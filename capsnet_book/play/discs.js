@@ -8,14 +8,14 @@ const STEP = 0.05; // how far an arrow key moves a vote
 
 /** @typedef {[number, number]} Point */
 
-/** An arrow from the centre, as a path; what is shorter than its head is a dot's worth of line.
+/** An arrow from the centre, as a path; of a short one the head is half.
  * @param {Point} tip
  * @param {number} head
  */
 function arrow([x, y], head) {
   const length = Math.hypot(x, y) || 1e-9;
   const [dx, dy] = [x / length, y / length];
-  const h = Math.min(head, length);
+  const h = Math.min(head, 0.5 * length);
   const [bx, by] = [x - h * dx, y - h * dy];
   const w = h * 0.55;
   return `M0 0L${bx} ${-by}M${x} ${-y}L${bx - w * dy} ${-(by + w * dx)}L${bx + w * dy} ${-(by - w * dx)}Z`;
@@ -47,11 +47,12 @@ export function disc(parent, title, children, moved) {
   const sum = path("sum");
   const output = path("output");
   const votes = Array.from({ length: children }, (_, i) => {
+    const stick = el("line", { class: "stick" }); // to be held by, too
     const grip = el("circle", { r: 0.2, class: "grip" });
     const knob = el("circle", { r: 0.1, class: "knob" });
     const number = el("text", { class: "number" }, String(i + 1));
     const group = el("g", { tabindex: 0, role: "slider", class: "votes", "aria-valuemin": 0, "aria-valuemax": 1,
-      "aria-label": `vote of child ${i + 1} for ${parent}` }, grip, knob, number);
+      "aria-label": `vote of child ${i + 1} for ${parent}` }, stick, grip, knob, number);
     view.append(group);
     /** @type {Point} */
     let at = [0, 0];
@@ -66,6 +67,8 @@ export function disc(parent, title, children, moved) {
       group.focus({ preventScroll: true });
       event.preventDefault();
     });
+    // touch-action does not reach into a drawing everywhere; this keeps the page from scrolling along.
+    group.addEventListener("touchstart", (/** @type {Event} */ event) => event.preventDefault(), { passive: false });
     group.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
       if (group.hasPointerCapture(event.pointerId)) moved(i, within(place(event)));
     });
@@ -82,6 +85,7 @@ export function disc(parent, title, children, moved) {
         const [x, y] = tip;
         const length = Math.hypot(x, y);
         set(shafts[i], { x2: x, y2: -y, "stroke-width": 0.01 + 0.09 * share });
+        set(stick, { x2: x, y2: -y });
         for (const round of [grip, knob]) set(round, { cx: x, cy: -y });
         set(number, { x, y: -y });
         const words = `right ${x.toFixed(2)}, up ${y.toFixed(2)}; share ${share.toFixed(2)}`;
@@ -91,7 +95,8 @@ export function disc(parent, title, children, moved) {
   });
   const sign = el("text", { class: "sign", x: -REACH + 0.04, y: -REACH + 0.2 }, parent);
   const name = el("text", { class: "name", x: -REACH + 0.04, y: -REACH + 0.38 }, title);
-  view.append(sign, name);
+  const sizes = el("text", { class: "name", x: REACH - 0.04, y: REACH - 0.04, "text-anchor": "end" });
+  view.append(sign, name, sizes);
 
   return {
     view,
@@ -101,11 +106,16 @@ export function disc(parent, title, children, moved) {
      * @param {Point | null} s
      * @param {Point | null} v
      * @param {Point | null} before  the last iteration's v
+     * @param {boolean} [named]  whether the votes are still those for the thing of the title
      */
-    show(tips, shares, s, v, before) {
+    show(tips, shares, s, v, before, named = true) {
+      set(name, { hidden: !named });
+      const long = (/** @type {Point} */ [x, y]) => Math.hypot(x, y).toFixed(2);
+      sizes.textContent = s ? `s ${long(s)}${v ? ` → v ${long(v)}` : ""}` : "";
       votes.forEach((vote, i) => vote.show(tips[i], shares[i]));
-      // s may leave the disc: what does not fit is cut off at the drawing's edge.
-      set(sum, { d: s ? arrow(s, 0.1) : null });
+      // s may leave the disc: its arrow ends at the edge, its length stands beside.
+      const scale = s ? Math.min(1, 1.18 / Math.hypot(...s)) : 0;
+      set(sum, { d: s ? arrow([s[0] * scale, s[1] * scale], 0.1) : null });
       set(output, { d: v ? arrow(v, 0.16) : null });
       set(ghost, { d: before ? arrow(before, 0.16) : null });
     },

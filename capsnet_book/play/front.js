@@ -3,11 +3,11 @@
 
 import { hire } from "./asking.js";
 import { bars } from "./bars.js";
-import { button, choice, drawDigit, el, readState, set, slider, unpack, writeState } from "./kit.js";
+import { aDigit, button, choice, drawDigit, el, readState, set, slider, unpack, writeState } from "./kit.js";
 import { pad } from "./pad.js";
 
 const NAME = "front";
-const SHORT = 0.5; // ‖v‖ below it is no digit
+const [SHORT, SURE] = [0.5, 0.7]; // ‖v‖ below the first is no digit, below the second a doubtful one
 const FILES = new URL("data/", import.meta.url);
 /** @typedef {"page" | "mnist"} Which  of the networks */
 /** @typedef {import("./worker.js").Seen} Seen */
@@ -40,6 +40,7 @@ export async function mount(stage) {
   const clear = button("Clear", () => take(-1));
   const reset = button("Reset", () => {
     network.value = which = "page";
+    tell();
     take(data.shown);
   });
   const lengths = bars("the lengths of the ten capsules");
@@ -109,7 +110,7 @@ export async function mount(stage) {
   /** @param {number} k  a digit, or -1 for none */
   function take(k) {
     taken = k;
-    board.take(k < 0 ? undefined : digit(k), k < 0 ? undefined : `a ${k}`);
+    board.take(k < 0 ? undefined : digit(k), k < 0 ? undefined : aDigit(k));
     image = board.image();
     look();
   }
@@ -131,9 +132,9 @@ export async function mount(stage) {
     const empty = !image.some((p) => p > 0.1);
     if (found[first] < SHORT)
       says.textContent = `${empty ? "Nothing is there, and no" : "No"} capsule is long: the longest, ${first}, is ${long}.`;
-    else if (empty) says.textContent = `You drew nothing, and it sees a ${first}, of length ${long}!`;
-    else if (found[second] > SHORT) says.textContent = `A ${first}, or a ${second}: both capsules are long.`;
-    else says.textContent = `A ${first}: its capsule is ${long} long.`;
+    else if (empty) says.textContent = `You drew nothing, and it sees ${aDigit(first)}, of length ${long}! In training it never saw an empty page.`;
+    else if (found[second] > SHORT) says.textContent = `${aDigit(first)}, or ${aDigit(second)}: both capsules are long.`.replace(/^a/, "A");
+    else says.textContent = `${found[first] < SURE ? "Perhaps " : ""}${aDigit(first)}: its capsule is ${long} long.`.replace(/^a/, "A");
   }
 
   function tell() {

@@ -104,6 +104,11 @@ export function drawDigit(canvas, pixels, width = Math.sqrt(pixels.length)) {
   context.putImageData(image, 0, 0);
 }
 
+/** "a 7", "an 8".
+ * @param {number} digit
+ */
+export const aDigit = (digit) => `${digit === 8 ? "an" : "a"} ${digit}`;
+
 /** Whether the reader asked for no motion. */
 export const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 

@@ -70,10 +70,10 @@ export function pad(drawn) {
   const canvas = el("canvas", { class: "digit pad", role: "img" });
   /** @type {Point[][]} */
   let strokes = [];
-  let ground = /** @type {Float32Array} */ (new Float32Array(SIDE * SIDE)); // a digit that was taken: it is drawn on as it stands
+  let ground = /** @type {Float32Array} */ (new Float32Array(SIDE * SIDE)); // a digit that was taken
   let taken = false;
 
-  const image = () => (taken ? ink(strokes, undefined, ground) : centred(strokes));
+  const image = () => (taken ? ground : centred(strokes));
   const paint = () => drawDigit(canvas, ink(strokes, undefined, ground));
   /** @param {PointerEvent} event @returns {Point} */
   const place = ({ clientX, clientY }) => {
@@ -83,6 +83,7 @@ export function pad(drawn) {
   canvas.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => {
     if (!event.isPrimary || event.button) return;
     canvas.setPointerCapture(event.pointerId);
+    if (taken) [taken, ground] = [false, new Float32Array(SIDE * SIDE)]; // a digit of one's own
     strokes.push([place(event)]);
     paint();
     drawn(image());

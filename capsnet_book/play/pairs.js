@@ -3,7 +3,7 @@
 
 import { hire } from "./asking.js";
 import { bars } from "./bars.js";
-import { button, choice, drawDigit, el, readState, set, slider, writeState } from "./kit.js";
+import { aDigit, button, choice, drawDigit, el, readState, set, slider, writeState } from "./kit.js";
 
 const NAME = "pairs";
 const [SIDE, OWN, REACH] = [36, 28, 4]; // pixels: of the image, of a digit, and how far it is moved
@@ -91,7 +91,7 @@ export async function mount(stage, { digits, lengths: firstLengths, drawn: drawi
   function show(touched) {
     const seen = overlay(pixels(now.a), pixels(now.b), now.x, now.y);
     drawDigit(image, seen);
-    set(image, { "aria-label": `a ${now.a} and a ${now.b}, one over the other` });
+    set(image, { "aria-label": `${aDigit(now.a)} and ${aDigit(now.b)}, one over the other` });
     [right.value, down.value] = [now.x, now.y];
     const changed = Object.entries(first).some(([key, usual]) => now[/** @type {keyof typeof first} */ (key)] !== usual);
     writeState(NAME, changed ? now : {});
@@ -112,7 +112,7 @@ export async function mount(stage, { digits, lengths: firstLengths, drawn: drawi
     for (const k of named) pair.push(await network.ask({ draw: found.v, of: k }));
     if (!pair[0] || !pair[1]) return;
     drawBoth(drawn, pair[0], pair[1]);
-    set(drawn, { "aria-label": `what it draws: a ${named[0]} in green, a ${named[1]} in magenta` });
+    set(drawn, { "aria-label": `what it draws: ${aDigit(named[0])} in green, ${aDigit(named[1])} in magenta` });
     const right = [now.a, now.b].every((k) => named.includes(k));
     const alike = now.a === now.b ? " (It never saw two of a kind.)" : right ? "" : " It is wrong.";
     says.textContent = `It names ${named[0]} (green) and ${named[1]} (magenta).${alike}`;

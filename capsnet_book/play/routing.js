@@ -10,6 +10,7 @@ import { drawScene } from "./scene.js";
 const NAME = "routing";
 const SHAPE = { children: 6, parents: 2, size: 2 };
 const ITERATIONS = 8;
+const START = 0; // iteration 1, softmax
 const PARENTS = ["A", "B"];
 const WHOLES = ["house", "boat"];
 
@@ -18,22 +19,22 @@ const WHOLES = ["house", "boat"];
 /** @typedef {"parents" | "children"} Over */
 
 const PHASES = [
-  { name: "softmax", line: 4, does: "Each child divides its vote: its shares sum to 1.", equation: "(3)",
+  { name: "softmax", line: 4, does: "Each child has one whole to give, and divides it.", equation: "(3)",
     tex: `<i class="q-c">c</i><sub>ij</sub> = exp <i class="q-b">b</i><sub>ij</sub> / Σ<sub>k</sub> exp <i class="q-b">b</i><sub>ik</sub>` },
   { name: "sum", line: 5, does: "Each parent adds up its votes, each times its share.", equation: "(2)",
     tex: `<b class="q-s">s</b><sub>j</sub> = Σ<sub>i</sub> <i class="q-c">c</i><sub>ij</sub> <b class="q-uhat">û</b><sub>j|i</sub>` },
   { name: "squash", line: 6, does: "The sum shrinks to a length below 1.", equation: "(1)",
     tex: `<b class="q-v">v</b><sub>j</sub> = squash(<b class="q-s">s</b><sub>j</sub>)` },
-  { name: "agree", line: 7, does: "Votes that point where the output does gain.", equation: "",
+  { name: "agree", line: 7, does: "Votes that point where the output does gain, and opposite ones lose.", equation: "",
     tex: `<i class="q-b">b</i><sub>ij</sub> ← <i class="q-b">b</i><sub>ij</sub> + <b class="q-uhat">û</b><sub>j|i</sub> · <b class="q-v">v</b><sub>j</sub>` },
 ];
 
 /** What to try; solved once `done` says so of the last iteration's shares and lengths. */
 const TASKS = [
-  { asks: "Move votes of child 5 until it gives A more than 0.75 at iteration 3.",
+  { asks: "At iteration 3: drag child 5's vote for A until it gives A more than 0.75.",
     done: (/** @type {Now} */ { c, over, r }) => over === "parents" && r === 3 && c[8] > 0.75 },
   { asks: "Make B longer than A.", done: (/** @type {Now} */ { norms, r }) => r > 1 && norms[1] > norms[0] + 0.01 },
-  { asks: "Make a child give less than 0.2 in all. Over parents you cannot. Why?",
+  { asks: "Switch the softmax to children, and make a child give less than 0.2 in all. Why can that not be over parents?",
     done: (/** @type {Now} */ { c }) => [0, 1, 2, 3, 4, 5].some((i) => c[2 * i] + c[2 * i + 1] < 0.2) },
 ];
 /** @typedef {{ c: Numbers, norms: Numbers, over: Over, r: number }} Now */
@@ -46,7 +47,7 @@ const TASKS = [
 export async function mount(stage, { votes: given, scene, lines, tell }) {
   const parts = Float64Array.from(given, (x) => Math.round(x * 1000) / 1000);
   let votes = parts.slice();
-  let time = 2; // in phases: iteration 1, squash
+  let time = START; // in phases
   /** @type {Over} */
   let over = "parents";
   const solved = new Set();
@@ -73,7 +74,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
       logits.textContent = grows;
     } };
   });
-  const head = el("tr", {}, ...["child", "to A", "shares", "to B", "b: A, B"].map((t) => el("th", { scope: "col" }, t)));
+  const head = el("tr", {}, ...["child", "to A", "shares", "to B", "logits b"].map((t) => el("th", { scope: "col" }, t)));
   const table = el("table", { class: "children" }, el("thead", {}, head), el("tbody", {}, ...rows.map(({ row }) => row)));
 
   const cards = PHASES.map(({ name, line, does, tex, equation }, phase) => {
@@ -101,9 +102,21 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
   const reset = button("Reset", () => {
     solved.clear();
     way.value = over = "parents";
-    time = 2;
+    time = START;
     take(parts, true);
   });
+
+  /** What a phase did, in words.
+   * @param {number} phase @param {Numbers} norms @param {Float64Array} votes @param {Numbers} v
+   */
+  function happens(phase, norms, votes, v) {
+    if (phase === 0) return over === "parents" ? PHASES[0].does : "Each parent has one whole to give, and divides it among the children.";
+    if (phase === 1) return PHASES[1].does;
+    if (phase === 2) return `A is ${norms[0].toFixed(2)} long, B ${norms[1].toFixed(2)}.`;
+    const grows = agreement(votes, /** @type {Float64Array} */ (v), SHAPE);
+    const best = grows.indexOf(Math.max(...grows));
+    return `${PHASES[3].does} Child ${Math.floor(best / 2) + 1} agrees most: ${signed(grows[best])} with ${PARENTS[best % 2]}.`;
+  }
 
   /** @param {Float64Array} to @param {boolean} seen */
   function take(to, seen) {
@@ -124,11 +137,12 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     const { b, c, s, v } = steps[r];
     const logits = phase < 3 ? b : b.map((x, k) => x + agreement(votes, v, SHAPE)[k]);
     const norms = lengths(v, 2);
+    const touched = votes.some((x, k) => x !== parts[k]);
     const point = (/** @type {ArrayLike<number>} */ x, /** @type {number} */ k) => /** @type {Point} */ ([x[2 * k], x[2 * k + 1]]);
     discs.forEach((each, j) => {
       const before = r > 0 ? point(steps[r - 1].v, j) : null;
       each.show(rows.map((_, i) => point(votes, i * 2 + j)), rows.map((_, i) => c[i * 2 + j]),
-        phase > 0 ? point(s, j) : null, phase > 1 ? point(v, j) : null, before);
+        phase > 0 ? point(s, j) : null, phase > 1 ? point(v, j) : null, before, !touched);
     });
     rows.forEach(({ show }, i) => show(c[2 * i], c[2 * i + 1], `${signed(logits[2 * i])}, ${signed(logits[2 * i + 1])}`));
     cards.forEach((card, k) => set(card, { "aria-pressed": k === phase }));
@@ -137,10 +151,9 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     for (const each of [on, farOn]) each.disabled = time === 4 * ITERATIONS - 1;
     TASKS.forEach(({ done }, k) => done({ c, norms, over, r: r + 1 }) && solved.add(k));
     tasks.forEach((task, k) => task.classList.toggle("solved", solved.has(k)));
-    const touched = votes.some((x, k) => x !== parts[k]);
-    const changed = touched || over !== "parents" || time !== 2;
-    const result = !changed ? "Drag a vote by its number, or step on with ▶." : phase > 1 ? `A is ${norms[0].toFixed(2)} long, B ${norms[1].toFixed(2)}.` : PHASES[phase].does;
-    says.textContent = `Iteration ${r + 1}. ${result}` + (solved.size ? ` ${solved.size} of ${TASKS.length} solved.` : "");
+    const changed = touched || over !== "parents" || time !== START;
+    says.textContent = changed ? `Iteration ${r + 1}. ${happens(phase, norms, votes, v)}` : "Drag a vote by its number, or step on with ▶.";
+    if (solved.size) says.textContent += ` ${solved.size} of ${TASKS.length} solved.`;
     writeState(NAME, changed
       ? { t: time, over, ...(touched && { votes: Array.from(votes, (x) => Math.round(1000 * x)).join(" ") }) } : {});
     tell?.("told", { votes: [...votes] });
@@ -154,9 +167,17 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
   if (state.over === "children") way.value = over = "children";
   if (state.t in Array(4 * ITERATIONS).fill(0)) time = Number(state.t);
 
-  const board = el("div", { class: "board" },
+  const light = (/** @type {Event} */ { type, target }) => {
+    const vote = /** @type {Element} */ (target).closest(".votes");
+    const child = vote && /child (\d)/.exec(vote.getAttribute("aria-label") ?? "")?.[1];
+    picture.querySelectorAll("[data-part]").forEach((/** @type {Element} */ part, /** @type {number} */ i) =>
+      part.classList.toggle("lit", /over|in$/.test(type) && String(i + 1) === child));
+  };
+  const board = el("div", { class: "board", onpointerover: light, onpointerout: light, onfocusin: light, onfocusout: light },
     presets,
     el("div", { class: "discs" }, picture, ...discs.map(({ view }) => view)),
+    el("p", { class: "legend", "aria-hidden": true }, el("span", { class: "q-uhat" }, "û votes, as thick as their share"),
+      el("span", { class: "q-s" }, "s their sum"), el("span", { class: "q-v" }, "v the sum, squashed")),
     says,
     el("div", { class: "bar transport" }, farBack, back, on, farOn, clock, reset),
     el("div", { class: "beside" }, table, el("div", { class: "phases" }, ...cards)),
@@ -177,7 +198,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
 function offerDigit(stage, board, real) {
   const other = el("div", { class: "play-of-children", hidden: true });
   stage.append(other);
-  stage.prepend(choice("show", { board: "six parts", digit: "a real seven" }, "board", async (shown) => {
+  stage.prepend(choice("show", { board: "six children", digit: "a real seven" }, "board", async (shown) => {
     board.hidden = shown !== "board";
     other.hidden = !board.hidden;
     if (other.hidden || other.childElementCount) return;
@@ -186,4 +207,4 @@ function offerDigit(stage, board, real) {
   }));
 }
 
-const signed = (/** @type {number} */ x) => (x < 0 ? "−" : "") + Math.abs(x).toFixed(1);
+const signed = (/** @type {number} */ x) => (x <= -0.05 ? "−" : "") + Math.abs(x).toFixed(1);

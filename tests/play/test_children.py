@@ -44,7 +44,7 @@ def test_lengths_and_shares_are_those_of_capsnet(
     lengths = texts(tab, ".bars .value")
     assert lengths == pytest.approx(step.v[0].norm(dim=1).tolist(), abs=0.0051)
     firm = int((step.coupling[0, :, 7] > 0.2).sum())
-    assert f"{firm} of 1152 children give 7" in tab.locator(".says").inner_text()
+    assert f"{firm} of 1152 give it more than 0.2" in tab.locator(".says").inner_text()
     tab.get_by_role("button", name="The most decided").click()
     child = int(step.coupling[0, :, 7].argmax())
     assert tab.get_by_label("child", exact=True).input_value() == str(child)
