@@ -7,7 +7,7 @@ from pathlib import Path
 from address import address
 
 ROOT = Path(__file__).resolve().parent.parent
-NOT_READ = ("benchmarks/", "data/", "experiments/", "results/")
+NOT_READ = ("benchmarks/", "experiments/")
 
 
 def sources() -> list[str]:

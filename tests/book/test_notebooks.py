@@ -177,7 +177,7 @@ def test_in_colab_the_first_cell_clones_and_installs_and_keeps_torch(project, fi
     edit(project / "_config.yml", "branch: main", "branch: v1")
     assert first_cell() == [
         "git clone --quiet --depth 1 --branch v1 https://github.com/me/caps capsnet-book",
-        f"pip install --quiet torch=={version('torch')} --editable ./capsnet-book",
+        f'pip install --quiet torch=={version("torch")} --editable "./capsnet-book[play]"',
     ]
 
 

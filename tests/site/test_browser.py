@@ -206,7 +206,7 @@ def test_symbols_of_a_kind_light_up_together_and_say_what_they_are(visit: Any) -
 
 def test_a_drawing_follows_the_theme_and_enlarges(visit: Any) -> None:
     tab = visit("book/routing.html")
-    drawing = tab.locator("svg.drawing").first
+    drawing = tab.locator("#fig-routing-shares svg.drawing")
     ink = "element => getComputedStyle(element).color"
     before = drawing.evaluate(ink)
     tab.emulate_media(color_scheme="dark")
