@@ -218,6 +218,22 @@ def test_a_drawing_follows_the_theme_and_enlarges(visit: Any) -> None:
     tab.wait_for_function("!document.querySelector('dialog.enlarged')")
 
 
+def test_a_print_has_pictures_for_widgets_and_the_solutions(visit: Any) -> None:
+    tab = visit("book/routing.html")
+    box = tab.locator("[data-play=routing]")
+    box.scroll_into_view_if_needed()
+    box.locator("div.play").wait_for()
+    tab.emulate_media(media="print")
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert not box.locator("div.play").is_visible() and box.locator(".poster").is_visible()
+    solution = tab.locator("details.hide pre").first
+    assert solution.is_visible()
+    # What fades in prints as nothing.
+    assert solution.evaluate("it => it.getAnimations({ subtree: true }).length") == 0
+    parents = "it => [...Array(4)].map(() => (it = it.parentElement).getAnimations().length)"
+    assert solution.evaluate(parents) == [0, 0, 0, 0]
+
+
 def test_a_solution_unfolds(visit: Any, site: Site) -> None:
     page = next((p for p, text in site.pages.items() if "Show the solution" in text), None)
     if page is None:
