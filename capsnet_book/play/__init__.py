@@ -3,7 +3,8 @@
 A widget stands where a picture does: in a cell with the tag ``play-NAME`` or a figure of class
 ``play-NAME``. ``play.js`` puts ``NAME.js`` into the picture's box once it is in sight; without
 scripts, and in print, the picture stays. ``capsules.js`` is the arithmetic, tested against
-``capsnet``; ``kit.js`` is what all widgets are made of.
+``capsnet``; ``kit.js`` is what all widgets are made of. A widget has a style of its own,
+``NAME.css``; a script without one is a part of several.
 """
 
 import base64
@@ -66,10 +67,14 @@ class Playable:
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
+        shown: dict[str, Any] = {"image/svg+xml": self._repr_svg_()}
+        about: dict[str, Any] = {}
         if self.name and somebody_looks() and find_spec("anywidget"):
-            display(self.widget())
-        else:
-            display({"image/svg+xml": self._repr_svg_(), "text/plain": repr(self)}, raw=True)
+            shown, about = self.widget()._repr_mimebundle_() or (shown, about)
+        display(shown | {"text/plain": repr(self)}, metadata=about, raw=True)
+
+    def __repr__(self) -> str:
+        return "<a figure to play with>"  # the same wherever it stands in memory
 
     def widget(self) -> "Widget":
         """The widget itself; ``told`` says what its reader does."""

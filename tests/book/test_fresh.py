@@ -69,9 +69,11 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = folder / "env" / "bin" / "python"
     site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    # setuptools builds capsnet, and the recipes export a network; Colab's pip would fetch both.
-    exports = project["optional-dependencies"]["export"]
-    packages = needed([*project["dependencies"], *exports, "ipykernel", "pip", "setuptools"])
+    # setuptools builds capsnet, the recipes export a network, widgets run: pip would fetch them.
+    extras = [
+        name for extra in ("export", "play") for name in project["optional-dependencies"][extra]
+    ]
+    packages = needed([*project["dependencies"], *extras, "ipykernel", "pip", "setuptools"])
     assert not {"capsnet", "jupyter-book", "myst-nb", "pytest"} & packages.keys()
     for package in packages.values():
         for name in {file.parts[0] for file in package.files or []} - {"..", "__pycache__"}:

@@ -117,4 +117,6 @@ def test_a_figure_stays_a_figure_where_nobody_looks(
     assert shown[0]["image/svg+xml"].startswith("<svg")
     monkeypatch.setenv("JPY_SESSION_NAME", "routing.ipynb")
     playable._ipython_display_()
-    assert json.loads(shown[1].data)["lines"] == DATA["lines"]
+    assert shown[1]["application/vnd.jupyter.widget-view+json"]["model_id"]
+    assert shown[0]["text/plain"] == shown[1]["text/plain"] == repr(playable)
+    assert json.loads(playable.widget().data)["lines"] == DATA["lines"]
