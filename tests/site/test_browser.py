@@ -218,6 +218,39 @@ def test_a_drawing_follows_the_theme_and_enlarges(visit: Any) -> None:
     tab.wait_for_function("!document.querySelector('dialog.enlarged')")
 
 
+@pytest.mark.parametrize(
+    ("page", "widget", "slider", "says"),
+    [
+        ("index", "front", "slant", "its capsule is"),
+        ("inside", "knobs", "2", ""),
+        ("bent", "bend", "shear", "It reads"),
+        ("pairs", "pairs", "down", "It names"),
+    ],
+)
+def test_the_networks_of_the_pages_come_when_they_are_asked_for(
+    page: str, widget: str, slider: str, says: str, visit: Any
+) -> None:
+    tab = visit(f"book/{page}.html")
+    box = tab.locator(f"[data-play={widget}]")
+    box.scroll_into_view_if_needed()
+    box.locator("div.play").wait_for()
+    before = box.locator("canvas.digit").evaluate_all("all => all.map((it) => it.toDataURL())")
+    with tab.expect_response(lambda answer: answer.url.endswith(".safetensors")) as weights:
+        box.get_by_role("slider", name=slider, exact=True).first.press("ArrowRight")
+    assert weights.value.ok, weights.value.url
+    tab.wait_for_function(
+        "([name, before]) => [...document.querySelectorAll(`.play-of-${name} canvas.digit`)]"
+        ".some((it, k) => it.toDataURL() !== before[k])",
+        arg=[widget, before],
+    )
+    tab.wait_for_function(
+        "([name, says]) => document.querySelector(`.play-of-${name}`).textContent.includes(says)",
+        arg=[widget, says],
+    )
+    assert [said for said in tab.complaints if said.startswith("error")] == []
+    tab.context.close()
+
+
 def test_a_print_has_pictures_for_widgets_and_the_solutions(visit: Any) -> None:
     tab = visit("book/routing.html")
     box = tab.locator("[data-play=routing]")
