@@ -1,9 +1,9 @@
 // @ts-check
 // Turn, shear and scale a digit: what the small network says of it, and how often it is right.
 
-import { hire } from "./asking.js";
+import { megabytes, onCall } from "./asking.js";
 import { bars } from "./bars.js";
-import { aDigit, button, choice, drawDigit, el, readState, set, slider, writeState } from "./kit.js";
+import { aDigit, button, digitChoice, drawDigit, el, number, readState, set, slider, writeState } from "./kit.js";
 import { plot } from "./plot.js";
 import { bend, matrix } from "./warp.js";
 
@@ -11,11 +11,12 @@ const NAME = "bend";
 /** @typedef {"degrees" | "shear" | "size"} Change */
 /** @type {Record<Change, { title: string, min: number, max: number, step: number, usual: number, says: (x: number) => string }>} */
 const CHANGES = {
-  degrees: { title: "turn", min: -60, max: 60, step: 1, usual: 0, says: (x) => `${x.toFixed(0)}°`.replace("-", "−") },
-  shear: { title: "shear", min: -1, max: 1, step: 0.02, usual: 0, says: (x) => x.toFixed(2).replace("-", "−") },
+  degrees: { title: "turn", min: -60, max: 60, step: 1, usual: 0, says: (x) => `${number(x, 0)}°` },
+  shear: { title: "shear", min: -1, max: 1, step: 0.02, usual: 0, says: number },
   size: { title: "size", min: 0.4, max: 1.4, step: 0.02, usual: 1, says: (x) => `× ${x.toFixed(2)}` },
 };
 const START = 7;
+const BYTES = 1_305_368; // of the network
 const KEYS = /** @type {Change[]} */ (Object.keys(CHANGES));
 
 /**
@@ -33,18 +34,16 @@ export async function mount(stage, { digits, lengths: first, drawn: drawing, amo
   let label = /^\d$/.test(state.digit) ? Number(state.digit) : START;
   /** @type {Change} */
   let moved = KEYS.find((key) => key === state.moved) ?? "degrees";
-  /** @type {ReturnType<typeof hire> | undefined} */
-  let network;
 
   const [bent, drawn] = [el("canvas", { class: "digit", role: "img" }), el("canvas", { class: "digit", role: "img" })];
   const lengths = bars("the lengths of the ten capsules");
   const says = el("p", { class: "says", "aria-live": "polite" });
+  const network = onCall("page", BYTES, (text) => (says.textContent = text));
   const sliders = KEYS.map((key) => {
     const { title, min, max, step, says } = CHANGES[key];
     return slider(title, { min, max, step, value: now[key], says, moved: (to) => ((now[key] = to), (moved = key), show(true)) });
   });
-  const which = choice("digit", Object.fromEntries([...Array(10)].map((_, k) => [`${k}`, `${k}`])), `${label}`,
-    (k) => ((label = Number(k)), show(true)));
+  const which = digitChoice("digit", label, (k) => ((label = k), show(true)));
   const graphs = KEYS.map((key) => {
     const { min, max, usual, title, says } = CHANGES[key];
     const graph = plot({ width: 300, height: 190, x: [min, usual, max], y: [0, 50, 100], xName: title, yName: "read rightly, %",
@@ -82,14 +81,12 @@ export async function mount(stage, { digits, lengths: first, drawn: drawing, amo
     const usual = label === START && KEYS.every((key) => now[key] === CHANGES[key].usual);
     writeState(NAME, usual ? {} : { digit: label, moved, ...now });
     if (touched) ask(image).catch((error) => (says.textContent = error.message));
-    else says.textContent = "Move a slider. A small network (1.3 MB) is then loaded, and reads along.";
+    else says.textContent = `Move a slider. A small network (${megabytes(BYTES)} MB) is then loaded, and reads along.`;
   }
 
   /** @param {Float32Array} image */
   async function ask(image) {
-    if (!network) says.textContent = "The network is on its way: 1.3 MB …";
-    network ??= hire(new URL("data/page.safetensors", import.meta.url));
-    const seen = await network.ask({ look: image });
+    const seen = await network({ look: image });
     if (!seen) return; // the sliders have moved on
     lengths.show(seen.lengths, [seen.longest]);
     drawDigit(drawn, seen.drawn);
@@ -104,7 +101,7 @@ export async function mount(stage, { digits, lengths: first, drawn: drawing, amo
   set(drawn, { "aria-label": `what it draws: a ${START}` });
   stage.append(
     el("div", { class: "bar" }, which, reset),
-    el("div", { class: "shown" },
+    el("div", { class: "abreast" },
       el("figure", {}, bent, el("figcaption", {}, "what it sees")),
       el("figure", {}, drawn, el("figcaption", {}, "what it draws")),
       el("div", {}, "‖v‖", lengths.list)),

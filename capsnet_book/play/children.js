@@ -3,7 +3,7 @@
 
 import { bars } from "./bars.js";
 import { dynamicRouting, lengths } from "./capsules.js";
-import { button, choice, drawDigit, el, readState, set, slider, writeState } from "./kit.js";
+import { button, digitChoice, drawDigit, el, readState, set, slider, writeState } from "./kit.js";
 
 const NAME = "children";
 const [GRID, TYPES, ACROSS] = [6, 32, 6]; // places a side, types at each, drawn in rows of six
@@ -68,8 +68,7 @@ export async function mount(stage, { votes, image, label }) {
     moved: (to) => ((r = to - 1), show()) });
   const which = slider("child", { min: 0, max: SHAPE.children - 1, step: 1, value: child, says: (x) => String(x + 1),
     moved: (to) => ((child = to), show()) });
-  const to = choice("shares to", Object.fromEntries(gives.map((_, k) => [String(k), String(k)])), String(parent),
-    (k) => ((parent = Number(k)), show()));
+  const to = digitChoice("shares to", parent, (k) => ((parent = k), show()));
 
   const reset = button("Reset", () => {
     clock.value = (r = 2) + 1;

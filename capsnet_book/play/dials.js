@@ -1,17 +1,13 @@
 // @ts-check
 // What is taken hold of: a chip for each digit; a slider that says what it changes.
 
-import { choice, el, set, slider } from "./kit.js";
-
-/** A number with its sign. */
-export const signed = (/** @type {number} */ x) => `${x < 0 ? "−" : "+"}${Math.abs(x).toFixed(2)}`;
+import { digitChoice, el, set, signed, slider } from "./kit.js";
 
 /** A chip for each digit.
  * @param {string} legend @param {(digit: number) => void} chosen
  */
 export function chips(legend, chosen) {
-  const digits = Object.fromEntries([...Array(10)].map((_, d) => [`is ${d}`, String(d)])); // in this order
-  const field = choice(legend, digits, "", (key) => chosen(Number(key.slice(3))));
+  const field = digitChoice(legend, undefined, chosen);
   field.classList.add("chips");
   return field;
 }

@@ -1,9 +1,9 @@
 // @ts-check
 // The front page's network: draw a digit, and ten lengths and a drawing follow; then bend what it drew.
 
-import { hire } from "./asking.js";
+import { megabytes, onCall } from "./asking.js";
 import { bars } from "./bars.js";
-import { aDigit, button, choice, drawDigit, el, readState, set, slider, unpack, writeState } from "./kit.js";
+import { aDigit, button, choice, drawDigit, el, readState, set, signed, slider, unpack, writeState } from "./kit.js";
 import { pad } from "./pad.js";
 
 const NAME = "front";
@@ -12,8 +12,6 @@ const FILES = new URL("data/", import.meta.url);
 /** @typedef {"page" | "mnist"} Which  of the networks */
 /** @typedef {import("./worker.js").Seen} Seen */
 
-const megabytes = (/** @type {number} */ bytes) => (bytes / 1e6).toFixed(1);
-const signed = (/** @type {number} */ x) => (x === 0 ? "0" : `${x < 0 ? "−" : "+"}${Math.abs(x).toFixed(2)}`);
 const head = (/** @type {string} */ text) => el("p", { class: "head" }, text);
 
 /** @param {HTMLElement} stage */
@@ -29,8 +27,6 @@ export async function mount(stage) {
   let seen; // what the network says of the image; undefined before it was asked
   let bent = data.sliders.map(() => 0); // how far along each direction
   let taken = data.shown; // the digit on the pad, or -1
-  /** @type {Partial<Record<Which, ReturnType<typeof hire>>>} */
-  const hired = {};
 
   const board = pad((drawn) => {
     [image, taken] = [drawn, -1];
@@ -47,7 +43,7 @@ export async function mount(stage) {
   const drawing = el("canvas", { class: "digit", role: "img" });
   const from16 = el("p", {});
   const sliders = data.sliders.map((/** @type {string} */ name, /** @type {number} */ k) =>
-    slider(name, { min: -data.reach, max: data.reach, step: 0.01, value: 0, says: signed, moved: (to) => ((bent[k] = to), bend()) }));
+    slider(name, { min: -data.reach, max: data.reach, step: 0.01, value: 0, says: (x) => (x ? signed(x) : "0"), moved: (to) => ((bent[k] = to), bend()) }));
   const named = { page: "a small one", mnist: `the paper’s, ${megabytes(data.networks.mnist.bytes)} MB` };
   const network = choice("network", /** @type {Record<Which, string>} */ (named), which, (to) => {
     which = to;
@@ -55,22 +51,16 @@ export async function mount(stage) {
     look(true);
   });
   const says = el("p", { class: "says", "aria-live": "polite" });
+  const calls = (/** @type {Which} */ name) => onCall(name, data.networks[name].bytes, (text) => (says.textContent = text));
+  const asked = { page: calls("page"), mnist: calls("mnist") };
   const facts = el("p", { class: "facts" });
-
-  /** The network in its worker; it is loaded when it is asked for the first time. */
-  function asked() {
-    return (hired[which] ??= hire(new URL(`${which}.safetensors`, FILES), ({ got, of }) => {
-      const all = of || data.networks[which].bytes;
-      says.textContent = `The network comes: ${megabytes(got)} of ${megabytes(all)} MB …`;
-    }));
-  }
 
   /** Have the network look at the image; sliders back to 0, unless they are kept. */
   async function look(keep = false) {
     if (!keep) straighten();
     remember();
     const now = which;
-    const answer = await answered(asked().ask({ look: image }));
+    const answer = await answered(asked[which]({ look: image }));
     if (!answer || now !== which) return; // a newer image is on its way
     seen = answer;
     show(answer.lengths, answer.drawn);
@@ -89,7 +79,7 @@ export async function mount(stage) {
       bent.forEach((/** @type {number} */ far, /** @type {number} */ k) => {
         moved[longest * size + d] += far * directions[(longest * bent.length + k) * size + d];
       });
-    const drawn = await answered(asked().ask({ draw: moved, of: longest }));
+    const drawn = await answered(asked[which]({ draw: moved, of: longest }));
     if (drawn) show(found, drawn);
   }
 
@@ -101,7 +91,6 @@ export async function mount(stage) {
       return await answer;
     } catch (error) {
       says.textContent = `The network cannot answer: ${/** @type {Error} */ (error).message}`;
-      delete hired[which]; // the next question tries again
     } finally {
       set(stage, { "aria-busy": String(--waiting > 0) });
     }

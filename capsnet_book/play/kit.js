@@ -90,6 +90,16 @@ export function choice(legend, options, value, chosen) {
   return field;
 }
 
+/** One of the ten digits.
+ * @param {string} legend
+ * @param {number | undefined} value
+ * @param {(digit: number) => void} chosen
+ */
+export function digitChoice(legend, value, chosen) {
+  const digits = Object.fromEntries([..."0123456789"].map((digit) => [digit, digit]));
+  return choice(legend, digits, `${value ?? ""}`, (digit) => chosen(Number(digit)));
+}
+
 /** Show an image of numbers from 0 (black) to 1 (white), a number a pixel, as MNIST's are.
  * @param {HTMLCanvasElement} canvas  of class "digit"
  * @param {ArrayLike<number>} pixels
@@ -103,6 +113,15 @@ export function drawDigit(canvas, pixels, width = Math.sqrt(pixels.length)) {
   for (let k = 0; k < pixels.length; k++) image.data.fill(255 * pixels[k], 4 * k, 4 * k + 3).fill(255, 4 * k + 3, 4 * k + 4);
   context.putImageData(image, 0, 0);
 }
+
+/** A number for a label, with a true minus.
+ * @param {number} x
+ * @param {number} [digits]
+ */
+export const number = (x, digits = 2) => (Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x).toFixed(digits).replace("-", "−");
+
+/** The same with its sign, "+" too. */
+export const signed = (/** @type {number} */ x) => `${x < 0 ? "−" : "+"}${Math.abs(x).toFixed(2)}`;
 
 /** "a 7", "an 8".
  * @param {number} digit

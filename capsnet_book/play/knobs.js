@@ -2,8 +2,8 @@
 // The sixteen numbers of a capsule as sliders, and what the decoder draws of them.
 
 import { dot, round, straight } from "./axes.js";
-import { chips, knob, signed } from "./dials.js";
-import { button, choice, drawDigit, el, readState, set, slider, writeState } from "./kit.js";
+import { chips, knob } from "./dials.js";
+import { button, choice, drawDigit, el, readState, set, signed, slider, writeState } from "./kit.js";
 import { Capsule, part } from "./moved.js";
 import { readWeights } from "./weights.js";
 
@@ -113,9 +113,9 @@ export async function mount(stage, data) {
 
   function show() {
     const { digit, example, seed, found } = capsule;
-    digits.value = `is ${digit}`;
+    digits.value = `${digit}`;
     another.textContent = `another ${digit}`;
-    end.value = `is ${state.digit}`;
+    end.value = `${state.digit}`;
     otherEnd.textContent = `another ${state.digit}`;
     tabs.value = state.tab;
     way.value = state.way;

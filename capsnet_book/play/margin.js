@@ -2,8 +2,8 @@
 // Drag ten lengths; equation (4) says what each class costs, and where its gradient pulls it.
 
 import { marginLoss } from "./capsules.js";
-import { button, choice, el, readState, set, writeState } from "./kit.js";
-import { number, plot } from "./plot.js";
+import { button, choice, el, number, readState, set, writeState } from "./kit.js";
+import { plot } from "./plot.js";
 
 const NAME = "margin";
 const [M_POS, M_NEG] = [0.9, 0.1];

@@ -1,8 +1,7 @@
 // @ts-check
 // All that the network reads wrongly: say what you see, then see what it saw.
 
-import { button, drawDigit, el, readState, set, writeState } from "./kit.js";
-import { number } from "./plot.js";
+import { button, drawDigit, el, number, readState, set, writeState } from "./kit.js";
 
 const NAME = "mistakes";
 const PIXELS = 784;

@@ -1,13 +1,13 @@
 // @ts-check
 // Drag one digit over another: the network of two digits names both, and draws each in its colour.
 
-import { hire } from "./asking.js";
+import { megabytes, onCall } from "./asking.js";
 import { bars } from "./bars.js";
-import { aDigit, button, choice, drawDigit, el, readState, set, slider, writeState } from "./kit.js";
+import { aDigit, button, digitChoice, drawDigit, el, number, readState, set, slider, writeState } from "./kit.js";
 
 const NAME = "pairs";
 const [SIDE, OWN, REACH] = [36, 28, 4]; // pixels: of the image, of a digit, and how far it is moved
-const DIGITS = Object.fromEntries([...Array(10)].map((_, k) => [`${k}`, `${k}`]));
+const BYTES = 5_404_248; // of the network
 
 /** Two digits in one image: added, and cut off at white, as the paper makes its pairs.
  * @param {ArrayLike<number>} first  in the middle
@@ -57,11 +57,12 @@ export async function mount(stage, { digits, lengths: firstLengths, drawn: drawi
   const drawn = el("canvas", { class: "digit", role: "img", "aria-label": "what it draws: a 4 in green, a 6 in magenta" });
   const lengths = bars("the lengths of the ten capsules");
   const says = el("p", { class: "says", "aria-live": "polite" });
+  const network = onCall("multimnist", BYTES, (text) => (says.textContent = text));
   const shift = (/** @type {"x" | "y"} */ key, /** @type {string} */ title) =>
-    slider(title, { min: -REACH, max: REACH, step: 1, value: now[key], says: (x) => `${x}`.replace("-", "−"), moved: (to) => ((now[key] = to), show(true)) });
+    slider(title, { min: -REACH, max: REACH, step: 1, value: now[key], says: (x) => number(x, 0), moved: (to) => ((now[key] = to), show(true)) });
   const [right, down] = [shift("x", "to the right"), shift("y", "down")];
-  const one = choice("first", DIGITS, `${now.a}`, (k) => ((now.a = Number(k)), show(true)));
-  const two = choice("second", DIGITS, `${now.b}`, (k) => ((now.b = Number(k)), show(true)));
+  const one = digitChoice("first", now.a, (k) => ((now.a = k), show(true)));
+  const two = digitChoice("second", now.b, (k) => ((now.b = k), show(true)));
   const another = button("Other writers", () => ((now.example = (now.example + 1) % examples), show(true)));
   const reset = button("Reset", () => {
     Object.assign(now, first);
@@ -84,9 +85,6 @@ export async function mount(stage, { digits, lengths: firstLengths, drawn: drawi
   });
   image.addEventListener("pointerup", () => (held = undefined));
 
-  /** @type {ReturnType<typeof hire> | undefined} */
-  let network;
-
   /** @param {boolean} touched  the network is loaded when the reader first changes something */
   function show(touched) {
     const seen = overlay(pixels(now.a), pixels(now.b), now.x, now.y);
@@ -96,20 +94,18 @@ export async function mount(stage, { digits, lengths: firstLengths, drawn: drawi
     const changed = Object.entries(first).some(([key, usual]) => now[/** @type {keyof typeof first} */ (key)] !== usual);
     writeState(NAME, changed ? now : {});
     if (touched) ask(seen).catch((error) => (says.textContent = error.message));
-    else says.textContent = "Drag the second digit. The network of this chapter (5 MB) is then loaded, and takes the two apart.";
+    else says.textContent = `Drag the second digit. The network of this chapter (${megabytes(BYTES)} MB) is then loaded, and takes the two apart.`;
   }
 
   /** @param {Float32Array} seen */
   async function ask(seen) {
-    if (!network) says.textContent = "The network is on its way: 5 MB …";
-    network ??= hire(new URL("data/multimnist.safetensors", import.meta.url));
-    const found = await network.ask({ look: seen });
+    const found = await network({ look: seen });
     if (!found) return; // the digits have moved on
     const named = [...found.lengths.keys()].sort((a, b) => found.lengths[b] - found.lengths[a]).slice(0, 2);
     if (named[0] === now.b || named[1] === now.a) named.reverse(); // each in its colour
     lengths.show(found.lengths, named);
     const pair = [];
-    for (const k of named) pair.push(await network.ask({ draw: found.v, of: k }));
+    for (const k of named) pair.push(await network({ draw: found.v, of: k }));
     if (!pair[0] || !pair[1]) return;
     drawBoth(drawn, pair[0], pair[1]);
     set(drawn, { "aria-label": `what it draws: ${aDigit(named[0])} in green, ${aDigit(named[1])} in magenta` });
@@ -121,7 +117,7 @@ export async function mount(stage, { digits, lengths: firstLengths, drawn: drawi
   lengths.show(firstLengths, [first.a, first.b]);
   drawBoth(drawn, drawings.subarray(0, SIDE * SIDE), drawings.subarray(SIDE * SIDE));
   stage.append(
-    el("div", { class: "shown" },
+    el("div", { class: "abreast" },
       el("figure", {}, image, el("figcaption", {}, "what it sees: drag")),
       el("figure", {}, drawn, el("figcaption", {}, "what it draws")),
       el("div", {}, "‖v‖", lengths.list)),

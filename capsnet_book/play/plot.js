@@ -5,12 +5,6 @@ import { el } from "./kit.js";
 
 const [LEFT, RIGHT, TOP, BOTTOM] = [34, 14, 24, 38];
 
-/** A number for a label, with a true minus.
- * @param {number} x
- * @param {number} [digits]
- */
-export const number = (x, digits = 2) => (Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x).toFixed(digits).replace("-", "−");
-
 /** Axes with names, ticks and a title above; `px` and `py` say where a number lies.
  * @param {{ width: number, height: number, x: number[], y: number[], xName: string, yName: string, label: string, says?: (x: number) => string }} options
  *   x and y: the ticks, from the least to the greatest; `says` reads those of x

@@ -3,7 +3,7 @@
 
 import { agreement, dynamicRouting, lengths } from "./capsules.js";
 import { disc } from "./discs.js";
-import { button, choice, dataOf, el, readState, set, slider, writeState } from "./kit.js";
+import { button, choice, dataOf, el, number, readState, set, slider, writeState } from "./kit.js";
 import { PRESETS } from "./presets.js";
 import { drawScene } from "./scene.js";
 
@@ -115,7 +115,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     if (phase === 2) return `A is ${norms[0].toFixed(2)} long, B ${norms[1].toFixed(2)}.`;
     const grows = agreement(votes, /** @type {Float64Array} */ (v), SHAPE);
     const best = grows.indexOf(Math.max(...grows));
-    return `${PHASES[3].does} Child ${Math.floor(best / 2) + 1} agrees most: ${signed(grows[best])} with ${PARENTS[best % 2]}.`;
+    return `${PHASES[3].does} Child ${Math.floor(best / 2) + 1} agrees most: ${tenths(grows[best])} with ${PARENTS[best % 2]}.`;
   }
 
   /** @param {Float64Array} to @param {boolean} seen */
@@ -144,7 +144,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
       each.show(rows.map((_, i) => point(votes, i * 2 + j)), rows.map((_, i) => c[i * 2 + j]),
         phase > 0 ? point(s, j) : null, phase > 1 ? point(v, j) : null, before, !touched);
     });
-    rows.forEach(({ show }, i) => show(c[2 * i], c[2 * i + 1], `${signed(logits[2 * i])}, ${signed(logits[2 * i + 1])}`));
+    rows.forEach(({ show }, i) => show(c[2 * i], c[2 * i + 1], `${tenths(logits[2 * i])}, ${tenths(logits[2 * i + 1])}`));
     cards.forEach((card, k) => set(card, { "aria-pressed": k === phase }));
     clock.value = time;
     for (const each of [back, farBack]) each.disabled = time === 0;
@@ -207,4 +207,4 @@ function offerDigit(stage, board, real) {
   }));
 }
 
-const signed = (/** @type {number} */ x) => (x <= -0.05 ? "−" : "") + Math.abs(x).toFixed(1);
+const tenths = (/** @type {number} */ x) => number(x, 1);

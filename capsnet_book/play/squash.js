@@ -2,8 +2,8 @@
 // Drag s; v follows. The dot shows what equation (1) makes of its length, and how far a nudge gets.
 
 import { lengths, squash } from "./capsules.js";
-import { button, choice, el, readState, set, slider, writeState } from "./kit.js";
-import { number, plot } from "./plot.js";
+import { button, choice, el, number, readState, set, slider, writeState } from "./kit.js";
+import { plot } from "./plot.js";
 
 const NAME = "squash";
 const LONGEST = 3;

@@ -2,7 +2,7 @@
 // One seven in the network: a primary capsule, what it sees, its eight numbers and its ten votes.
 
 import { squash } from "./capsules.js";
-import { button, choice, drawDigit, el, readState, set, slider, writeState } from "./kit.js";
+import { button, choice, drawDigit, el, number, readState, set, slider, writeState } from "./kit.js";
 import { CHILDREN, PLACES, members, owner, place } from "./members.js";
 
 /** @typedef {import("./members.js").Read} Read */
@@ -161,7 +161,7 @@ export async function mount(stage, { image, maps, fields, votes, longest, turns,
     squash(Float32Array.from(own, (at) => maps[at]), 8).forEach((value, d) => {
       const height = BAR * Math.abs(value);
       set(numbers[d].bar, { y: value > 0 ? 32 - height : 32, height });
-      numbers[d].text.textContent = value.toFixed(2).replace("-", "−");
+      numbers[d].text.textContent = number(value);
     });
 
     const whole = read === "permute";

@@ -5,7 +5,6 @@ import { CapsNet } from "./network.js";
 import { readWeights } from "./weights.js";
 
 /** @typedef {{ load: string } | { look: Float32Array } | { draw: ArrayLike<number>, of: number }} Question */
-/** @typedef {{ got: number, of: number }} Progress  bytes */
 /** @typedef {{ v: Float32Array, lengths: import("./capsules.js").Numbers, longest: number, drawn: Float32Array }} Seen */
 
 /** @type {CapsNet | undefined} */
@@ -15,14 +14,13 @@ let network;
 async function load(address) {
   const answer = await fetch(address);
   if (!answer.ok || !answer.body) throw new Error(`expected weights at ${address}, got ${answer.status}`);
-  const of = Number(answer.headers.get("content-length"));
   /** @type {BlobPart[]} */
   const parts = [];
   let got = 0;
   const reader = answer.body.getReader();
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     parts.push(part.value);
-    postMessage({ progress: { got: (got += part.value.length), of } });
+    postMessage({ got: (got += part.value.length) }); // bytes
   }
   network = new CapsNet(readWeights(await new Blob(parts).arrayBuffer()));
 }

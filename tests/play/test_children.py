@@ -10,7 +10,7 @@ from capsnet.checkpoint import load_weights
 from capsnet.data import load, to_float
 from capsnet.functional import RoutingStep, dynamic_routing
 from capsnet_book import ledger
-from helpers.pages import check_with_axe
+from helpers.play import check_address, check_looks
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_a_tap_chooses_the_child_at_its_place(page_of: Any, data: dict[str, Any]
     assert (frame["x"] - image["x"]) / pixel == pytest.approx(2 * column, abs=0.2)
     assert (frame["y"] - image["y"]) / pixel == pytest.approx(2 * row, abs=0.2)
     assert frame["width"] / pixel == pytest.approx(17, abs=0.5)
-    tab.wait_for_function("location.hash.includes('child')")
+    check_address(tab, "child")
     there = page_of("children", data, state=tab.evaluate("location.hash").split("?")[1])
     assert there.get_by_label("child", exact=True).input_value() == str(child)
     there.get_by_role("button", name="Reset").click()
@@ -78,11 +78,4 @@ def test_a_tap_chooses_the_child_at_its_place(page_of: Any, data: dict[str, Any]
 @pytest.mark.parametrize("phone", [False, True])
 def test_it_is_accessible_and_fits(page_of: Any, data: dict[str, Any], phone: bool) -> None:
     tab = page_of("children", data, phone=phone)
-    high, room, wide, width = tab.evaluate(
-        "(({scrollHeight: a, clientHeight: b, scrollWidth: c, clientWidth: d}) => [a, b, c, d])"
-        "(document.querySelector('.play'))"
-    )
-    assert high <= room and wide <= width
-    check_with_axe(tab, "main")
-    tab.evaluate("document.documentElement.dataset.theme = 'dark'")
-    check_with_axe(tab, "main", runOnly=["color-contrast"])
+    check_looks(tab)

@@ -1,6 +1,7 @@
 """The front page's network: it loads when it is asked, and sees what PyTorch sees on the pad."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -176,9 +177,8 @@ def test_digits_by_keyboard_and_the_address(tab: Any, page_of: PageOf, model: Ca
 def test_only_the_newest_of_waiting_questions_is_asked(tab: Any) -> None:
     answers = tab.evaluate(
         """async () => {
-            const { hire } = await import("./asking.js");
-            const { ask, ready } = hire(new URL("data/page.safetensors", location.href));
-            await ready;
+            const { onCall } = await import("./asking.js");
+            const ask = onCall("page", 1, () => {});
             const image = (k) => new Float32Array(784).fill(k / 10);
             const late = new Promise((_, no) => setTimeout(() => no("no answer"), 20_000));
             const all = Promise.all([0, 1, 2, 3, 4].map((k) => ask({ look: image(k) })));
@@ -187,6 +187,23 @@ def test_only_the_newest_of_waiting_questions_is_asked(tab: Any) -> None:
         }"""
     )
     assert answers == [10, None, None, None, 10]
+
+
+def test_after_a_failure_the_next_question_asks_for_the_weights_again(
+    tab: Any, folder: Path
+) -> None:
+    lost = folder / "data/lost.safetensors"
+    ask = "ask({ look: new Float32Array(784) }).then((seen) => seen.lengths.length, String)"
+    first = tab.evaluate(
+        f"""async () => {{
+            const {{ onCall }} = await import("./asking.js");
+            window.ask = onCall("lost", 1, () => {{}});
+            return {ask};
+        }}"""
+    )
+    assert "expected weights at" in first and "got 404" in first
+    shutil.copy(folder / "data/page.safetensors", lost)
+    assert tab.evaluate(ask) == 10
 
 
 def test_weights_that_do_not_come_are_told(tab: Any) -> None:

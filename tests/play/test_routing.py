@@ -12,7 +12,7 @@ from torch import Tensor
 from capsnet.functional import RoutingStep, dynamic_routing
 from capsnet_book import parts
 from helpers.board import DATA
-from helpers.pages import check_with_axe
+from helpers.play import check_address, check_looks
 
 PHASES = ["softmax", "sum", "squash", "agree"]
 
@@ -25,7 +25,7 @@ def board(page_of: Any) -> Any:
 def moved(tab: Any) -> Tensor:
     """The votes that the address says, [1, 6, 2, 2]."""
     tab.wait_for_timeout(400)  # the address follows when the reader rests
-    tab.wait_for_function("location.hash.includes('votes')")
+    check_address(tab, "votes")
     sent = parse_qs(tab.evaluate("location.hash").split("?")[1])["votes"][0]
     return torch.tensor([float(x) / 1000 for x in sent.split()]).double().view(1, 6, 2, 2)
 
@@ -183,14 +183,7 @@ def test_a_finding_can_be_sent(board: Any, page_of: Any) -> None:
 def test_it_is_accessible_and_fits(page_of: Any, phone: bool) -> None:
     tab = page_of("routing", DATA, phone=phone)
     to(tab, 3, "agree")
-    high, room, wide, width = tab.evaluate(
-        "(({scrollHeight: a, clientHeight: b, scrollWidth: c, clientWidth: d}) => [a, b, c, d])"
-        "(document.querySelector('.play'))"
-    )
-    assert high <= room and wide <= width
-    check_with_axe(tab, "main")
-    tab.evaluate("document.documentElement.dataset.theme = 'dark'")
-    check_with_axe(tab, "main", runOnly=["color-contrast"])
+    check_looks(tab)
 
 
 def test_a_vote_moves_by_a_thumb(page_of: Any) -> None:
