@@ -20,6 +20,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from capsnet.cli import INTERRUPTED
 from capsnet.device import pick_device
 from capsnet.fast.allocator import keep_freed_memory
@@ -93,6 +95,8 @@ def fill(
         if minutes is not None and time.monotonic() - start > 60 * minutes:
             break
         print(f"\n{training}", flush=True)
+        # Each network is compiled anew: after eight, torch.compile would compile no more.
+        torch.compiler.reset()
         with going_on(training.folder(work)):
             record = perform(training, ledger, work)
             test = record["test"]
