@@ -39,10 +39,10 @@ from capsnet_book.figures.margin import (
 )
 from capsnet_book.figures.network import (
     against_chance,
+    before_squash,
     capsule_members,
     network,
     receptive_fields,
-    vector_lengths,
 )
 from capsnet_book.figures.pairs import taken_apart
 from capsnet_book.figures.palette import palette

@@ -79,8 +79,14 @@ CASES = [
         },
     ),
     case(
-        figures.vector_lengths, {"new": np.array([0.01, 0.02, 0.99]), "old": np.full(3, 0.99)},
-        drawn={"steps": [[200 / 3, *[0] * 38, 100 / 3], [*[0] * 39, 100]], "text": ["new", "old"]},
+        figures.before_squash,
+        {"new": {"ink": np.array([0.11, 0.11, 90.0]), "no ink": np.array([0.11])}},
+        np.array([0.1, 1.0, 100.0]), {"along": np.array([0.2, 0.5, 1e-6])},
+        drawn={
+            "steps": [[200 / 3, *[0] * 48, 100 / 3], [100, *[0] * 49]],
+            "x": [[0.1, 1, 100]], "y": [[0.2, 0.5, 1e-6]],
+            "text": ["new", "ink", "no ink", "along", "0.5", "0.999"],
+        },
     ),
     case(
         figures.capsule_members,
