@@ -44,7 +44,23 @@ def digits_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) ->
     found = {"test": evaluate(model, test, arrangement=arrangement).summary()}
     if isinstance(model, CapsNet) and type(model.digits) is CapsuleLayer:
         found["routing"] = routing_of(model, test)
+        if arrangement != "plain":  # of a network that has a fast one
+            found["primary"] = primary_of(model, test)
     return found
+
+
+@torch.no_grad()
+def primary_of(model: CapsNet, test: ImageSet) -> dict[str, float]:
+    """How long the primary capsules are: with the first test images, and with an empty page."""
+    children_of: Any = arrange(model, "fast").children_of
+    images = to_float(test.images[:TRACED]).to(model.digits.weight.device)
+    lengths, empty = (children_of(seen).norm(dim=2) for seen in (images, 0 * images[:1]))
+    found = {
+        "mean": lengths.mean(),
+        "shortest thousandth": lengths.flatten().sort().values[lengths.numel() // 1000],
+        "empty page": empty.mean(),
+    }
+    return {name: round(length.item(), 6) for name, length in found.items()}
 
 
 @torch.no_grad()

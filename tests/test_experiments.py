@@ -462,6 +462,20 @@ def test_the_routing_is_looked_into() -> None:
     assert "prior" not in tasks.routing_of(CapsNet(**SMALL), test)
 
 
+def test_the_primary_capsules_are_looked_into() -> None:
+    model = CapsNet(**SMALL)
+    test = running.images_of(TINY, train=False)
+    seen = to_float(test.images[:128])
+    lengths, empty = (
+        model.primary(model.conv(images).relu()).norm(dim=2) for images in (seen, seen[:1] * 0)
+    )
+    found = tasks.primary_of(model, test)
+    assert found["mean"] == pytest.approx(lengths.mean().item(), rel=1e-4)
+    assert found["empty page"] == pytest.approx(empty.mean().item(), rel=1e-4)
+    shorter = (lengths < found["shortest thousandth"]).float().mean().item()
+    assert shorter == pytest.approx(0.001, abs=1e-4)
+
+
 def test_the_table_is_counted(tmp_path: Path) -> None:
     rest = {"records": [{"epoch": 1}], "seconds": 120.0, "evaluation_seconds": 1.0, "machine": {}}
     for seed, correct in ((0, 9950), (1, 9970)):
