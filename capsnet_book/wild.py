@@ -174,13 +174,16 @@ def board(costs: Mapping[str, str]) -> dict[str, Any]:
 
 
 def cost(with_it: Records, without: Records) -> Cost | None:
-    """Percentage points of mistakes more, seed by seed; None without a seed of both."""
+    """Percentage points of mistakes more, seed by seed; None without a seed of both.
+
+    Fewer than three differences say too little about their spread: they get no interval.
+    """
     seeds = sorted(with_it.keys() & without.keys())
     if not seeds:
         return None
     more, base = ([missed(of[seed]) for seed in seeds] for of in (with_it, without))
-    if len(seeds) == 1:
-        return more[0] - base[0], None, 1
+    if len(seeds) < 3:
+        return statistics.mean(more) - statistics.mean(base), None, len(seeds)
     record = without[seeds[0]]
     one_image = 100 / (record["test"]["total"] + record["unseen"]["total"])
     return *paired_difference(more, base, one_image), len(seeds)

@@ -88,10 +88,12 @@ def test_a_cost_is_of_the_seeds_that_both_have() -> None:
     assert ledger.missed(base[0]) == pytest.approx(1)
     assert wild.cost({}, base) is None and wild.cost(base, {}) is None
     assert wild.cost({2: record(20, 60), 7: record(0)}, base) == (pytest.approx(1), None, 1)
-    points, half, seeds = wild.cost({0: record(20, 60), 1: record(30, 90)}, base)
-    assert (points, seeds) == (pytest.approx(1.5), 2)
-    assert half == pytest.approx(12.706 * 0.5**0.5 / 2**0.5, rel=1e-3)  # t of one degree
-    assert wild.cost({0: record(10, 30), 1: record(10, 30)}, base)[1] > 0  # agreed by chance
+    two = {0: record(20, 60), 1: record(30, 90)}
+    assert wild.cost(two, base) == (pytest.approx(1.5), None, 2)  # too few for an interval
+    points, half, seeds = wild.cost(two | {2: record(40, 120)}, base)
+    assert (points, seeds) == (pytest.approx(2), 3)
+    assert half == pytest.approx(4.303 * 1 / 3**0.5, rel=1e-3)  # t of two degrees
+    assert wild.cost(dict.fromkeys(base, record(10, 30)), base)[1] > 0  # agreed by chance
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def costs(found: Mapping[str, tuple[float, float | None]]) -> Figure:
 
     Args:
         found: by name, a difference of two errors in percentage points, and the half-width of its
-            95 % interval; None for a single training, which is drawn hollow.
+            95 % interval; None for a training or two, which are drawn hollow.
     """
     order = sorted(found, key=lambda name: -found[name][0])
     figure, axes = Figure.single(0.9 + 0.26 * len(order))
