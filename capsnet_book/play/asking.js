@@ -45,18 +45,18 @@ function hire(weights, heard) {
     [asked, newest] = [newest, undefined];
     worker.postMessage(asked.question);
   };
+  const fail = (/** @type {string} */ why) => {
+    for (const each of [asked, newest]) each?.reject(new Error(why)); // the worker is dismissed
+    asked = newest = undefined;
+  };
   worker.onmessage = ({ data }) => {
     if ("got" in data) return heard(data.got);
-    if ("error" in data) asked?.reject(new Error(data.error));
-    else asked?.resolve(data.answer);
+    if ("error" in data) return fail(data.error);
+    asked?.resolve(data.answer);
     asked = undefined;
     next();
   };
-  worker.onerror = (event) => {
-    asked?.reject(new Error(event.message || "the worker could not be started"));
-    asked = undefined;
-    next();
-  };
+  worker.onerror = (event) => fail(event.message || "the worker could not be started");
   /** @param {Question} question @returns {Promise<any>} */
   const ask = (question) =>
     new Promise((resolve, reject) => {
