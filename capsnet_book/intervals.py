@@ -51,3 +51,25 @@ def paired_difference(
     differences = [x - y for x, y in zip(before, after, strict=True)]
     deviation = max(statistics.stdev(differences), least_deviation)
     return statistics.mean(differences), half_width(deviation, len(differences))
+
+
+def verdict(
+    measured: tuple[float, float] | None, least: float = -math.inf, most: float = math.inf
+) -> str:
+    """Whether a claim about a number holds, by the number's 95 % interval.
+
+    Args:
+        measured: the interval's ends; None where there is none, as of a single training.
+        least: the claim: the number is at least this, …
+        most: … and at most this.
+
+    Returns:
+        "confirmed" where the whole interval is as claimed, "not confirmed" where none of it is,
+        else "undecided".
+    """
+    if measured is None:
+        return "undecided"
+    low, high = measured
+    if least <= low and high <= most:
+        return "confirmed"
+    return "not confirmed" if high < least or most < low else "undecided"

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from capsnet.routings.network import ROUTINGS
-from capsnet.training.loss import RECONSTRUCTION_WEIGHT
 from capsnet.wild import IMPLEMENTATIONS
 
 
@@ -25,7 +24,7 @@ class Budget:
             and the shifts.
         config: options of :class:`capsnet.training.TrainingConfig`.
         images: how many training images are used, from the first on; all if None.
-        unseen: count the mistakes on so many training images that no run sees, too, the last.
+        unseen: count the mistakes on these training images, which no run sees, too.
         match: stop after the first epoch that brings this accuracy on the validation split, which
             is then not trained on; train to the end if None.
     """
@@ -33,7 +32,7 @@ class Budget:
     seeds: int
     config: dict[str, Any]
     images: int | None = None
-    unseen: int = 0
+    unseen: range = range(0)
     match: float | None = None
 
     def is_reached(self, epoch: dict[str, Any]) -> bool:
@@ -77,6 +76,8 @@ class Experiment:
     Attributes:
         canvas: images are put in the middle of so many pixels squared; as they are if None.
         task: a key of :data:`experiments.tasks.TASKS`: what is learned and counted.
+        tuning: something is chosen by it. So it counts on the validation images, which are then not
+            trained on, and never sees the test set.
         watched: evaluate on the test set after each epoch, as the logs do that are to be compared.
             It chooses nothing, but the rate of a row whose schedule is a plateau.
     """
@@ -87,6 +88,7 @@ class Experiment:
     dataset: str = "mnist"
     canvas: int | None = None
     task: str = "digits"
+    tuning: bool = False
     watched: bool = False
 
 
@@ -101,20 +103,21 @@ def as_published(name: str, epochs: int, **options: Any) -> Row:
     return wild(*(deviation.name for deviation in made.deviations), config=config, **options)
 
 
-def variant(**network: Any) -> Row:
-    return Row(network, kind="variant")
-
-
 LONG = {"learning_rate": 1.5e-3, "average": 0.999}
 SHORT = {"epochs": 3, "average": 0.99}
 THOROUGH = {"epochs": 100, "learning_rate": 1e-3, "average": 0.999}
-TWENTYFOLD = {"reconstruction_weight": 20 * RECONSTRUCTION_WEIGHT}
 PAIRS = {"shift": 4}  # from the middle of 36 × 36 pixels, as the paper's
 # On 40 × 40 pixels, anywhere. The rate has to rise slowly: with 0.001 from the first step on, all
 # capsules of so many children are soon of length 1, and stay so.
 MOVED = {"shift": 6, "learning_rate": 1.5e-3}
 
 BF16 = {"precision": "auto"}
+LAST_THIRD = range(40_000, 60_000)
+# For comparisons of many networks, which are counted on images that no run saw, too.
+COMPARED = {
+    "cpu": Budget(5, {"epochs": 5}, images=10_000, unseen=LAST_THIRD),
+    "gpu": Budget(5, {"epochs": 30}, images=20_000, unseen=range(20_000, 60_000)),
+}
 # Alone on our network: those that change what it computes, but for guards of squash, of which none
 # is seen at usual lengths, and those of other pictures.
 ALONE = (
@@ -174,10 +177,7 @@ EXPERIMENTS = {
                 for name in TOGETHER
             },
         },
-        {
-            "cpu": Budget(5, {"epochs": 5}, images=10_000, unseen=20_000),
-            "gpu": Budget(5, {"epochs": 30}, images=20_000, unseen=40_000),
-        },
+        COMPARED,
     ),
     "headline": Experiment(
         "How few mistakes does the paper's network make on MNIST?",
@@ -195,8 +195,8 @@ EXPERIMENTS = {
             "Efficient-CapsNet": Row(kind="efficient"),
         },
         {
-            "cpu": Budget(2, {"epochs": 5}, images=10_000, unseen=20_000),
-            "gpu": Budget(5, {"epochs": 30}, images=20_000, unseen=40_000),
+            "cpu": Budget(2, {"epochs": 5}, images=10_000, unseen=LAST_THIRD),
+            "gpu": COMPARED["gpu"],
         },
     ),
     "page": Experiment(
@@ -223,29 +223,46 @@ EXPERIMENTS = {
         },
         {"cpu": Budget(3, SHORT, images=20_000), "gpu": Budget(3, THOROUGH)},
     ),
-    "released": Experiment(
-        "Do the differences between the paper and its authors' released code matter?",
+    "tuning": Experiment(
+        "Which rate and which start of W suit each network of Table 1?",
         {
-            "as the paper says": Row(),
-            "reconstruction × 20": Row(config=TWENTYFOLD),
-            "primary ÷ 32": variant(released_primary=True),
-            "bias of 0.1": variant(bias=True),
-            "smaller W": Row(kind="smaller-w"),
-            "all of the released code's": Row(
-                {"released_primary": True, "bias": True}, "variant", TWENTYFOLD
-            ),
+            f"{name}, {start}, rate {rate}": Row(
+                network | {"deviations": deviations}, "wild", config={"learning_rate": rate}
+            )
+            for name, network in (
+                ("1 iteration", {"routing_iterations": 1, "reconstruct": False}),
+                ("1 iteration, reconstruction", {"routing_iterations": 1}),
+                ("3 iterations", {"reconstruct": False}),
+                ("3 iterations, reconstruction", {}),
+            )
+            for start, deviations in (("σ 0.1", []), ("σ 0.01", ["small-w"]))
+            for rate in (0.0015, 0.003, 0.006)
         },
-        {"cpu": Budget(2, SHORT, images=20_000), "gpu": Budget(3, THOROUGH)},
+        {
+            "cpu": Budget(1, {"epochs": 5}, images=10_000),
+            "gpu": Budget(1, {"epochs": 30}, images=20_000),
+        },
+        tuning=True,
     ),
     "routing": Experiment(
-        "How many iterations, and does the gradient have to flow through them?",
+        "How many iterations?",
         {
             "1 iteration": Row({"routing_iterations": 1}),
             **{f"{r} iterations": Row({"routing_iterations": r}) for r in range(2, 11)},
-            "3 iterations, stop-gradient": variant(detach=True),
-            "3 iterations, learned prior": Row({"learn_prior": True}),
         },
         {"cpu": Budget(1, SHORT, images=20_000), "gpu": Budget(3, THOROUGH)},
+    ),
+    "gain": Experiment(
+        "Is it routing that helps, or only that it amplifies?",
+        {
+            "1 iteration": Row({"routing_iterations": 1}),
+            "1 iteration, votes × 2": Row({"routing_iterations": 1, "votes": 2.0}, "amplified"),
+            "1 iteration, votes × 4": Row({"routing_iterations": 1, "votes": 4.0}, "amplified"),
+            "1 iteration, learned prior": Row({"routing_iterations": 1, "learn_prior": True}),
+            "1 iteration, small W": wild("uniform-shares", "small-w"),
+            "8 iterations": Row({"routing_iterations": 8}),
+        },
+        COMPARED,
     ),
     "multimnist": Experiment(
         "Two digits on top of each other: are both named rightly?",

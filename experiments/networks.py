@@ -1,20 +1,18 @@
-"""The networks to compare ours with: the paper's CNNs, and ours with the released code's ways."""
+"""The networks to compare ours with: the paper's CNNs, and ours with amplified votes."""
 
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import register_parametrization
 
-from capsnet.functional import RoutingStep, margin_loss, squash
-from capsnet.layers import channels_to_capsules
+from capsnet.functional import margin_loss
 from capsnet.model import CapsNet, CapsNetOutput
 from capsnet.routings import EfficientCapsNet, RoutedCapsNet, spread_loss
 from capsnet.training.loss import Criterion, TrainingLoss
 from capsnet.wild import WildCapsNet, WildLoss
-from capsnet.wild.parts import truncated
 
 
 class CNN(nn.Module):
@@ -79,71 +77,21 @@ class CNN(nn.Module):
         return CapsNetOutput(capsules=logits.unsqueeze(2), lengths=logits, reconstruction=None)
 
 
-class Variant(CapsNet):
-    """The network with what the authors' released code does and the paper does not, or with a
-    stopped gradient, as others have it.
+class Times(nn.Module):
+    """Multiplies by a constant."""
 
-    Args:
-        released_primary: the primary capsules as the released code makes them: their kernels begin
-            with a standard deviation of 0.1, a softmax of equal logits over the types divides what
-            they give by the number of types, and a bias that begins at 0.1 is added. (The division
-            alone, of PyTorch's kernels of 0.004, leaves nothing to learn from.)
-        bias: a learned bias of the digit capsules' input, which starts at 0.1.
-        detach: no gradient through the routing logits.
-        others: those of :class:`CapsNet`.
-    """
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
 
-    def __init__(
-        self,
-        *args: Any,
-        released_primary: bool = False,
-        bias: bool = False,
-        detach: bool = False,
-        **others: Any,
-    ) -> None:
-        super().__init__(*args, **others)
-        self.released_primary, self.detach = released_primary, detach
-        if released_primary:
-            assert self.primary.conv.bias is not None
-            truncated(self.primary.conv.weight, 0.1)
-            nn.init.constant_(self.primary.conv.bias, 0.1)
-        shape = self.digits.weight.shape[1::2]
-        self.bias = nn.Parameter(torch.full(shape, 0.1)) if bias else None
-        self.config |= {"released_primary": released_primary, "bias": bias, "detach": detach}
-
-    def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
-        self.check_images(images)
-        features, conv = F.relu(self.conv(images)), self.primary.conv
-        if self.released_primary:
-            assert conv.bias is not None
-            types = conv.out_channels // self.primary.capsule_dim
-            maps = F.conv2d(features, conv.weight, stride=conv.stride) / types
-            maps = maps + conv.bias.view(-1, 1, 1)
-        else:
-            maps = conv(features)
-        u_hat = self.digits.predict(squash(channels_to_capsules(maps, self.primary.capsule_dim)))
-        # dynamic_routing, with a bias, and without a gradient through the agreements
-        seen = u_hat.detach() if self.detach else u_hat
-        b = u_hat.new_zeros(u_hat.shape[:3])
-        if self.digits.prior is not None:
-            b = b + self.digits.prior
-        for left in reversed(range(self.digits.routing_iterations)):
-            c = F.softmax(b, dim=2)
-            s = torch.einsum("nij,nijd->njd", c.to(u_hat.dtype), seen if left else u_hat)
-            if self.bias is not None:
-                s = s + self.bias
-            v = squash(s)
-            if trace is not None:
-                trace.append(RoutingStep(b, c, s, v))
-            if left:
-                b = b + torch.einsum("nijd,njd->nij", seen, v.detach() if self.detach else v)
-        return v
+    def forward(self, values: Tensor) -> Tensor:
+        return self.factor * values
 
 
-def smaller_weights(*args: Any, **options: Any) -> CapsNet:
-    """The paper's network, its W_ij drawn with a standard deviation of 0.01, not 0.1."""
+def amplified(*args: Any, votes: float, **options: Any) -> CapsNet:
+    """The paper's network, all of its votes û_{j|i} times a constant."""
     model = CapsNet(*args, **options)
-    truncated(model.digits.weight, 0.01)
+    register_parametrization(model.digits, "weight", Times(votes))
     return model
 
 
@@ -167,8 +115,7 @@ KINDS = {
     "routed": Kind(RoutedCapsNet),
     "routed-em": Kind(RoutedCapsNet, spread_loss),
     "efficient": Kind(EfficientCapsNet, arrangement="plain"),
-    "variant": Kind(Variant, arrangement="plain"),
-    "smaller-w": Kind(smaller_weights),
+    "amplified": Kind(amplified, arrangement="fast"),  # "auto" is plain where a layer has changed
     "cnn": Kind(CNN, F.cross_entropy, "plain"),
     # As many parameters as the capsule network without its decoder.
     "cnn-small": Kind(

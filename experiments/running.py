@@ -85,6 +85,7 @@ class Training:
             "task": self.declared.task,
             "match": budget.match,
             "watched": self.declared.watched or None,
+            "tuning": self.declared.tuning or None,
         }
 
     @property
@@ -152,12 +153,21 @@ def images_of(experiment: Experiment, train: bool) -> ImageSet:
     return images if experiment.canvas is None else centred(images, experiment.canvas)
 
 
+def counted_images(experiment: Experiment) -> ImageSet:
+    """The images that the mistakes are counted on: the test set, unless something is chosen."""
+    if experiment.tuning:
+        return hold_out(images_of(experiment, train=True))[1]
+    return images_of(experiment, train=False)
+
+
 def training_images(training: Training) -> tuple[ImageSet, ImageSet | None]:
     """The images a network learns from, and those that tell it when to stop, if any do."""
     images, validation = images_of(training.declared, train=True), None
     if training.budget_options.match is not None:
         images, validation = hold_out(images)
         validation = moved(validation, training.config.shift)
+    if training.declared.tuning:
+        images, _ = hold_out(images)
     if training.declared.watched:
         validation = images_of(training.declared, train=False)
     if training.images is not None:
@@ -226,13 +236,13 @@ def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any
     start = time.perf_counter()
     tested = TASKS[training.declared.task].test(
         model,
-        images_of(training.declared, train=False),
+        counted_images(training.declared),
         training.config.shift,
         KINDS[training.row_options.kind].arrangement,
     )
     if training.budget_options.unseen:
-        last = slice(-training.budget_options.unseen, None)
-        unseen = images_of(training.declared, train=True).subset(last)
+        span = training.budget_options.unseen
+        unseen = images_of(training.declared, train=True).subset(slice(span.start, span.stop))
         arrangement = KINDS[training.row_options.kind].arrangement
         compiled = resolve_compile(training.config.compile, device)
         found = evaluate(model, unseen, arrangement=arrangement, compile=compiled)

@@ -3,25 +3,23 @@
 import dataclasses
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
 
 from capsnet import CapsNet
 from capsnet.checkpoint import load_weights, read_tensors
 from capsnet.data import ImageSet, hold_out, load, to_float
-from capsnet.functional import margin_loss
+from capsnet.training import TrainingConfig, make_step
 from capsnet_book import affnist, figures
 from capsnet_book import ledger as ledger_names
 from experiments import running, tables, tasks
 from experiments.__main__ import main
 from experiments.declared import EXPERIMENTS, Budget, Experiment, Row
-from experiments.networks import KINDS, Variant, smaller_weights
+from experiments.networks import KINDS, amplified
 from experiments.running import Training, perform, plan, recorded, train, training_images, verify
 from helpers import Refuses
 
@@ -70,57 +68,20 @@ def test_a_cnn_has_the_parameters_that_it_should(
     assert count == pytest.approx(named, rel=error)
 
 
-@pytest.mark.parametrize("prior", [False, True])
-@pytest.mark.parametrize("detach", [False, True])
-def test_a_variant_has_the_networks_value_and_no_gradient_through_the_logits_if_asked(
-    detach: bool, prior: bool
-) -> None:
-    model = CapsNet(**SMALL, learn_prior=prior)
-    variant = Variant(**SMALL, learn_prior=prior, detach=detach)
-    variant.load_state_dict(model.state_dict())
-    images, labels = torch.rand(3, 1, 28, 28), torch.arange(3)
-    out, expected = variant(images, labels), model(images, labels)
-    torch.testing.assert_close(out, expected)
-    of_variant, of_model = (
-        torch.autograd.grad(margin_loss(o.lengths, labels), m.digits.weight)[0]
-        for o, m in ((out, variant), (expected, model))
-    )
-    assert torch.allclose(of_variant, of_model) is not detach
-
-
-def test_the_released_codes_differences() -> None:
-    images, plain = torch.rand(3, 1, 28, 28), Variant(**SMALL)
-    biased, released = Variant(**SMALL, bias=True), Variant(**SMALL, released_primary=True)
-    assert biased.bias is not None and bool((biased.bias == 0.1).all())
-    biased.load_state_dict(plain.state_dict(), strict=False)
-    assert not torch.allclose(biased(images).lengths, plain(images).lengths)
-    conv = released.primary.conv
-    assert conv.bias is not None and bool((conv.bias == 0.1).all())
-    assert 0.08 < conv.weight.std() < 0.1 and conv.weight.abs().max() <= 0.2
-    nn.init.normal_(conv.bias)
-    plain.load_state_dict(released.state_dict())
-    assert not torch.allclose(released(images).lengths, plain(images).lengths)
-    with torch.no_grad():  # two types: the sum is halved, then the bias is added
-        plain.primary.conv.weight /= 2
-    torch.testing.assert_close(released(images).capsules, plain(images).capsules)
-
-
-def test_what_a_variant_does_not_change_starts_alike() -> None:
-    def start(make: Callable[..., nn.Module], **options: bool) -> dict[str, Tensor]:
-        torch.manual_seed(0)
-        return make(**SMALL, **options).state_dict()
-
-    theirs = start(CapsNet)
-    for ours, changed in (
-        (start(Variant, bias=True, detach=True), set()),
-        (start(Variant, released_primary=True), {"primary.conv.weight", "primary.conv.bias"}),
-        (start(smaller_weights), {"digits.weight"}),
-    ):
-        assert theirs.keys() == ours.keys() - {"bias"}
-        different = {name for name in theirs if not torch.equal(theirs[name], ours[name])}
-        assert different == changed
-    small = start(smaller_weights)["digits.weight"]
-    assert 0.008 < small.std() < 0.01 and small.abs().max() <= 0.02
+def test_amplified_votes_are_the_networks_times_a_constant_and_stay_so() -> None:
+    torch.manual_seed(0)
+    model = CapsNet(**SMALL, routing_iterations=1)
+    torch.manual_seed(0)
+    louder = amplified(**SMALL, routing_iterations=1, votes=4.0)
+    config = TrainingConfig(compile=False, arrangement=KINDS["amplified"].arrangement)
+    step, u = make_step(louder, config=config), torch.rand(3, 72, 8)
+    torch.testing.assert_close(louder.digits.predict(u), 4 * model.digits.predict(u))
+    step(torch.rand(3, 1, 28, 28), torch.arange(3))
+    learned = louder.state_dict()
+    kept = learned.pop("digits.parametrizations.weight.original")
+    assert not torch.equal(kept, model.digits.weight)
+    model.load_state_dict(learned | {"digits.weight": kept})
+    torch.testing.assert_close(louder.digits.predict(u), 4 * model.digits.predict(u))
 
 
 def test_every_declared_run_can_be_made() -> None:
@@ -150,7 +111,7 @@ def test_a_row_has_images_and_seeds_of_its_own_and_may_be_watched(tmp_path: Path
         "all": Row(SMALL),
         "fewer": Row(SMALL | {"deviations": ["unsquared-margin"]}, "wild", images=300, seeds=3),
     }
-    budgets = {"cpu": Budget(1, QUICK, images=600, unseen=200)}
+    budgets = {"cpu": Budget(1, QUICK, images=600, unseen=range(59_700, 59_900))}
     declared = Experiment("Who is another?", rows, budgets, watched=True)
     trainings = plan({"tiny": declared}, "cpu")
     assert [(t.row, t.seed, t.images) for t in trainings] == [
@@ -166,6 +127,22 @@ def test_a_row_has_images_and_seeds_of_its_own_and_may_be_watched(tmp_path: Path
     assert moved[0] == 0 < moved[1] < moved[-1]
     found = tables.summarise("tiny", "cpu", declared, tmp_path / "ledger")["rows"]
     assert [(row["n"], row["declared"]) for row in found] == [(0, 1), (1, 3)]
+
+
+def test_what_is_chosen_never_sees_the_test_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def learned_only(name: str, train: bool = True) -> ImageSet:
+        assert train
+        return load(name).subset(slice(1200))
+
+    monkeypatch.setattr(running, "load", learned_only)
+    monkeypatch.setattr(running, "hold_out", hold_out)
+    declared = dataclasses.replace(TINY, budgets={"cpu": Budget(1, QUICK)}, tuning=True)
+    training = of(dataclasses.replace(declared, rows={"capsules": Row(SMALL)}))
+    assert len(training_images(training)[0]) == 1000
+    record = perform(training, tmp_path / "ledger", tmp_path / "work")
+    assert record["tuning"] and record["test"]["total"] == 200
 
 
 def test_few_labels_are_few_and_drawn_by_the_seed() -> None:

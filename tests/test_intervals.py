@@ -3,7 +3,7 @@
 import pytest
 from scipy.stats import ttest_rel
 
-from capsnet_book.intervals import paired_difference, t95, wilson_interval
+from capsnet_book.intervals import paired_difference, t95, verdict, wilson_interval
 
 
 def test_the_ends_of_wilsons_interval_are_as_surprising_as_its_definition_says() -> None:
@@ -29,3 +29,10 @@ def test_a_difference_of_few_pairs() -> None:
     assert paired_difference([2.0, 3.0], [1.0, 2.0]) == (1.0, 0.0)
     mean, half = paired_difference([2.0, 3.0], [1.0, 2.0], least_deviation=0.01)
     assert mean == 1.0 and half == pytest.approx(12.7062 * 0.01 / 2**0.5, rel=1e-5)
+
+
+def test_a_claim_holds_where_the_whole_interval_does() -> None:
+    assert verdict((0.1, 0.3), least=0) == "confirmed" == verdict((-2, -1), most=0)
+    assert verdict((-0.1, 0.3), least=0) == "undecided" == verdict(None, least=0)
+    assert verdict((-0.3, -0.1), least=0) == "not confirmed" == verdict((1, 2), most=0)
+    assert verdict((0.7, 0.9), 0.7, 0.9) == "confirmed"
