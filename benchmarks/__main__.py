@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import accuracy, growth, memory, rows, speed
+from benchmarks import accuracy, counts, growth, memory, rows, speed
 from benchmarks.tables import text
 from capsnet.checkpoint import write_json
 from capsnet.device import describe_machine, pick_device
@@ -25,6 +25,7 @@ PARTS: dict[str, Callable[[torch.device], dict[str, Any]]] = {
     "speed": speed.run,
     "memory": memory.run,
     "growth": growth.run,
+    "counts": counts.run,
     "accuracy": accuracy.run,
     "deviations": functools.partial(rows.run, "deviations"),
     "routings": functools.partial(rows.run, "routings"),

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from benchmarks import accuracy, contestants, growth, memory, peers, rows, speed, tables
+from benchmarks import accuracy, contestants, counts, growth, memory, peers, rows, speed, tables
 from capsnet import CapsNet, fast
 from capsnet.device import describe_machine
 from capsnet.functional import RoutingStep, dynamic_routing, squash
@@ -61,6 +61,27 @@ def test_half_way_routes_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         out = contestants.HalfWay(model)(images, labels)
     assert_close(out.lengths.float(), model(images).lengths, rtol=0.05, atol=0.02)
+
+
+def test_bytes_are_counted_once_for_each_time_that_they_are_read_or_written() -> None:
+    left, right = torch.ones(2, 3), torch.ones(3, 4, dtype=torch.bfloat16)
+
+    def call() -> None:
+        product = left @ right.float().view(3, 4)  # two operations; a view is none
+        product.add_(1)
+        torch.empty(1000)
+
+    # numbers × bytes each: what is read, and what is written
+    of_float, of_product, of_sum = 12 * (2 + 4), 4 * (6 + 12 + 8), 4 * (8 + 8)
+    found = counts.counted(call)
+    assert found == {"operations": 3, "bytes": of_float + of_product + of_sum, "votes": 0}
+
+
+def test_votes_are_told_from_the_rest() -> None:
+    votes = torch.ones(2, 1152, 10, 16)
+    found = counts.counted(lambda: votes + votes[:, :, :, :1], batch_size=2)
+    large, small = 4 * votes.numel(), 4 * votes.numel() // 16
+    assert found == {"operations": 1, "bytes": 2 * large + small, "votes": 2 * large}
 
 
 def test_the_peak_is_that_of_what_is_held_at_once(device: torch.device) -> None:

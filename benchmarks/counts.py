@@ -1,0 +1,66 @@
+"""What a training step asks of any machine: operations, and the bytes that they read and write.
+
+Counted on a processor, but true of a GPU too, to which an operation is a kernel to start, or
+several, and which is never faster than its memory. (Operations are PyTorch's. A GPU's library
+may split some; a compiler would fuse many.)
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from benchmarks.contestants import BATCH, CONTESTANTS, Call, names, training_step
+
+VOTES = 1152 * 10 * 16  # numbers of û_{j|i} for an image
+ALLOCATES = ("aten.empty", "aten._unsafe_view", "aten.new_empty")  # neither reads nor writes
+
+
+class Counted(TorchDispatchMode):
+    """Counts the operations under it, and the bytes of what they take and give; views are free.
+
+    Attributes:
+        operations: how many.
+        bytes: of tensors that they read or write, each time.
+        votes: those of them that are of tensors as large as all votes of a batch, or larger.
+    """
+
+    def __init__(self, batch_size: int = BATCH) -> None:
+        super().__init__()
+        self.operations = self.bytes = self.votes = 0
+        self.batch_size = batch_size
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = function(*args, **(kwargs or {}))
+        tensors = [t for t in tree_leaves((args, kwargs, result)) if isinstance(t, Tensor)]
+        gives = any(isinstance(t, Tensor) for t in tree_leaves(result))
+        if gives and not function.is_view and not str(function).startswith(ALLOCATES):
+            self.operations += 1
+            for tensor in tensors:
+                size = tensor.numel() * tensor.element_size()
+                self.bytes += size
+                self.votes += size * (tensor.numel() >= self.batch_size * VOTES)
+        return result
+
+
+def counted(call: Call, batch_size: int = BATCH) -> dict[str, int]:
+    """What a second call asks for; the first makes what is made once."""
+    call()
+    with Counted(batch_size) as count:
+        call()
+    return {"operations": count.operations, "bytes": count.bytes, "votes": count.votes}
+
+
+def run(device: torch.device) -> dict[str, Any]:
+    """A row for each contestant that runs as it is written, without a compiler."""
+    return {
+        "training step": {
+            name: counted(training_step(name, device))
+            for name in names("counts", device)
+            if not CONTESTANTS[name].compile and CONTESTANTS[name].network != "fast"
+        }
+    }
