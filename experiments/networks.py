@@ -1,12 +1,12 @@
-"""The networks to compare ours with: the paper's CNNs, and ours with amplified votes."""
+"""The networks to compare ours with: the paper's CNNs, and ours without competition."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.parametrize import register_parametrization
 
 from capsnet.functional import margin_loss
 from capsnet.model import CapsNet, CapsNetOutput
@@ -77,21 +77,15 @@ class CNN(nn.Module):
         return CapsNetOutput(capsules=logits.unsqueeze(2), lengths=logits, reconstruction=None)
 
 
-class Times(nn.Module):
-    """Multiplies by a constant."""
-
-    def __init__(self, factor: float) -> None:
-        super().__init__()
-        self.factor = factor
-
-    def forward(self, values: Tensor) -> Tensor:
-        return self.factor * values
+def without_competition(logits: Tensor) -> Tensor:
+    """Shares that begin equal and grow with agreement, whatever a child gives to other parents."""
+    return logits.exp() / logits.shape[2]
 
 
-def amplified(*args: Any, votes: float, **options: Any) -> CapsNet:
-    """The paper's network, all of its votes û_{j|i} times a constant."""
-    model = CapsNet(*args, **options)
-    register_parametrization(model.digits, "weight", Times(votes))
+def uncontested(*args: Any, **options: Any) -> WildCapsNet:
+    """The paper's network, its softmax replaced by :func:`without_competition`."""
+    model = WildCapsNet(*args, **options)
+    model.parts = dataclasses.replace(model.parts, share=without_competition)
     return model
 
 
@@ -115,7 +109,7 @@ KINDS = {
     "routed": Kind(RoutedCapsNet),
     "routed-em": Kind(RoutedCapsNet, spread_loss),
     "efficient": Kind(EfficientCapsNet, arrangement="plain"),
-    "amplified": Kind(amplified, arrangement="fast"),  # "auto" is plain where a layer has changed
+    "uncontested": Kind(uncontested, loss=WildLoss),
     "cnn": Kind(CNN, F.cross_entropy, "plain"),
     # As many parameters as the capsule network without its decoder.
     "cnn-small": Kind(

@@ -153,11 +153,10 @@ def images_of(experiment: Experiment, train: bool) -> ImageSet:
     return images if experiment.canvas is None else centred(images, experiment.canvas)
 
 
-def counted_images(experiment: Experiment) -> ImageSet:
-    """The images that the mistakes are counted on: the test set, unless something is chosen."""
-    if experiment.tuning:
-        return hold_out(images_of(experiment, train=True))[1]
-    return images_of(experiment, train=False)
+def unseen_images(training: Training) -> ImageSet:
+    """Those of the training images that no run of this budget learns from."""
+    span = training.budget_options.unseen
+    return images_of(training.declared, train=True).subset(slice(span.start, span.stop))
 
 
 def training_images(training: Training) -> tuple[ImageSet, ImageSet | None]:
@@ -166,8 +165,6 @@ def training_images(training: Training) -> tuple[ImageSet, ImageSet | None]:
     if training.budget_options.match is not None:
         images, validation = hold_out(images)
         validation = moved(validation, training.config.shift)
-    if training.declared.tuning:
-        images, _ = hold_out(images)
     if training.declared.watched:
         validation = images_of(training.declared, train=False)
     if training.images is not None:
@@ -233,19 +230,17 @@ def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any
         dtype = torch.int8 if training.row_options.bits == 8 else torch.float16
         save_weights(made / keep, trained, metadata, dtype)
         model = load_weights(made / keep)[0].to(device)
-    start = time.perf_counter()
+    start, tuning = time.perf_counter(), training.declared.tuning
     tested = TASKS[training.declared.task].test(
         model,
-        counted_images(training.declared),
+        unseen_images(training) if tuning else images_of(training.declared, train=False),
         training.config.shift,
         KINDS[training.row_options.kind].arrangement,
     )
-    if training.budget_options.unseen:
-        span = training.budget_options.unseen
-        unseen = images_of(training.declared, train=True).subset(slice(span.start, span.stop))
+    if training.budget_options.unseen and not tuning:
         arrangement = KINDS[training.row_options.kind].arrangement
         compiled = resolve_compile(training.config.compile, device)
-        found = evaluate(model, unseen, arrangement=arrangement, compile=compiled)
+        found = evaluate(model, unseen_images(training), arrangement=arrangement, compile=compiled)
         tested["unseen"] = {"correct": found.correct, "total": found.total}
     seconds = time.perf_counter() - start
     record = training.declaration | {

@@ -13,13 +13,14 @@ import torch
 from capsnet import CapsNet
 from capsnet.checkpoint import load_weights, read_tensors
 from capsnet.data import ImageSet, hold_out, load, to_float
-from capsnet.training import TrainingConfig, make_step
+from capsnet.functional import squash
+from capsnet.wild import WildCapsNet
 from capsnet_book import affnist, figures
 from capsnet_book import ledger as ledger_names
 from experiments import running, tables, tasks
 from experiments.__main__ import main
 from experiments.declared import EXPERIMENTS, Budget, Experiment, Row
-from experiments.networks import KINDS, amplified
+from experiments.networks import KINDS, uncontested, without_competition
 from experiments.running import Training, perform, plan, recorded, train, training_images, verify
 from helpers import Refuses
 
@@ -68,20 +69,20 @@ def test_a_cnn_has_the_parameters_that_it_should(
     assert count == pytest.approx(named, rel=error)
 
 
-def test_amplified_votes_are_the_networks_times_a_constant_and_stay_so() -> None:
-    torch.manual_seed(0)
-    model = CapsNet(**SMALL, routing_iterations=1)
-    torch.manual_seed(0)
-    louder = amplified(**SMALL, routing_iterations=1, votes=4.0)
-    config = TrainingConfig(compile=False, arrangement=KINDS["amplified"].arrangement)
-    step, u = make_step(louder, config=config), torch.rand(3, 72, 8)
-    torch.testing.assert_close(louder.digits.predict(u), 4 * model.digits.predict(u))
-    step(torch.rand(3, 1, 28, 28), torch.arange(3))
-    learned = louder.state_dict()
-    kept = learned.pop("digits.parametrizations.weight.original")
-    assert not torch.equal(kept, model.digits.weight)
-    model.load_state_dict(learned | {"digits.weight": kept})
-    torch.testing.assert_close(louder.digits.predict(u), 4 * model.digits.predict(u))
+def test_without_competition_a_share_grows_with_its_own_agreement_alone() -> None:
+    model = uncontested(**SMALL)
+    u_hat = model.digits.predict(torch.rand(2, 72, 8))
+    shares = [torch.full(u_hat.shape[:3], 0.1)]
+    v = squash(torch.einsum("nij,nijd->njd", shares[0], u_hat))
+    for parent in (0, 1):  # the agreement with one changes nothing of the other's
+        alone = torch.zeros_like(v)
+        alone[:, parent] = v[:, parent]
+        c = without_competition(torch.einsum("nijd,njd->nij", u_hat, alone))
+        assert torch.equal(c[:, :, 1 - parent], shares[0][:, :, 1 - parent])
+        assert not torch.equal(c[:, :, parent], shares[0][:, :, parent])
+    expected = dataclasses.replace(model.parts, share=without_competition)
+    assert model.parts == expected != WildCapsNet(**SMALL).parts
+    assert not torch.equal(model.route(u_hat), WildCapsNet(**SMALL).route(u_hat))
 
 
 def test_every_declared_run_can_be_made() -> None:
@@ -134,15 +135,23 @@ def test_what_is_chosen_never_sees_the_test_set(
 ) -> None:
     def learned_only(name: str, train: bool = True) -> ImageSet:
         assert train
-        return load(name).subset(slice(1200))
+        return load(name)
 
     monkeypatch.setattr(running, "load", learned_only)
-    monkeypatch.setattr(running, "hold_out", hold_out)
-    declared = dataclasses.replace(TINY, budgets={"cpu": Budget(1, QUICK)}, tuning=True)
+    budget = Budget(1, QUICK, images=600, unseen=range(600, 800))
+    declared = dataclasses.replace(TINY, budgets={"cpu": budget}, tuning=True)
     training = of(dataclasses.replace(declared, rows={"capsules": Row(SMALL)}))
-    assert len(training_images(training)[0]) == 1000
     record = perform(training, tmp_path / "ledger", tmp_path / "work")
-    assert record["tuning"] and record["test"]["total"] == 200
+    assert record["tuning"] and record["test"]["total"] == 200 and "unseen" not in record
+
+
+def test_what_chooses_is_not_what_is_counted_on() -> None:
+    for name in ("cpu", "gpu"):
+        tuning = EXPERIMENTS["tuning"].budgets[name]
+        assert tuning.images is not None and tuning.unseen.start >= tuning.images
+        for experiment in EXPERIMENTS.values():
+            counted = experiment.budgets[name].unseen
+            assert experiment.tuning or not set(tuning.unseen) & set(counted)
 
 
 def test_few_labels_are_few_and_drawn_by_the_seed() -> None:
