@@ -77,6 +77,20 @@ def test_bytes_are_counted_once_for_each_time_that_they_are_read_or_written() ->
     assert found == {"operations": 3, "bytes": of_float + of_product + of_sum, "votes": 0}
 
 
+@pytest.mark.parametrize("fused", [False, True])
+def test_what_the_optimiser_does_is_not_counted(fused: bool) -> None:
+    weight = torch.ones(5, requires_grad=True)
+    optimizer = torch.optim.Adam([weight], fused=fused)
+
+    def call() -> None:
+        optimizer.zero_grad()
+        (weight * 2).sum().backward()
+        optimizer.step()
+
+    found = counts.counted(call)
+    assert found["operations"] == 4  # product and sum; the first gradient, and the product's
+
+
 def test_votes_are_told_from_the_rest() -> None:
     votes = torch.ones(2, 1152, 10, 16)
     found = counts.counted(lambda: votes + votes[:, :, :, :1], batch_size=2)
