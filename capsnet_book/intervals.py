@@ -64,12 +64,12 @@ def verdict(
         most: … and at most this.
 
     Returns:
-        "confirmed" where the whole interval is as claimed, "not confirmed" where none of it is,
-        else "undecided".
+        "holds" where every value in the interval is as claimed, "does not hold" where none is, else
+        "undecided".
     """
     if measured is None:
         return "undecided"
     low, high = measured
     if least <= low and high <= most:
-        return "confirmed"
-    return "not confirmed" if high < least or most < low else "undecided"
+        return "holds"
+    return "does not hold" if high < least or most < low else "undecided"

@@ -32,7 +32,7 @@ def test_a_difference_of_few_pairs() -> None:
 
 
 def test_a_claim_holds_where_the_whole_interval_does() -> None:
-    assert verdict((0.1, 0.3), least=0) == "confirmed" == verdict((-2, -1), most=0)
+    assert verdict((0.1, 0.3), least=0) == "holds" == verdict((-2, -1), most=0)
     assert verdict((-0.1, 0.3), least=0) == "undecided" == verdict(None, least=0)
-    assert verdict((-0.3, -0.1), least=0) == "not confirmed" == verdict((1, 2), most=0)
-    assert verdict((0.7, 0.9), 0.7, 0.9) == "confirmed"
+    assert verdict((-0.3, -0.1), least=0) == "does not hold" == verdict((1, 2), most=0)
+    assert verdict((0.7, 0.9), 0.7, 0.9) == "holds"
