@@ -18,7 +18,7 @@ from capsnet.training import TrainingConfig, evaluate, fit
 from capsnet.training.run import METRICS, WEIGHTS
 from capsnet_book.ledger import record_name
 from experiments.declared import Budget, Experiment, Row
-from experiments.networks import KINDS
+from experiments.networks import KINDS, Kind
 from experiments.tasks import TASKS, moved
 
 ROOT = Path(__file__).parent.parent
@@ -50,10 +50,13 @@ class Training:
         return self.declared.budgets[self.budget]
 
     @property
+    def kind(self) -> Kind:
+        return KINDS[self.row_options.kind]
+
+    @property
     def config(self) -> TrainingConfig:
         """The budget's options, where the row has no others."""
-        arrangement = KINDS[self.row_options.kind].arrangement
-        given = {"arrangement": arrangement, "compile": None, "seed": self.seed}
+        given = {"arrangement": self.kind.arrangement, "compile": None, "seed": self.seed}
         return TrainingConfig(**(given | self.budget_options.config | self.row_options.config))
 
     @property
@@ -181,7 +184,7 @@ def train(
     training: Training, work: Path = WORK, stop_after: int | None = None
 ) -> tuple[CapsNet, list[dict[str, Any]]]:
     """Train, or go on with a training that was cut off; the network and a record an epoch."""
-    kind, task = KINDS[training.row_options.kind], TASKS[training.declared.task]
+    kind, task = training.kind, TASKS[training.declared.task]
     images, validation = training_images(training)
     torch.manual_seed(training.seed)
     shape, options = tuple(images.images.shape[1:]), training.row_options.network
@@ -235,12 +238,13 @@ def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any
         model,
         unseen_images(training) if tuning else images_of(training.declared, train=False),
         training.config.shift,
-        KINDS[training.row_options.kind].arrangement,
+        training.kind.arrangement,
     )
     if training.budget_options.unseen and not tuning:
-        arrangement = KINDS[training.row_options.kind].arrangement
         compiled = resolve_compile(training.config.compile, device)
-        found = evaluate(model, unseen_images(training), arrangement=arrangement, compile=compiled)
+        found = evaluate(
+            model, unseen_images(training), arrangement=training.kind.arrangement, compile=compiled
+        )
         tested["unseen"] = {"correct": found.correct, "total": found.total}
     seconds = time.perf_counter() - start
     record = training.declaration | {

@@ -1,6 +1,5 @@
 """Which deviations anybody's capsule network has: ``capsnet check my_module:MyCapsNet``."""
 
-import copy
 import importlib
 import os
 import sys
@@ -10,7 +9,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
 from capsnet.model import CapsNet
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT, TrainingLoss
@@ -19,7 +18,6 @@ from capsnet.wild.deviations import DEVIATIONS
 from capsnet.wild.evidence import Unseen, Verdicts
 from capsnet.wild.evidence_of_routing import of_layer
 from capsnet.wild.network import WildCapsNet, WildLoss
-from capsnet.wild.parts import unchanged
 from capsnet.wild.subject import Adapter, Subject
 
 
@@ -124,19 +122,12 @@ def own_adapter(model: nn.Module) -> Adapter:
         return Adapter()
     shape = model.config["image_shape"]
     if isinstance(model, WildCapsNet):
-
-        def primary(net: Any, images: Tensor) -> Tensor:
-            until_u = copy.copy(net)  # its encode, with nothing after the primary capsules
-            until_u.predict, until_u.route = unchanged, lambda u, trace: u
-            return until_u.encode(images)
-
-        def digits(net: Any, u: Tensor) -> Tensor:
-            return net.route(net.predict(u))
-
-        def loss(net: Any, images: Tensor, labels: Tensor) -> Tensor:
-            return WildLoss(net)(images, labels)
-
-        return Adapter(None, primary, digits, loss, shape)
+        return Adapter(
+            primary=lambda net, images: net.children_of(images),
+            digits=lambda net, u: net.route(net.predict(u)),
+            loss=lambda net, images, labels: WildLoss(net)(images, labels),
+            image_shape=shape,
+        )
     return Adapter(
         primary=lambda net, images: net.primary(F.relu(net.conv(images))),
         digits=lambda net, u: net.digits(u),

@@ -143,45 +143,6 @@ def test_says_what_it_is(name: str) -> None:
 ALONE = {"uniform-shares", "shared-w"}  # what no implementation here has
 
 
-def shares(*deviations: str) -> Tensor:
-    """c_ij in the last iteration, [batch, in_capsules, out_capsules]."""
-    return weighted(*deviations).routing_trace(batch()[0])[-1].coupling
-
-
-def test_whose_shares_sum_to_1() -> None:
-    ones = torch.ones(8, 108, dtype=torch.float64)
-    torch.testing.assert_close(shares().sum(dim=2), ones)
-    of_parents = shares("softmax-over-children")
-    torch.testing.assert_close(of_parents.sum(dim=1), ones[:, :CLASSES])
-    assert of_parents.std() > 0
-
-
-def test_how_often_it_routes() -> None:
-    plain, more = weighted(), weighted("one-iteration-more")
-    assert [len(model.routing_trace(batch()[0])) for model in (plain, more)] == [3, 4]
-
-
-def test_the_start_of_w() -> None:
-    wide = {"capsule_types": 32}
-    assert network("unit-w", **wide).digits.weight.std().item() == pytest.approx(1, rel=0.02)
-    bound = 1152**-0.5
-    weight = network("uniform-w", **wide).digits.weight
-    assert weight.min() < -0.99 * bound < 0.99 * bound < weight.max() < bound
-
-
-def test_losses_are_weaker_by_as_much_as_is_said() -> None:
-    images, labels = batch()
-
-    def parts_of_loss(*names: str) -> tuple[Tensor, Tensor]:
-        model = weighted(*names)
-        margin = WildLoss(model, 0.0)(images, labels)
-        return margin, WildLoss(model, 1.0)(images, labels) - margin
-
-    margin, drawn = parts_of_loss()
-    torch.testing.assert_close(parts_of_loss("mean-margin"), (margin / CLASSES, drawn))
-    torch.testing.assert_close(parts_of_loss("mean-reconstruction"), (margin, drawn / 784))
-
-
 def test_config_makes_the_same_network_again() -> None:
     model = network("learned-prior", "softmax-over-children")
     again = WildCapsNet(**model.config)
