@@ -1,4 +1,4 @@
-"""What every test shares: markers, seeds, and two fixtures."""
+"""What every test shares: markers, seeds, and a few fixtures."""
 
 import os
 import shutil
@@ -9,6 +9,8 @@ from typing import Any
 import hypothesis
 import pytest
 import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from helpers import Refuses
 
@@ -84,3 +86,17 @@ def browser() -> Iterator[Any]:
         chromium = playwright.chromium.launch(executable_path=found, args=flags)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture
+def fake_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
+    """CUDA on any machine: fake tensors have a device and a shape, and no values.
+
+    Operations that mix devices raise, and so does a read of a value by the host, which on a GPU
+    waits until everything before it is computed.
+    """
+    # Weights are drawn with a look at their values, and fake tensors have no memory to pin.
+    monkeypatch.setattr(nn.init, "trunc_normal_", lambda weight, **_: weight)
+    monkeypatch.setattr(Tensor, "pin_memory", lambda tensor: tensor)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        yield torch.device("cuda", 0)

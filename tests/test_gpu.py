@@ -1,8 +1,7 @@
-"""CUDA without a GPU: fake tensors have a device and no values.
+"""The network on CUDA, without a GPU.
 
-Operations that mix devices raise, and so does a read of a value by the host, which on a GPU waits
-until everything before it is computed. PyTorch's backward pass of a fake CUDA tensor needs a GPU;
-on the meta device, where values cannot be read either, it runs anywhere.
+PyTorch's backward pass of a fake CUDA tensor needs a GPU; on the meta device, where values cannot
+be read either, it runs anywhere.
 """
 
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException
 
 from capsnet import CapsNet
 from capsnet.fast import FastCapsNet, routing
@@ -22,15 +21,13 @@ SMALL: dict[str, Any] = {"conv_channels": 6, "capsule_types": 2, "hidden": (4, 5
 
 
 @pytest.fixture
-def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
+def cuda(fake_cuda: torch.device, monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
     """Tensors are fake ones on CUDA, unless made elsewhere."""
-    device = torch.device("cuda", 0)
-    # Weights are drawn with a look at their values, and autocast looks for a GPU.
-    monkeypatch.setattr(nn.init, "trunc_normal_", lambda weight, **_: weight)
+    # Autocast looks for a GPU.
     monkeypatch.setattr(torch.cuda.amp.common, "amp_definitely_not_available", lambda: False)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda *_, **__: True)
-    with FakeTensorMode(allow_non_fake_inputs=True), device:
-        yield device
+    with fake_cuda:
+        yield fake_cuda
 
 
 def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
