@@ -249,7 +249,7 @@ EXPERIMENTS = {
         },
         {"cpu": Budget(1, SHORT, images=20_000), "gpu": Budget(3, THOROUGH)},
     ),
-    "gain": Experiment(
+    "controls": Experiment(
         "What is it about routing that helps? (With three iterations and one: deviations.)",
         {
             "no competition": Row(kind="uncontested"),
