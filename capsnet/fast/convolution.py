@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from capsnet.fast.products import product, products_of_parts
 from capsnet.functional import require_floating
 
 
@@ -92,7 +93,8 @@ def relu_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, grid: PhaseGrid)
     k = weight.shape[2]
     patches = grid.fit(x, margin=k - 1).unfold(2, k, 1).unfold(3, k, 1)
     patches = grid.split(patches)  # [rows, columns, n, S, S, channels, k, k]
-    maps = patches.flatten(5) @ weight.to(x.dtype).flatten(1).t()
+    maps = product(patches.flatten(5).flatten(0, 4), weight.to(x.dtype).flatten(1).t())
+    maps = maps.view(*patches.shape[:5], len(weight))
     if bias is not None:
         maps = maps + bias.to(x.dtype)
     y: Tensor = Relu.apply(maps)
@@ -109,7 +111,8 @@ def transform_kernel(weight: Tensor, grid: PhaseGrid, dtype: torch.dtype) -> Ten
     basis = fourier_basis(grid.rows, grid.columns, weight.device)[:, :, :taps, :taps]
     own_grid = grid._replace(rows=taps, columns=taps)
     phases = own_grid.split(own_grid.fit(weight.to(dtype)))  # [taps, taps, out, S, S, channels]
-    weight_hat = basis.flatten(2).flatten(0, 1).to(dtype) @ phases.reshape(taps * taps, -1)
+    waves = basis.flatten(2).flatten(0, 1).to(dtype)
+    weight_hat = product(waves, phases.reshape(taps * taps, -1))
     return weight_hat.view(len(basis), 2 * out_channels, -1)
 
 
@@ -125,19 +128,17 @@ def correlate(x: Tensor, weight_hat: Tensor, bias: Tensor | None, grid: PhaseGri
     basis = fourier_basis(rows, columns, x.device)  # [waves, 2, rows, columns]
 
     # To Fourier space: a pair of real numbers a wave, the real part and the imaginary part.
-    x_hat = basis.flatten(2).flatten(0, 1).to(dtype) @ x.reshape(rows * columns, n * inner)
+    pairs = basis.flatten(2).flatten(0, 1).to(dtype)
+    x_hat = product(pairs, x.reshape(rows * columns, n * inner))
     x_hat = x_hat.view(waves, 2 * n, inner)
 
-    # All four products of real and imaginary parts, for every wave.
-    products = weight_hat @ x_hat.transpose(1, 2)  # [waves, 2 · out_channels, 2 · n]
-    products = products.view(waves, 2, out_channels, 2, n).permute(0, 1, 3, 2, 4)
-    products = products.reshape(4 * waves, out_channels * n)
+    products = products_of_parts(weight_hat, x_hat)  # [4 · waves, out_channels · n]
 
     # And back: y = conj(w) x, so Re y = Re w Re x + Im w Im x, Im y = Re w Im x − Im w Re x.
     # Only the results that did not wrap around the grid's edge are computed.
     real, imaginary = basis[:, :, :height, :width].flatten(2).unbind(1)
     back = torch.stack([real, imaginary, -imaginary, real], dim=1).flatten(0, 1).t()
-    y = (back * math.sqrt(rows * columns / 2)).to(dtype) @ products
+    y = product((back * math.sqrt(rows * columns / 2)).to(dtype), products)
     y = y.view(height, width, out_channels, n).permute(3, 2, 0, 1)
     return y if bias is None else y + bias.to(dtype).view(-1, 1, 1)
 
