@@ -95,7 +95,12 @@ def trainings(experiment: str, budget: str = "cpu") -> dict[str, dict[int, dict[
     }
 
 
+def counted(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The sets of images that a run did not learn from: the test set, and others."""
+    return [record[part] for part in ("test", "unseen") if part in record]
+
+
 def missed(record: Mapping[str, Any]) -> float:
-    """Percent of the images that a run did not learn from: of the test set, and of others."""
-    sets = [record[part] for part in ("test", "unseen") if part in record]
-    return 100 * (1 - sum(s["correct"] for s in sets) / sum(s["total"] for s in sets))
+    """Percent of wrong answers on all images that are :func:`counted`."""
+    right, total = (sum(s[key] for s in counted(record)) for key in ("correct", "total"))
+    return 100 * (1 - right / total)

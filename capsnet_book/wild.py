@@ -26,7 +26,7 @@ from capsnet.wild import (
 )
 from capsnet.wild.implementations import PAPER_RECIPE
 from capsnet_book.intervals import paired_difference
-from capsnet_book.ledger import missed
+from capsnet_book.ledger import counted, missed
 
 NOT_YET = "not yet trained"
 NOT_ALONE = "not measured alone"
@@ -184,8 +184,7 @@ def cost(with_it: Records, without: Records) -> Cost | None:
     more, base = ([missed(of[seed]) for seed in seeds] for of in (with_it, without))
     if len(seeds) < 3:
         return statistics.mean(more) - statistics.mean(base), None, len(seeds)
-    record = without[seeds[0]]
-    one_image = 100 / (record["test"]["total"] + record["unseen"]["total"])
+    one_image = 100 / sum(images["total"] for images in counted(without[seeds[0]]))
     return *paired_difference(more, base, one_image), len(seeds)
 
 
