@@ -84,14 +84,10 @@ def summary(experiment: str, budget: str = "cpu") -> dict[str, Any]:
 
 
 def trainings(experiment: str, budget: str = "cpu") -> dict[str, dict[int, dict[str, Any]]]:
-    """Every record of an experiment, by its row and its seed; {} where the ledger has none."""
-    try:
-        rows = summary(experiment, budget)["rows"]
-    except FileNotFoundError:
-        return {}
+    """Every record of an experiment, by its row and its seed."""
     return {
         row["row"]: {seed: record(experiment, row["row"], seed, budget) for seed in row["seeds"]}
-        for row in rows
+        for row in summary(experiment, budget)["rows"]
     }
 
 

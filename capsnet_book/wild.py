@@ -28,7 +28,6 @@ from capsnet.wild.implementations import PAPER_RECIPE
 from capsnet_book.intervals import paired_difference
 from capsnet_book.ledger import counted, missed
 
-NOT_YET = "not yet trained"
 NOT_ALONE = "not measured alone"
 Records = Mapping[int, Mapping[str, Any]]  # a row's, by seed
 Cost = tuple[float, float | None, int]  # points, half of their 95 % interval, seeds
@@ -173,14 +172,12 @@ def board(costs: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def cost(with_it: Records, without: Records) -> Cost | None:
-    """Percentage points of mistakes more, seed by seed; None without a seed of both.
+def cost(with_it: Records, without: Records) -> Cost:
+    """Percentage points of mistakes more, of the seeds that both have, seed by seed.
 
     Fewer than three differences say too little about their spread: they get no interval.
     """
     seeds = sorted(with_it.keys() & without.keys())
-    if not seeds:
-        return None
     more, base = ([missed(of[seed]) for seed in seeds] for of in (with_it, without))
     if len(seeds) < 3:
         return statistics.mean(more) - statistics.mean(base), None, len(seeds)
@@ -188,10 +185,8 @@ def cost(with_it: Records, without: Records) -> Cost | None:
     return *paired_difference(more, base, one_image), len(seeds)
 
 
-def said(cost: Cost | None) -> str:
+def said(cost: Cost) -> str:
     """Such as "+0.12 ± 0.05 points, 5 seeds"."""
-    if cost is None:
-        return NOT_YET
     points, half, seeds = cost
     interval = "" if half is None else f" ± {half:.2f}"
     return f"{points:+.2f}{interval} points, {seeds} seed{'s' * (seeds > 1)}"
@@ -209,20 +204,17 @@ def headlines(published: Mapping[str, Records]) -> str:
             continue
         last = [of.accuracy for of in made.published if of.what == made.published[-1].what]
         told = ", ".join(f"{percent:.2f}" for percent in last)
-        here, epochs, ours = "", "", ""
+        trained = ["", "", ""]
         if name in published:
-            here = accuracy(published[name])
-        for record in list(published.get(name, {}).values())[:1]:
-            epochs = str(len(record["records"]))
-            ours = accuracy(published[f"ours, {epochs} epochs"])
-        table.append((name, told, str(made.recipe["epochs"]), here, epochs, ours))
+            epochs = str(len(published[name][0]["records"]))
+            ours = published[f"ours, {epochs} epochs"]
+            trained = [accuracy(published[name]), epochs, accuracy(ours)]
+        table.append((name, told, str(made.recipe["epochs"]), *trained))
     return columns([[row[0], *(cell or "·" for cell in row[1:])] for row in table])
 
 
 def accuracy(records: Records) -> str:
     """The mean of a row's trainings and, of several, their range, in percent."""
     shares = [100 * r["test"]["correct"] / r["test"]["total"] for r in records.values()]
-    if not shares:
-        return NOT_YET
     several = f" ({min(shares):.2f} to {max(shares):.2f})" if len(shares) > 1 else ""
     return f"{statistics.mean(shares):.2f}{several}"

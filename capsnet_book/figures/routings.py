@@ -44,33 +44,27 @@ def budget_table(
 ) -> str:
     """Networks that were trained on one budget, and what each costs, as text.
 
-    Errors in percent, mean ± half-width of the 95 % interval of the mean; there is none of a single
-    training. Columns without an entry are left out.
+    Errors in percent, mean ± half-width of the 95 % interval of the mean.
 
     Args:
-        trainings: the ledger's records of each network, by its name; of no training or more.
-        costs: "parameters", "step_ms" and "tensors_mib" of those that were measured.
+        trainings: the ledger's records of each network, two or more, by its name.
+        costs: "step_ms" and "tensors_mib" of each.
     """
     table: list[tuple[str, ...]] = [
         ("", "n", "test, %", "unseen, %", "parameters", "ms a step", "MiB")
     ]
     for name, records in trainings.items():
-        cost = costs.get(name, {})
-        size = records[0]["parameters"] if records else cost.get("parameters")
-        tested, unseen = (
-            _mean([100 - 100 * r[part]["correct"] / r[part]["total"] for r in records if part in r])
+        errors = [
+            _mean([100 - 100 * r[part]["correct"] / r[part]["total"] for r in records])
             for part in ("test", "unseen")
+        ]
+        spent = [f"{costs[name][key]:.0f}" for key in ("step_ms", "tensors_mib")]
+        table.append(
+            (name, f"{len(records)}", *errors, f"{records[0]['parameters']:,}", *spent)
         )
-        spent = [f"{cost[key]:.0f}" if key in cost else "" for key in ("step_ms", "tensors_mib")]
-        parameters = "" if size is None else f"{size:,}"
-        found = (tested or "not yet trained", unseen, parameters, *spent)
-        table.append((name, f"{len(records)}", *found))
-    said = [column for column in zip(*table, strict=True) if any(column[1:])]
-    return columns(list(zip(*said, strict=True)))
+    return columns(table)
 
 
 def _mean(errors: Sequence[float]) -> str:
-    if len(errors) < 2:
-        return "".join(f"{error:.2f}" for error in errors)
     half = half_width(statistics.stdev(errors), len(errors))
     return f"{statistics.mean(errors):.2f} ± {half:.2f}"
