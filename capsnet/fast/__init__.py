@@ -5,6 +5,8 @@ the memory differ from :mod:`capsnet.model`, which is the one to read. Two layer
 the time, and each has its module: :mod:`capsnet.fast.convolution` and :mod:`capsnet.fast.routing`.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -41,20 +43,22 @@ def arrange(model: CapsNet, arrangement: str = "auto") -> nn.Module:
     own = FastCapsNet if type(model) is CapsNet else getattr(model, "fast_arrangement", None)
     if arrangement == "fast" and own is None:
         raise ValueError(f"arrangement fast is of CapsNet, got a {type(model).__name__}")
-    if own is not None and (arrangement == "fast" or (arrangement == "auto" and pays_off(model))):
-        return own(model)
-    return model
+    if own is None or arrangement == "plain":
+        return model
+    return own(model) if arrangement == "fast" or pays_off(model, own) else model
 
 
-def pays_off(model: CapsNet) -> bool:
-    """Whether "auto" means fast, where there is such an arrangement."""
-    parts = [model.conv, model.primary, model.primary.conv, model.digits, model]
-    stock = [nn.Conv2d, PrimaryCapsules, nn.Conv2d, CapsuleLayer, type(model)]
+def pays_off(model: CapsNet, own: "type[FastCapsNet]") -> bool:
+    """Whether "auto" means fast, for a network that has such an arrangement."""
+    replaced = own.replaced(model)
     return (
         next(model.parameters()).device.type == "cpu"
         and max(model.config["image_shape"][1:]) <= LARGEST_SIDE
-        and [type(part) for part in parts] == stock
-        and not any(part._forward_hooks or part._forward_pre_hooks for part in parts)
+        and all(type(layer) is stock for layer, stock in replaced)
+        and not any(
+            part._forward_hooks or part._forward_pre_hooks
+            for part in (model, *(layer for layer, _ in replaced))
+        )
     )
 
 
@@ -72,6 +76,16 @@ class FastCapsNet(nn.Module):
         self.model = model
         self.compiled = False
         self.kept: tuple[Tensor, PhaseGrid, Tensor] | None = None  # by transform_once
+
+    @staticmethod
+    def replaced(model: Any) -> list[tuple[nn.Module, type[nn.Module]]]:
+        """The layers whose parameters it takes and whose code it does not run, with their kinds."""
+        return [
+            (model.conv, nn.Conv2d),
+            (model.primary, PrimaryCapsules),
+            (model.primary.conv, nn.Conv2d),
+            (model.digits, CapsuleLayer),
+        ]
 
     def compile(self) -> None:
         """torch.compile for the convolutions and for the loops of the routing, each by itself."""

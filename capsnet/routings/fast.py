@@ -3,10 +3,11 @@
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from capsnet.fast import FastCapsNet
 from capsnet.fast.routing import routed_capsules
+from capsnet.layers import CapsuleLayer
 
 
 class FastRoutedCapsNet(FastCapsNet):
@@ -18,6 +19,12 @@ class FastRoutedCapsNet(FastCapsNet):
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self.route = model.route
+
+    @staticmethod
+    def replaced(model: Any) -> list[tuple[nn.Module, type[nn.Module]]]:
+        *convolutions, _ = FastCapsNet.replaced(model)
+        layers = (*model.stack, model.digits) if model.config["routing"] == "dynamic" else ()
+        return [*convolutions, *((layer, CapsuleLayer) for layer in layers)]
 
     def compile(self) -> None:
         super().compile()

@@ -11,6 +11,7 @@ from capsnet import CapsNet
 from capsnet.data import to_float
 from capsnet.fast import arrange
 from capsnet.functional import RoutingStep, margin_loss
+from capsnet.layers import CapsuleLayer
 from capsnet.routings import ROUTINGS, EfficientCapsNet, RoutedCapsNet, spread_loss
 from capsnet.training import TrainingConfig, make_step
 from helpers import Refuses
@@ -137,6 +138,7 @@ def test_the_fast_arrangement_computes_the_same(
         with refuses("arrangement fast is of CapsNet", "got a RoutedCapsNet"):
             arrange(model, "fast")
         return
+    assert arrange(model) is not model
     found = []
     for labels in (None, torch.tensor([0, 3, 1])):
         for arrangement in ("plain", "fast"):
@@ -146,6 +148,17 @@ def test_the_fast_arrangement_computes_the_same(
             found.append([*out, *(parameter.grad for parameter in model.parameters())])
     assert_close(found[0], found[1], rtol=1e-10, atol=1e-12)
     assert_close(found[2], found[3], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(("routing", "fast"), [("dynamic", False), ("attention", True)])
+def test_auto_leaves_layers_alone_whose_code_it_would_not_run(routing: str, fast: bool) -> None:
+    class Mine(CapsuleLayer):
+        pass
+
+    model = RoutedCapsNet(routing=routing, stack=(5,), **TINY)
+    children, parents, in_dim, out_dim = model.stack[0].weight.shape
+    model.stack[0] = Mine(children, in_dim, parents, out_dim)
+    assert (arrange(model) is not model) == fast
 
 
 @pytest.mark.parametrize("routing", ["self-attention", "attention", "shared"])
