@@ -198,7 +198,7 @@ def headlines(published: Mapping[str, Records]) -> str:
     Args:
         published: the ledger's trainings of the experiment "published".
     """
-    table = [("", "published", "epochs", "here", "epochs", "ours")]
+    table: list[tuple[str, ...]] = [("", "published", "epochs", "here", "epochs", "ours")]
     for name, made in IMPLEMENTATIONS.items():
         if not (made.published or name in published):
             continue

@@ -59,9 +59,7 @@ def budget_table(
             for part in ("test", "unseen")
         ]
         spent = [f"{costs[name][key]:.0f}" for key in ("step_ms", "tensors_mib")]
-        table.append(
-            (name, f"{len(records)}", *errors, f"{records[0]['parameters']:,}", *spent)
-        )
+        table.append((name, f"{len(records)}", *errors, f"{records[0]['parameters']:,}", *spent))
     return columns(table)
 
 
