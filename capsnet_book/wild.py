@@ -24,6 +24,7 @@ from capsnet.wild import (
     WildLoss,
     found_in,
 )
+from capsnet.wild.check import RECIPE
 from capsnet.wild.implementations import PAPER_RECIPE
 from capsnet_book.intervals import paired_difference
 from capsnet_book.ledger import counted, missed
@@ -128,8 +129,13 @@ def link(name: str) -> str:
     return f'<a href="{IMPLEMENTATIONS[name].link}">{name}</a>'
 
 
-def switchboard(costs: Mapping[str, str]) -> Any:
-    """A fold for each deviation, for a notebook; ``costs`` says what each costs, by its name."""
+def switchboard(costs: Mapping[str, str], measured: Mapping[str, str]) -> Any:
+    """A fold for each deviation, for a notebook.
+
+    Args:
+        costs: what each costs, by its name.
+        measured: the checker's evidence of each that shows in a network.
+    """
     from IPython.display import HTML
 
     folds = []
@@ -139,6 +145,7 @@ def switchboard(costs: Mapping[str, str]) -> Any:
             "the paper": escape(deviation.paper),
             "the code": escape(deviation.code),
             "who": ", ".join(map(link, who)) or "none of these; it is here to compare with",
+            "measured": escape(measured.get(name, RECIPE)),
             "cost": escape(costs.get(name, NOT_ALONE)),
             "test": f"<code>{test_of(deviation)}</code>",
         }
@@ -190,6 +197,17 @@ def said(cost: Cost) -> str:
     points, half, seeds = cost
     interval = "" if half is None else f" ± {half:.2f}"
     return f"{points:+.2f}{interval} points, {seeds} seed{'s' * (seeds > 1)}"
+
+
+def effects(records: Records) -> tuple[float, float]:
+    """What a network does besides making mistakes, means over its seeds.
+
+    Returns:
+        The squared error of a reconstruction, summed over its pixels; and how far the shares of the
+        third iteration are from the first's, in units of the mean share.
+    """
+    drawn = statistics.mean(r["test"]["reconstruction"] for r in records.values())
+    return drawn, statistics.mean(r["routing"]["moved"][2] for r in records.values())
 
 
 def headlines(published: Mapping[str, Records]) -> str:

@@ -132,6 +132,7 @@ ALONE = (
     "view-without-permute",
     "relu-before-squash",
     "unsquared-margin",
+    "mean-margin",
     "mean-reconstruction",
     "prediction-mask",
     "small-w",
@@ -143,7 +144,11 @@ PAIRED = (("mean-margin", "halved-margin"), ("routed-to-types", "released-start"
 # An unguarded squash of each component divides by a 0 that bfloat16 rounds to: NaN at step 17. And
 # in float32, its logits the whole batch's, a training takes four times as long.
 APART: dict[str, Any] = {"jindongwang": {"config": {"precision": "fp32"}}}
-TOGETHER = ("labml", "adambielski", "cezannec", "xifengguo", "jindongwang", "sarasra")
+# All but the notebook on labml's layers, which are labml's, and the code for CIFAR-10.
+TOGETHER = (
+    *("labml", "adambielski", "cezannec", "xifengguo", "jindongwang", "gram-ai", "sarasra"),
+    *("naturomics", "timomernick", "geron"),
+)
 
 EXPERIMENTS = {
     "published": Experiment(
@@ -160,6 +165,7 @@ EXPERIMENTS = {
             "xifengguo": as_published("xifengguo", 15, config=BF16),
             "paper": as_published("paper", 15, config=BF16),
             "ours, 15 epochs": Row(config={"epochs": 15}),
+            "Efficient-CapsNet": Row(kind="efficient", config={"epochs": 20}),
         },
         {"cpu": Budget(1, {}), "gpu": Budget(3, {})},
         watched=True,

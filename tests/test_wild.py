@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from capsnet.wild import DEVIATIONS, IMPLEMENTATIONS
+from capsnet.wild.check import RECIPE
 from capsnet_book import ledger, wild
 
 ROOT = Path(__file__).parent.parent
@@ -43,14 +44,15 @@ def test_each_changes_the_source_in_a_way_of_its_own() -> None:
 
 
 def test_a_fold_says_all_of_a_deviation() -> None:
-    page = wild.switchboard({"leak": "+0.50 points, 1 seed"}).data
+    page = wild.switchboard({"leak": "+0.50 points, 1 seed"}, {"leak": "shares < 1"}).data
     folds = dict(re.findall(r"<details><summary><code>(.*?)</code>(.*?)</details>", page, re.S))
     assert list(folds) == list(DEVIATIONS)
     leak = unescape(folds["leak"])
     assert DEVIATIONS["leak"].paper in leak and DEVIATIONS["leak"].code in leak
     assert IMPLEMENTATIONS["sarasra-cifar10"].link in leak
     assert "+0.50 points, 1 seed" in leak and "not measured" not in leak
-    assert "not measured alone" in folds["bare-norm"]
+    assert "shares < 1" in leak
+    assert "not measured alone" in folds["bare-norm"] and RECIPE in folds["no-shift"]
 
 
 def test_the_tests_that_are_named_exist() -> None:
@@ -93,6 +95,13 @@ def test_a_cost_is_of_the_seeds_that_both_have() -> None:
     assert (points, seeds) == (pytest.approx(2), 3)
     assert half == pytest.approx(4.303 * 1 / 3**0.5, rel=1e-3)  # t of two degrees
     assert wild.cost(dict.fromkeys(base, record(10, 30)), base)[1] > 0  # agreed by chance
+
+
+def test_effects_are_means_over_seeds() -> None:
+    def made(drawn: float, moved: float) -> dict[str, Any]:
+        return {"test": {"reconstruction": drawn}, "routing": {"moved": [0.0, 0.5, moved, 9.0]}}
+
+    assert wild.effects({0: made(30, 0.01), 4: made(50, 0.03)}) == (40, pytest.approx(0.02))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from capsnet.functional import RoutingStep
 from capsnet.layers import CapsuleLayer
-from capsnet.routings.votes import check_votes, matrix_votes
+from capsnet.routings.votes import check_votes
 
 
 def attention_routing(
@@ -68,23 +68,20 @@ class AttentionCapsules(CapsuleLayer):
 
     Args:
         in_capsules: children i.
-        in_dim: numbers of a child, a multiple of ``rows``.
+        in_dim: numbers of a child.
         out_capsules: parents j.
-        out_dim: numbers of a parent, a multiple of ``rows``.
+        out_dim: numbers of a parent.
         routing_iterations: at least 1.
-        rows: of a pose: 1 for vectors (eq. 1); 4 for 4 × 4 matrices, as in the released settings,
-            with a sixteenth of the weights.
 
     Attributes:
-        weight: W_ij, [in_capsules, out_capsules, in_dim / rows, out_dim / rows].
+        weight: W_ij of v_ij = W_ij p_i (eq. 1), [in_capsules, out_capsules, in_dim, out_dim].
         norm: layer normalisation, its gain and shift shared by the parents.
 
     Shape:
         [batch, in_capsules, in_dim] → [batch, out_capsules, out_dim].
 
     Raises:
-        ValueError: ``in_dim`` or ``out_dim`` is not a multiple of ``rows``, ``routing_iterations``
-            is below 1, or the children have another shape.
+        ValueError: ``routing_iterations`` is below 1, or the children have another shape.
     """
 
     def __init__(
@@ -94,24 +91,14 @@ class AttentionCapsules(CapsuleLayer):
         out_capsules: int,
         out_dim: int,
         routing_iterations: int = 2,
-        rows: int = 1,
     ) -> None:
-        if rows < 1 or in_dim % rows or out_dim % rows:
-            raise ValueError(f"poses must be multiples of {rows} numbers, got {in_dim}, {out_dim}")
-        super().__init__(
-            in_capsules, in_dim // rows, out_capsules, out_dim // rows, routing_iterations
-        )
-        self.rows = rows
+        super().__init__(in_capsules, in_dim, out_capsules, out_dim, routing_iterations)
         self.norm = nn.LayerNorm(out_dim)
 
     def reset_parameters(self) -> None:
         """Draw W as the released code does."""
-        children, parents, columns, _ = self.weight.shape
-        nn.init.normal_(self.weight, std=math.sqrt(parents / (columns * children)))
-
-    def predict(self, u: Tensor) -> Tensor:
-        """The votes v_ij (eq. 1), [batch, in_capsules, out_capsules, out_dim]."""
-        return matrix_votes(u, self.weight, self.rows)
+        children, parents, in_dim, _ = self.weight.shape
+        nn.init.normal_(self.weight, std=math.sqrt(parents / (in_dim * children)))
 
     def forward(self, u: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         return attention_routing(self.predict(u), self.norm, self.routing_iterations, trace)

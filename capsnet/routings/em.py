@@ -101,13 +101,13 @@ class EMCapsules(nn.Module):
         out_capsules: parents j.
         out_dim: numbers of a parent's pose, a multiple of 4.
         routing_iterations: at least 1.
-        inverse_temperature: what λ grows to; parents / children if None, which is the authors'
-            0.01 at 100 children a parent. Costs grow with the children, and λ makes up for it.
 
     Attributes:
         weight: W_ij, [in_capsules, out_capsules, in_dim / 4, out_dim / 4].
         beta_u: β_u, [out_capsules].
         beta_a: λ β_a at the last iteration, [out_capsules]; β_a would have to move by hundreds.
+        inverse_temperature: what λ grows to, parents / children, which is the authors' 0.01 at 100
+            children a parent. Costs grow with the children, and λ makes up for it.
 
     Shape:
         poses [batch, in_capsules, in_dim] and activations [batch, in_capsules], in 0 … 1,
@@ -125,7 +125,6 @@ class EMCapsules(nn.Module):
         out_capsules: int,
         out_dim: int,
         routing_iterations: int = 3,
-        inverse_temperature: float | None = None,
     ) -> None:
         super().__init__()
         if routing_iterations < 1:
@@ -133,7 +132,7 @@ class EMCapsules(nn.Module):
         if in_dim % ROWS or out_dim % ROWS:
             raise ValueError(f"poses must be multiples of {ROWS} numbers, got {in_dim}, {out_dim}")
         self.routing_iterations = routing_iterations
-        self.inverse_temperature = inverse_temperature or out_capsules / in_capsules
+        self.inverse_temperature = out_capsules / in_capsules
         columns = in_dim // ROWS, out_dim // ROWS
         self.weight = nn.Parameter(torch.empty(in_capsules, out_capsules, *columns))
         self.beta_u = nn.Parameter(torch.empty(out_capsules))

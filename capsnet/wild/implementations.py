@@ -136,7 +136,9 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
             ),
             {"epochs": 250},
             (Published(99.65, "with reconstruction", "README"),),
-            "The decoder is there with --with_reconstruction; the rate ends at 1e-6 at least.",
+            "The decoder is there with --with_reconstruction; the rate ends at 1e-6 at least, and "
+            "follows the loss on the test images. That of --as follows the loss on the validation "
+            "images, and with --all that of the training.",
         ),
         Implementation(
             "cezannec",
@@ -183,6 +185,7 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
             ),
             {"epochs": 500, "batch_size": 100},
             (Published(99.7, "the best epoch, the 443rd", "README"),),
+            "Its test images are shifted, too.",
         ),
         Implementation(
             "sarasra",

@@ -1,6 +1,5 @@
 """Several ways to route, side by side: who gives what to whom, and what each costs."""
 
-import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from capsnet.figures.style import INK, QUANTITIES, STYLE, Figure, array
 from capsnet.text import columns
-from capsnet_book.intervals import half_width
+from capsnet_book.ledger import missed
 
 
 @mpl.rc_context(STYLE)
@@ -39,30 +38,18 @@ def shares_by_routing(shares: Mapping[str, ArrayLike], parent: str) -> Figure:
 
 
 def budget_table(
-    trainings: Mapping[str, Sequence[Mapping[str, Any]]],
+    trainings: Mapping[str, Mapping[int, Mapping[str, Any]]],
     costs: Mapping[str, Mapping[str, float]],
 ) -> str:
     """Networks that were trained on one budget, and what each costs, as text.
 
-    Errors in percent, mean ± half-width of the 95 % interval of the mean.
-
     Args:
-        trainings: the ledger's records of each network, two or more, by its name.
+        trainings: the ledger's records of each network, by its name and by seed.
         costs: "step_ms" and "tensors_mib" of each.
     """
-    table: list[tuple[str, ...]] = [
-        ("", "n", "test, %", "unseen, %", "parameters", "ms a step", "MiB")
-    ]
+    table = [("", "wrong, %", "parameters", "ms a step", "MiB")]
     for name, records in trainings.items():
-        errors = [
-            _mean([100 - 100 * r[part]["correct"] / r[part]["total"] for r in records])
-            for part in ("test", "unseen")
-        ]
+        wrong = ", ".join(f"{missed(record):.2f}" for record in records.values())
         spent = [f"{costs[name][key]:.0f}" for key in ("step_ms", "tensors_mib")]
-        table.append((name, f"{len(records)}", *errors, f"{records[0]['parameters']:,}", *spent))
+        table.append((name, wrong, f"{records[0]['parameters']:,}", spent[0], spent[1]))
     return columns(table)
-
-
-def _mean(errors: Sequence[float]) -> str:
-    half = half_width(statistics.stdev(errors), len(errors))
-    return f"{statistics.mean(errors):.2f} ± {half:.2f}"

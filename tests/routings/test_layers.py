@@ -26,7 +26,6 @@ F64 = torch.float64
 LAYERS = {
     "self-attention": lambda: SelfAttentionCapsules(6, 4, 3, 2),
     "attention": lambda: AttentionCapsules(6, 4, 3, 2, 3),
-    "matrices": lambda: AttentionCapsules(6, 4, 3, 2, 2, rows=2),
     "uniform": lambda: UniformCapsules(6, 4, 3, 2),
     "shared": lambda: UniformCapsules(6, 4, 3, 2, positions=3),
 }
@@ -98,18 +97,12 @@ def test_self_attention_is_the_sum_of_a(dtype: torch.dtype, tolerance: float) ->
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(F64, 1e-10), (torch.float32, 1e-4)])
 @pytest.mark.parametrize("iterations", [1, 2, 3])
-@pytest.mark.parametrize("rows", [1, 2])
-def test_attention_is_procedure_1(
-    dtype: torch.dtype, tolerance: float, iterations: int, rows: int
-) -> None:
-    layer = AttentionCapsules(6, 4, 3, 8, iterations, rows).to(dtype)
+def test_attention_is_procedure_1(dtype: torch.dtype, tolerance: float, iterations: int) -> None:
+    layer = AttentionCapsules(6, 4, 3, 8, iterations).to(dtype)
     nn.init.normal_(layer.weight)
-    assert layer.weight.shape == (6, 3, 4 // rows, 8 // rows)
     u = torch.randn(2, 6, 4, dtype=F64)
-    votes = np.zeros((2, 6, 3, 8))
-    for n, i, j in np.ndindex(2, 6, 3):
-        matrix = u[n, i].numpy().reshape(rows, -1)
-        votes[n, i, j] = (matrix @ layer.weight[i, j].detach().double().numpy()).ravel()
+    weight = layer.weight.detach().double().numpy()
+    votes = [reference.predictions(weight, x) for x in u.numpy()]
     expected = torch.tensor(np.stack([inverted_attention(v, iterations) for v in votes]))
     assert_close(layer(u.to(dtype)).double(), expected, rtol=tolerance, atol=tolerance)
     nn.init.constant_(layer.norm.weight, 2)
@@ -155,7 +148,7 @@ def test_shares_sum_to_one_and_children_have_no_order(name: str, dtype: torch.dt
     trace: list[RoutingStep] = []
     v = layer(u, trace)
     assert v.shape == (2, 3, 2) and v.dtype == dtype and trace[-1].v is v
-    assert len(trace) == {"attention": 3, "matrices": 2}.get(name, 1)
+    assert len(trace) == (3 if name == "attention" else 1)
     for step in trace:
         assert step.coupling.shape == step.logits.shape == (2, 6, 3)
         assert_close(step.coupling.sum(dim=2).float(), torch.ones(2, 6), rtol=0, atol=0.02)
@@ -181,8 +174,8 @@ def test_starts_are_those_of_the_released_codes() -> None:
     weight = SelfAttentionCapsules(16, 8, 10, 16).weight.detach()
     assert float(weight.std()) == pytest.approx(math.sqrt(2 / (16 * 10 * 8)), rel=0.02)
     assert float(weight.abs().max()) < 2.3 * math.sqrt(2 / (16 * 10 * 8))
-    weight = AttentionCapsules(32, 16, 10, 16, rows=4).weight.detach()
-    assert float(weight.std()) == pytest.approx(math.sqrt(10 / (4 * 32)), rel=0.03)
+    weight = AttentionCapsules(32, 16, 10, 16).weight.detach()
+    assert float(weight.std()) == pytest.approx(math.sqrt(10 / (16 * 32)), rel=0.03)
 
 
 def test_what_layers_cannot_take(refuses: Refuses) -> None:
@@ -196,7 +189,5 @@ def test_what_layers_cannot_take(refuses: Refuses) -> None:
             route(torch.ones(2, 6, 3, 2, dtype=torch.int64))
     with refuses("at least 1", "got 0"):
         AttentionCapsules(6, 4, 3, 2, 0)
-    with refuses("multiples of 4", "got 4, 2"):
-        AttentionCapsules(6, 4, 3, 2, rows=4)
     with refuses("multiple of positions = 4", "got 6"):
         UniformCapsules(6, 4, 3, 2, positions=4)

@@ -1,6 +1,8 @@
 """The checker finds in a network what is there, by numbers, and nothing else."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +252,19 @@ def test_as_an_assertion() -> None:
         assert_paper(model, allow=["small-w"])
     with pytest.raises(ValueError, match="no deviation is called smal-w"):
         assert_paper(model, allow=["smal-w"])
+
+
+def test_as_a_plugin_of_pytest(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text('pytest_plugins = "capsnet.wild.plugin"\n')
+    (tmp_path / "test_mine.py").write_text(
+        "from capsnet.wild import WildCapsNet\n\n"
+        f"model = WildCapsNet(deviations=['leak'], **{SMALL})\n\n"
+        "def test_allowed(assert_paper):\n    assert_paper(model, allow=['leak'])\n\n"
+        "def test_refused(assert_paper):\n    assert_paper(model)\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+    assert "1 failed, 1 passed" in said and "test_refused" in said, said
 
 
 MODULE = """

@@ -427,7 +427,12 @@ def test_the_paper_is_ours_to_the_bit() -> None:
         ("adambielski", 250, 128, 1e-3, "plateau", 2),
         ("cezannec", 3, 20, 1e-3, "constant", 0),
         ("xifengguo", 50, 100, 1e-3, "by-epoch", 2),
+        ("jindongwang", 30, 100, 1e-3, "constant", 0),
         ("gram-ai", 500, 100, 1e-3, "constant", 2),
+        ("sarasra", 640, 128, 1e-3, "exponential", 2),
+        ("sarasra-cifar10", 1536, 128, 1e-3, "exponential", 0),
+        ("naturomics", 50, 128, 1e-3, "constant", 0),
+        ("geron", 10, 50, 1e-3, "constant", 0),
         ("timomernick", 10, 128, 1e-2, "constant", 0),
     ],
 )
