@@ -1,6 +1,6 @@
 """Several ways to route, side by side: who gives what to whom, and what each costs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import matplotlib as mpl
