@@ -248,21 +248,22 @@ EXPERIMENTS = {
         },
         tuning=True,
     ),
-    "routing": Experiment(
-        "How many iterations?",
-        {
-            "1 iteration": Row({"routing_iterations": 1}),
-            **{f"{r} iterations": Row({"routing_iterations": r}) for r in range(2, 11)},
-        },
-        {"cpu": Budget(1, SHORT, images=20_000), "gpu": Budget(3, THOROUGH)},
-    ),
     "controls": Experiment(
-        "What is it about routing that helps? (With three iterations and one: deviations.)",
+        "What is it about routing that helps? (Three iterations, four and one: deviations.)",
         {
             "no competition": Row(kind="uncontested"),
             "1 iteration, learned prior": Row({"routing_iterations": 1, "learn_prior": True}),
             "1 iteration, small W": wild("uniform-shares", "small-w"),
             "8 iterations": Row({"routing_iterations": 8}),
+        },
+        COMPARED,
+    ),
+    "saturation": Experiment(
+        "What keeps primary capsules short, where a small W makes them long?",
+        {
+            "bias": wild("small-w", "digit-bias", seeds=3),
+            "weight decay": Row({"deviations": ["small-w"]}, "decayed", seeds=3),
+            "penalty": Row({"deviations": ["small-w"]}, "penalised", seeds=3),
         },
         COMPARED,
     ),

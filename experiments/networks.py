@@ -1,10 +1,13 @@
-"""The networks to compare ours with: the paper's CNNs, and ours without competition."""
+"""The networks to compare ours with: the paper's CNNs, ours without competition, and ours whose
+primary capsules a loss holds short.
+"""
 
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -13,6 +16,7 @@ from capsnet.model import CapsNet, CapsNetOutput
 from capsnet.routings import EfficientCapsNet, RoutedCapsNet, spread_loss
 from capsnet.training.loss import Criterion, TrainingLoss
 from capsnet.wild import WildCapsNet, WildLoss
+from capsnet.wild.fast import FastWildCapsNet
 
 
 class CNN(nn.Module):
@@ -89,6 +93,37 @@ def uncontested(*args: Any, **options: Any) -> WildCapsNet:
     return model
 
 
+class RememberingCapsNet(FastWildCapsNet):
+    """Keeps the primary capsules of its last call, as ``children_seen``."""
+
+    def capsules_of(self, children: Tensor) -> Tensor:
+        self.children_seen = children
+        return super().capsules_of(children)
+
+
+class WatchedCapsNet(WildCapsNet):
+    """Our network, whose primary capsules a loss may ask for."""
+
+    fast_arrangement = RememberingCapsNet
+
+
+class PenalisedLoss(WildLoss):
+    """:class:`WildLoss`, and the mean of the primary capsules' squared lengths, a tenth of it."""
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        loss = super().forward(images, labels)
+        children = cast(Tensor, self.model.children_seen)
+        return loss + 0.1 * children.float().square().sum(dim=2).mean()
+
+
+class DecayedLoss(WildLoss):
+    """:class:`WildLoss`, and half of the sum of all squared weights, a ten-thousandth of it."""
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        squares = [each.square().sum() for each in self.model.parameters()]
+        return super().forward(images, labels) + 0.5e-4 * torch.stack(squares).sum()
+
+
 class Kind(NamedTuple):
     """How a network is made and trained."""
 
@@ -110,6 +145,8 @@ KINDS = {
     "routed-em": Kind(RoutedCapsNet, spread_loss),
     "efficient": Kind(EfficientCapsNet, arrangement="plain"),
     "uncontested": Kind(uncontested, loss=WildLoss),
+    "penalised": Kind(WatchedCapsNet, arrangement="fast", loss=PenalisedLoss),
+    "decayed": Kind(WildCapsNet, loss=DecayedLoss),
     "cnn": Kind(CNN, F.cross_entropy, "plain"),
     # As many parameters as the capsule network without its decoder.
     "cnn-small": Kind(

@@ -13,8 +13,9 @@ import torch
 from capsnet import CapsNet
 from capsnet.checkpoint import load_weights, read_tensors
 from capsnet.data import ImageSet, hold_out, load, to_float
+from capsnet.fast import arrange
 from capsnet.functional import squash
-from capsnet.wild import WildCapsNet
+from capsnet.wild import WildCapsNet, WildLoss
 from capsnet_book import affnist, figures
 from capsnet_book import ledger as ledger_names
 from experiments import running, tables, tasks
@@ -83,6 +84,25 @@ def test_without_competition_a_share_grows_with_its_own_agreement_alone() -> Non
     expected = dataclasses.replace(model.parts, share=without_competition)
     assert model.parts == expected != WildCapsNet(**SMALL).parts
     assert not torch.equal(model.route(u_hat), WildCapsNet(**SMALL).route(u_hat))
+
+
+@pytest.mark.parametrize("kind", ["penalised", "decayed"])
+def test_a_loss_that_holds_capsules_short_is_ours_and_what_it_says(kind: str) -> None:
+    made = KINDS[kind]
+    assert made.loss is not None
+    model = made.make(**SMALL)
+    images, labels = torch.rand(4, 1, 28, 28), torch.arange(4)
+    arranged = arrange(model, "fast")
+    loss, plain = (of(arranged, 0.5)(images, labels) for of in (made.loss, WildLoss))
+    if kind == "penalised":
+        lengths = model.children_of(images).norm(dim=2)
+        expected = 0.1 * lengths.square().mean()
+    else:
+        expected = 0.5e-4 * sum(each.square().sum() for each in model.parameters())
+    torch.testing.assert_close(loss - plain, expected, rtol=1e-3, atol=1e-6)
+    added = torch.autograd.grad(loss - plain, model.primary.conv.weight, retain_graph=True)
+    alone = torch.autograd.grad(expected, model.primary.conv.weight)
+    torch.testing.assert_close(added, alone, rtol=1e-3, atol=1e-6)
 
 
 def test_every_declared_run_can_be_made() -> None:

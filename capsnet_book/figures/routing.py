@@ -1,5 +1,6 @@
 """Pictures of routing by agreement, iteration by iteration: votes, shares, lengths, changes."""
 
+import statistics
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Any
@@ -238,24 +239,26 @@ def runaway(lengths: ArrayLike, true: int, stop: int, name: str) -> Figure:
 
 @mpl.rc_context(STYLE)
 def in_training(
-    iterations: Sequence[int], mistakes: Sequence[int], change: Sequence[float]
+    errors: Mapping[int, Sequence[float]], changes: Mapping[int, Sequence[float]]
 ) -> Figure:
-    """Networks by the number of iterations that they were trained with.
+    """Networks by the number of iterations that they were trained with, several of each.
 
     Args:
-        iterations: that number, of each network.
-        mistakes: on the test set.
-        change: of a logit in an iteration.
+        errors: of each training, in percent, by that number.
+        changes: of a logit in an iteration, likewise.
     """
     figure = Figure(2.6)
     panels = (
-        (mistakes, INK, "mistakes on the test set"),
-        (change, QUANTITIES["b"].colour, "mean change of b"),
+        (errors, INK, "error, percent"),
+        (changes, QUANTITIES["b"].colour, "mean change of b"),
     )
-    for axes, (values, colour, label) in zip(figure.subplots(1, 2), panels, strict=True):
-        axes.plot(iterations, values, "o", color=colour, ms=5)
-        axes.set_ylim(0, 1.15 * max(values))
-        axes.set_xticks(iterations)
+    for axes, (by_count, colour, label) in zip(figure.subplots(1, 2), panels, strict=True):
+        counts = list(by_count)
+        for seed in zip(*by_count.values(), strict=True):
+            axes.plot(counts, seed, "o", color=colour, ms=3, alpha=0.6)
+        axes.plot(counts, [statistics.mean(each) for each in by_count.values()], color=colour)
+        axes.set_ylim(0, None)
+        axes.set_xticks(counts)
         axes.set_xlabel("iterations in training")
         axes.set_ylabel(label)
     return figure
