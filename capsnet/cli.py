@@ -136,7 +136,7 @@ def make_parser() -> argparse.ArgumentParser:
     yes, no = {"action": "store_true", "default": None}, {"action": "store_false", "default": None}
     option("--learn-prior", **yes, help="learn the routing's prior")
     option("--no-reconstruction", **no, dest="reconstruct", help="leave the decoder out")
-    text = "channels, height, width of a folder's images (found from its pictures)"
+    text = "channels, height, width: of a folder's images, or of the middle of others'"
     option("--image-shape", metavar="CxHxW", help=text)
     option("--init", type=Path, metavar="WEIGHTS", help="start from these weights")
     option("--all", action="store_true", help="train on the validation images too")
@@ -199,7 +199,8 @@ def train(args: argparse.Namespace) -> int:
     out = args.out or Path("runs") / "-".join([data_name, *filter(None, [args.like])])
     choices = ("routing", "stack", "routing_iterations", "learn_prior", "reconstruct")
     network = {name: getattr(args, name) for name in choices if getattr(args, name) is not None}
-    shape = parse_shape(args.image_shape) if args.image_shape else None
+    its_own = like.options.get("image_shape") if like else None
+    shape = parse_shape(args.image_shape) if args.image_shape else its_own
     make: Callable[..., CapsNet] = like.make if like else make_network
     if like and network.keys() & {"routing", "stack"}:
         raise ValueError("--as fixes the routing: give neither --routing nor --stack beside it")

@@ -51,14 +51,14 @@ def load(
             set's last sixth of "train" are these too, as of :func:`hold_out`.
         image_shape: (channels, height, width) of a folder's images. None: colour if some picture
             has any, else grey; the size of pictures that all have one of 17 to 48 pixels, else
-            32 × 32 in colour and 28 × 28 in grey.
+            32 × 32 in colour and 28 × 28 in grey. Of images by name, the middle is cut out.
         download: whether to download what is not there.
         skip_unreadable: leave out pictures that cannot be read.
         progress: print what is read; show a bar on stderr.
 
     Raises:
         ValueError: an unknown name or split, a damaged archive, pictures that cannot be read, a
-            folder that is no data set, or another shape than a data set's.
+            folder that is no data set, or a shape that images by name do not have.
         FileNotFoundError: the data are not to be had.
     """
     source = find(name, image_shape, download)
@@ -80,10 +80,4 @@ def find(
     if name not in NAMES:
         known = ", ".join([*NAMES, "folder:PATH"])
         raise ValueError(f"unknown data set {name!r}; expected one of: {known}")
-    source = Archives(name, download)
-    if image_shape not in (None, source.image_shape):
-        raise ValueError(
-            f"the images of {name} are {source.image_shape} [channels, height, width], not "
-            f"{tuple(image_shape)}"
-        )
-    return source
+    return Archives(name, download, image_shape)

@@ -63,10 +63,22 @@ DOWNLOAD_TIMEOUT = 30.0  # seconds without an answer
 
 
 class Archives(Source):
-    """A data set by its name."""
+    """A data set by its name; of its images the middle, where a smaller shape is asked for.
 
-    def __init__(self, name: str, download: bool) -> None:
-        shape = (3, 32, 32) if name in ("cifar-10", "svhn") else (1, 28, 28)
+    Raises:
+        ValueError: the images have other channels, or are smaller.
+    """
+
+    def __init__(
+        self, name: str, download: bool, image_shape: tuple[int, int, int] | None = None
+    ) -> None:
+        whole = (3, 32, 32) if name in ("cifar-10", "svhn") else (1, 28, 28)
+        shape = image_shape or whole
+        self.above, self.beside = ((a - b) // 2 for a, b in zip(whole[1:], shape[1:], strict=True))
+        if shape[0] != whole[0] or min(whole[1] - shape[1], whole[2] - shape[2]) < 0:
+            raise ValueError(
+                f"the images of {name} are {whole} [channels, height, width], not {tuple(shape)}"
+            )
         super().__init__(name, CLASSES[name], shape, "validation is the last sixth for training")
         self.download = download
 
@@ -83,10 +95,13 @@ class Archives(Source):
         if progress:
             labels = {part: images.labels.tolist() for part, images in parts.items()}
             print(self.describe(groups, labels), flush=True)
+        _, height, width = self.image_shape
+        rows = slice(self.above, self.above + height)
+        columns = slice(self.beside, self.beside + width)
         sets = [[parts[part] for part in group] for group in groups]
         return [
-            ImageSet(torch.cat([s.images for s in of]), torch.cat([s.labels for s in of]),
-                     self.classes, self.name)
+            ImageSet(torch.cat([s.images[:, :, rows, columns] for s in of]),
+                     torch.cat([s.labels for s in of]), self.classes, self.name)
             for of in sets
         ]  # fmt: skip
 

@@ -260,6 +260,10 @@ def test_official_archives_are_downloaded_verified_and_read(
         assert found.images.numpy().reshape(images.shape).tolist() == images.tolist()
         assert found.labels.tolist() == labels and found.classes == classes
         assert found.images.shape[1:] == find(name).image_shape
+        channels, height, width = found.images.shape[1:]
+        middle = load(name, train=part == "train", image_shape=(channels, height - 8, width - 3))
+        assert torch.equal(middle.images, found.images[..., 4:-4, 1:-2])
+        assert torch.equal(middle.labels, found.labels)
     raw = elsewhere / "data" / ("" if images.ndim == 4 else f"{archives.NAMES[name]}/raw")
     assert sorted(raw.iterdir()) == sorted(raw / file for file in md5)
     for file in md5:
@@ -282,7 +286,8 @@ def test_classes_and_checksums_are_torchvisions() -> None:
 def test_names_and_shapes_that_are_none(refuses) -> None:
     with refuses("'cifar'", "mnist", "fashion-mnist", "cifar-10", "svhn", "folder:PATH"):
         load("cifar")
-    with refuses("(3, 32, 32)", "(3, 24, 24)"):
-        load("cifar-10", image_shape=(3, 24, 24))
+    for shape in ((1, 24, 24), (3, 33, 32)):
+        with refuses("(3, 32, 32)", shape):
+            load("cifar-10", image_shape=shape)
     with refuses("PATH is empty"):
         load("folder:")

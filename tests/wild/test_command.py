@@ -24,7 +24,7 @@ def train(folder: Path, out: Path, *words: str) -> int:
     return cli.main(["train", *dataset, "--batch-size", "8", "--device", "cpu", *words])
 
 
-@pytest.mark.parametrize("name", ["labml", "gram-ai"])
+@pytest.mark.parametrize("name", wild.IMPLEMENTATIONS)
 def test_as_another_network_that_is_read_again(
     name: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -33,6 +33,7 @@ def test_as_another_network_that_is_read_again(
     model, metadata = load_weights(weights, cli.make_network)
     made = wild.IMPLEMENTATIONS[name]
     assert model.config["deviations"] == [deviation.name for deviation in made.deviations]
+    assert model.config["image_shape"] == list(made.options.get("image_shape", (1, 28, 28)))
     given = {"epochs": 1, "batch_size": 8, "compile": False}
     assert metadata["config"] == metadata["config"] | made.recipe | given
     capsys.readouterr()
