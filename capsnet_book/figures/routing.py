@@ -257,7 +257,7 @@ def in_training(
         for seed in zip(*by_count.values(), strict=True):
             axes.plot(counts, seed, "o", color=colour, ms=3, alpha=0.6)
         axes.plot(counts, [statistics.mean(each) for each in by_count.values()], color=colour)
-        axes.set_ylim(0, None)
+        axes.set_ylim(0, 1.1 * max(map(max, by_count.values())))
         axes.set_xticks(counts)
         axes.set_xlabel("iterations in training")
         axes.set_ylabel(label)
