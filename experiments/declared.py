@@ -239,7 +239,7 @@ EXPERIMENTS = {
                 config={"learning_rate": rate},
             )
             for name, iterations in (("1 iteration", 1), ("3 iterations", 3))
-            for start, deviations in (("σ 0.1", []), ("σ 0.01", ["small-w"]))
+            for start, deviations in (("W 0.1", []), ("W 0.01", ["small-w"]))
             for rate in (0.0015, 0.003, 0.006)
         },
         {
