@@ -2,53 +2,66 @@
 
 import dataclasses
 import functools
+import statistics
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import nn
 
 from benchmarks.contestants import BATCH
 from benchmarks.memory import run_alone, tensor_peak
-from capsnet.bench import measure
+from capsnet.bench import in_turn
 from capsnet.training import TrainingLoss, make_step
 from experiments.declared import EXPERIMENTS
 from experiments.networks import KINDS
 from experiments.running import Training
 
-REPEATS = 7
+ROUNDS = 9
 
 
 def run(experiment: str, device: torch.device) -> dict[str, Any]:
-    """{"rows": {row: :func:`row_step`}}, each in a process of its own."""
-    rows = {
-        row: run_alone(row_step, experiment, row, device) for row in EXPERIMENTS[experiment].rows
-    }
-    return {"batch_size": BATCH, "rows": rows}
+    """{"beside": a row, "rows": {row: :func:`row_step`}}, each in a process of its own."""
+    beside, *_ = rows = list(EXPERIMENTS[experiment].rows)
+    measured = {row: run_alone(row_step, experiment, row, beside, device) for row in rows}
+    return {"batch_size": BATCH, "rounds": ROUNDS, "beside": beside, "rows": measured}
 
 
 def row_step(
     experiment: str,
     row: str,
+    beside: str,
     device: torch.device,
     batch_size: int = BATCH,
     compile: bool | None = None,
 ) -> dict[str, float]:
-    """A step as the ledger's trainings make it, compiled where that works.
+    """A step as the ledger's trainings make it, compiled where that works, and one of another row.
 
     Returns:
-        "parameters"; "step_ms", of a step, the median; "tensors_mib", which its
-        tensors take at most beside parameters, gradients and Adam's moments.
+        "parameters"; "tensors_mib", which its tensors take at most beside parameters, gradients and
+        Adam's moments; "step_ms", of a step, the median; "ratio", of a step to one of the other
+        row, the two in turn, the median.
     """
-    training = Training(experiment, "cpu", row, 0, EXPERIMENTS[experiment])
-    kind = KINDS[training.row_options.kind]
-    model = kind.make((1, 28, 28), 10, **training.row_options.network).to(device)
-    loss = kind.loss or TrainingLoss
-    config = dataclasses.replace(training.config, compile=compile)
-    step = make_step(model, config=config, criterion=kind.criterion, loss=loss)
-    images, labels = torch.rand(batch_size, 1, 28, 28), torch.arange(batch_size) % 10
-    call: Callable[[], Any] = functools.partial(step, images.to(device), labels.to(device))
+    images = torch.rand(batch_size, 1, 28, 28).to(device)
+    labels = torch.arange(batch_size, device=device) % 10
+
+    def step_of(row: str) -> tuple[nn.Module, Callable[[], Any]]:
+        training = Training(experiment, "cpu", row, 0, EXPERIMENTS[experiment])
+        kind = KINDS[training.row_options.kind]
+        model = kind.make((1, 28, 28), 10, **training.row_options.network).to(device)
+        loss = kind.loss or TrainingLoss
+        config = dataclasses.replace(training.config, compile=compile)
+        step = make_step(model, config=config, criterion=kind.criterion, loss=loss)
+        return model, functools.partial(step, images, labels)
+
+    model, mine = step_of(row)
+    mine()
+    peak = tensor_peak(mine, device)
+    _, other = step_of(beside)
+    times = in_turn([mine, other], device, ROUNDS)
     return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "step_ms": round(measure(call, device, REPEATS)["median"], 1),
-        "tensors_mib": round(tensor_peak(call, device) / 2**20, 1),
+        "tensors_mib": round(peak / 2**20, 1),
+        "step_ms": round(statistics.median(here for here, _ in times), 1),
+        "ratio": round(statistics.median(here / there for here, there in times), 3),
     }

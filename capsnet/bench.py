@@ -4,7 +4,7 @@ import itertools
 import statistics
 import time
 import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -55,14 +55,22 @@ def infer(network: nn.Module, images: Tensor, precision: str) -> None:
 
 def measure(call: Callable[[], Any], device: torch.device, repeats: int) -> dict[str, float]:
     """Median, least and greatest milliseconds of a call, after two that are not counted."""
+    times = [milliseconds for (milliseconds,) in in_turn([call], device, repeats)]
+    return {"median": statistics.median(times), "min": min(times), "max": max(times)}
+
+
+def in_turn(
+    calls: Sequence[Callable[[], Any]], device: torch.device, rounds: int
+) -> list[tuple[float, ...]]:
+    """Milliseconds of each of the calls, round by round, after two rounds that are not counted."""
 
     def clock() -> float:
         if device.type != "cpu":
             torch.accelerator.synchronize()
         return 1e3 * time.perf_counter()
 
-    times = timeit.repeat(call, timer=clock, repeat=2 + repeats, number=1)[2:]
-    return {"median": statistics.median(times), "min": min(times), "max": max(times)}
+    timers = [timeit.Timer(call, timer=clock) for call in calls]
+    return [tuple(timer.timeit(1) for timer in timers) for _ in range(2 + rounds)][2:]
 
 
 def table(result: dict[str, Any]) -> str:

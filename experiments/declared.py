@@ -178,7 +178,6 @@ EXPERIMENTS = {
             **{
                 f"all of {name}": wild(
                     *(of.name for of in IMPLEMENTATIONS[name].deviations if of.parts),
-                    seeds=1,
                     **APART.get(name, {}),
                 )
                 for name in TOGETHER

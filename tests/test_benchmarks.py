@@ -196,10 +196,11 @@ def test_a_table_of_the_ledger_says_all_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("experiment", "row"), [("routings", "shared"), ("deviations", "all of xifengguo")]
+    ("experiment", "row", "beside"),
+    [("routings", "shared", "dynamic"), ("deviations", "all of xifengguo", "none")],
 )
-def test_a_step_of_a_row(experiment: str, row: str) -> None:
-    found = rows.row_step(experiment, row, CPU, batch_size=2, compile=False)
+def test_a_step_of_a_row(experiment: str, row: str, beside: str) -> None:
+    found = rows.row_step(experiment, row, beside, CPU, batch_size=2, compile=False)
     shared = 1_411_344 + 5_329_664 + 32 * 10 * 8 * 16
     assert found["parameters"] == (shared if row == "shared" else 8_215_568)
-    assert found["step_ms"] > 0 and found["tensors_mib"] > 0
+    assert found["step_ms"] > 0 and found["tensors_mib"] > 0 and 0.01 < found["ratio"] < 100

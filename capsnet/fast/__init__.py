@@ -3,6 +3,8 @@
 Same parameters, same equations, full gradients: only the order of the arithmetic and the layout of
 the memory differ from :mod:`capsnet.model`, which is the one to read. Two layers take nearly all of
 the time, and each has its module: :mod:`capsnet.fast.convolution` and :mod:`capsnet.fast.routing`.
+For CUDA the routing has kernels, :mod:`capsnet.fast.fused`, which were never timed; "auto" is plain
+there.
 """
 
 from typing import Any

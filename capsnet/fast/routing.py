@@ -55,7 +55,8 @@ def routed_capsules(
         share: the shares c_ij of logits b_ij.
         squash: of s_j, along a dimension.
         stop_gradient: no gradient through û but in the last iteration; not with a prior.
-        compile: use torch.compile for the loops over û.
+        compile: use torch.compile for the loops over û; on CUDA kernels of our own
+            (:mod:`capsnet.fast.fused`), where they can do what is asked.
 
     Returns:
         v_j, [n, out_capsules, out_dim], float32 or wider.
@@ -63,8 +64,15 @@ def routed_capsules(
     gradients = torch.is_grad_enabled()  # within the Function they are never enabled
     # What is computed in which dtype is said here, for the backward pass too.
     with torch.autocast(u.device.type, enabled=False):
+        v: Tensor
+        if compile and u.device.type == "cuda" and share is over_parents and not stop_gradient:
+            from capsnet.fast import fused  # not everywhere is Triton
+
+            if fused.fits(u, weight):
+                v = fused.FusedRouting.apply(u, weight, prior, iterations, squash)
+                return v
         how = Routing(share, squash, stop_gradient, compile)
-        v: Tensor = RoutedCapsules.apply(u, weight, prior, iterations, how, gradients)
+        v = RoutedCapsules.apply(u, weight, prior, iterations, how, gradients)
     return v
 
 

@@ -11,14 +11,14 @@ from capsnet_book.figures.comparison import name_rows
 
 
 @mpl.rc_context(STYLE)
-def costs(found: Mapping[str, tuple[float, float | None]]) -> Figure:
+def costs(found: Mapping[str, tuple[float, float]]) -> Figure:
     """The error that each deviation adds, from the most to the least.
 
     The axis is linear, but where some cost more than a point: then within ± 0.1 point.
 
     Args:
         found: by name, a difference of two errors in percentage points, and the half-width of its
-            95 % interval; None for a training or two, which are drawn hollow.
+            95 % interval.
     """
     order = sorted(found, key=lambda name: -found[name][0])
     figure, axes = Figure.single(0.9 + 0.26 * len(order))
@@ -26,11 +26,8 @@ def costs(found: Mapping[str, tuple[float, float | None]]) -> Figure:
     for row, name in enumerate(order):
         points, half = found[name]
         colour = INK if name.startswith("all of ") else QUANTITIES["v"].colour
-        if half is not None:
-            axes.hlines(row, points - half, points + half, color=colour, linewidth=1.6)
-        axes.plot(
-            [points], [row], "o", color=colour, fillstyle="none" if half is None else "full", ms=5
-        )
+        axes.hlines(row, points - half, points + half, color=colour, linewidth=1.6)
+        axes.plot([points], [row], "o", color=colour, ms=5)
     name_rows(axes, order)
     axes.margins(x=0.08)
     left, right = axes.get_xlim()
