@@ -114,7 +114,7 @@ def make_parser() -> argparse.ArgumentParser:
     figure = "to this file (.png, .svg, .pdf)"
 
     option = add(train, "Train a network.")
-    option("--dataset", default="mnist", help=f"{sets} (%(default)s)")
+    option("--dataset", help=f"{sets} (mnist; with --as that of its network)")
     text = "where weights, checkpoint and metrics are (runs/DATASET); a cut-off run there goes on"
     option("--out", type=Path, help=text)
     names = ", ".join(wild.IMPLEMENTATIONS)
@@ -195,7 +195,8 @@ def train(args: argparse.Namespace) -> int:
     given = {"compile": None, **(like.recipe if like else {}), **given}
     seed = TrainingConfig(**given).seed  # it refuses what is out of range before anything is read
     fabric = make_fabric(args.device)
-    data_name = Path(args.dataset.removeprefix("folder:")).expanduser().resolve().name
+    dataset = args.dataset or (like.dataset if like else "mnist")
+    data_name = Path(dataset.removeprefix("folder:")).expanduser().resolve().name
     out = args.out or Path("runs") / "-".join([data_name, *filter(None, [args.like])])
     choices = ("routing", "stack", "routing_iterations", "learn_prior", "reconstruct")
     network = {name: getattr(args, name) for name in choices if getattr(args, name) is not None}
@@ -211,8 +212,11 @@ def train(args: argparse.Namespace) -> int:
         shape = tuple(model.config["image_shape"])
     else:
         with torch.device("meta"):  # a wrong option is told before the pictures are looked at
-            make(**network | ({"image_shape": shape} if shape else {}))
-    source = data.find(args.dataset, shape, download=not args.no_download)
+            made = make(**network | ({"image_shape": shape} if shape else {})).config
+        for name, value in network.items() if like else ():
+            if made[name] != value:  # a deviation's own
+                raise ValueError(f"--as {args.like} fixes {name} at {made[name]}, got {value}")
+    source = data.find(dataset, shape, download=not args.no_download)
     groups: list[tuple[str, ...]]
     groups = [("train", "validation")] if args.all else [("train",), ("validation",)]
     if args.test:

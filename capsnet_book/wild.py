@@ -58,6 +58,18 @@ class With(ast.NodeTransformer):
 
     visit_If = visit_IfExp
 
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        if ast.unparse(node) == "self.bias is not None":
+            return ast.Constant(self.values["bias"])
+        self.generic_visit(node)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        self.generic_visit(node)
+        ends = (n for n, line in enumerate(node.body, 1) if isinstance(line, ast.Return))
+        del node.body[next(ends, len(node.body)) :]  # a branch that is decided may end it
+        return node
+
 
 @functools.cache
 def text_of(thing: Any) -> str:
@@ -229,6 +241,22 @@ def headlines(published: Mapping[str, Records]) -> str:
             trained = [accuracy(published[name]), epochs, accuracy(ours)]
         table.append((name, told, str(made.recipe["epochs"]), *trained))
     return columns([[row[0], *(cell or "·" for cell in row[1:])] for row in table])
+
+
+def commands(published: Mapping[str, Records], *names: str) -> str:
+    """What trains each of these networks, with what was published of it and what came of it here.
+
+    Args:
+        published: the ledger's trainings of the experiment "published".
+        names: of implementations.
+    """
+    lines = []
+    for name in names:
+        made, records = IMPLEMENTATIONS[name], published[name]
+        told = f"{made.published[-1].accuracy:.2f} %" if made.published else "nothing"
+        epochs = f"after {len(records[0]['records'])} of {made.recipe['epochs']} epochs"
+        lines += [made.command, f"    published: {told}; here: {accuracy(records)} % {epochs}"]
+    return "\n".join(lines)
 
 
 def accuracy(records: Records) -> str:

@@ -22,7 +22,8 @@ ROOT = Path(__file__).parent.parent
         ("batch-logits", ["- b = b + agreed", "+ b = b + agreed.mean(dim=0, keepdim=True)"]),
         ("mean-margin", ["+ loss = loss / out.lengths.shape[1]"]),
         ("same-padding", ["- pad = valid", "+ pad = same"]),
-        ("shared-w", ["- return self.digits.predict(u)"]),
+        ("shared-w", ["- return self.digits.predict(u)", "+ weight = self.digits.weight"]),
+        ("digit-bias", ["+ s = s + self.bias"]),
         ("prediction-mask", ["- return labels", "+ return None"]),
         ("guard-1e-9", ["+ return (lengths.square() + 1e-09).sqrt()"]),
         ("two-iterations", ["- routing_iterations = 3", "+ routing_iterations = 2"]),
@@ -113,6 +114,17 @@ def test_effects_are_means_over_seeds() -> None:
 )
 def test_what_is_said_of_a_cost(cost: wild.Cost, words: str) -> None:
     assert wild.said(cost) == words
+
+
+def test_a_command_for_each_headline() -> None:
+    epochs = [{"epoch": 1}, {"epoch": 2}]
+    made = {0: {"records": epochs, "test": {"correct": 9, "total": 10}}}
+    assert wild.commands({"labml": made, "cezannec": made}, "cezannec", "labml").splitlines() == [
+        "capsnet train --as cezannec --all --test",
+        "    published: 98.90 %; here: 90.00 % after 2 of 3 epochs",
+        "capsnet train --as labml --all --test",
+        "    published: nothing; here: 90.00 % after 2 of 10 epochs",
+    ]
 
 
 def test_headlines_of_what_there_is() -> None:

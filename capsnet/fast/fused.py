@@ -19,7 +19,7 @@ from capsnet.fast.kernels import grad_kernel, sum_kernel
 
 IMAGES = 16  # of a program; a tensor core multiplies no fewer
 CHILDREN = 48  # that a program goes through
-HELD = 2**12  # numbers of û that it holds at most, in registers
+HELD = 2**12  # numbers of û and of W that it holds at most; with more, a T4's memory is too small
 # Loading ahead, as more stages do, takes more shared memory than a GPU has; fewer warps, more
 # registers than a thread has.
 LAUNCH = {"num_warps": 8, "num_stages": 1}
@@ -40,8 +40,9 @@ def sizes(weight: Tensor) -> dict[str, int]:
 def fits(u: Tensor, weight: Tensor) -> bool:
     """Whether a program can multiply these numbers, and hold what it makes of them."""
     known = u.dtype in (torch.float32, torch.bfloat16, torch.float16)
-    parents = sizes(weight)["JP"] * sizes(weight)["DP"]
-    return known and u.numel() > 0 and 16 <= parents <= HELD // IMAGES
+    size = sizes(weight)
+    parents = size["JP"] * size["DP"]
+    return known and u.numel() > 0 and parents >= 16 and size["KP"] * parents <= HELD
 
 
 @torch.library.custom_op("capsnet::sum_over_children", mutates_args=())

@@ -40,6 +40,7 @@ class Implementation:
         deviations: all of its own, in the network, its loss and its recipe.
         training: options of :class:`TrainingConfig` that it has and :data:`PAPER_RECIPE` has not.
         options: of its network, where they are not :class:`CapsNet`'s.
+        dataset: what it learns from.
         published: what it reports.
         remarks: what it does otherwise in training, and ``--as`` does not.
     """
@@ -52,6 +53,7 @@ class Implementation:
     published: tuple[Published, ...] = ()
     remarks: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
+    dataset: str = "mnist"
 
     @property
     def recipe(self) -> dict[str, Any]:
@@ -60,12 +62,18 @@ class Implementation:
         return {**PAPER_RECIPE, **deviating, **self.training}
 
     @property
+    def command(self) -> str:
+        """What trains it on all of its training images, and counts on its test images."""
+        return f"capsnet train --as {self.name} --all --test"
+
+    @property
     def draw(self) -> Draw:
         """How its batches are made, for ``fit``."""
         return next((d.draw for d in self.deviations if d.draw is not None), shifted)
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.title}", f"  {self.link}"]
+        lines.append(f"  {self.command}")
         lines += [f"  {of.accuracy:.2f} % {of.what} ({of.source})" for of in self.published]
         if self.remarks:
             lines.append(f"  {self.remarks}")
@@ -203,6 +211,7 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
             remarks="Of an image it sees the middle 24 × 24 pixels; its own training cuts them out "
             "anywhere, then mirrors, brightens and changes the contrast at random. " + HATTED,
             options={"image_shape": (3, 24, 24), "capsule_types": 64, "reconstruct": False},
+            dataset="cifar-10",
         ),
         Implementation(
             "naturomics",

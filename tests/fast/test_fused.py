@@ -124,6 +124,7 @@ def test_what_does_not_fit_is_left_to_the_loops() -> None:
     assert not fused.fits(u[:0], PAPER)
     assert not fused.fits(u, torch.empty(1152, 32, 8, 16, device="meta"))
     assert not fused.fits(u, torch.empty(1152, 3, 8, 2, device="meta"))
+    assert not fused.fits(u, torch.empty(1152, 10, 32, 16, device="meta"))
 
 
 @pytest.mark.parametrize("with_prior", [False, True])
