@@ -177,7 +177,8 @@ def make_parser() -> argparse.ArgumentParser:
     option("--steps", type=int, default=7, help="timed steps of each kind (%(default)s)")
     option("--json", type=Path, help="write the figures to this file too")
 
-    option = add(check, "Say what a network does otherwise than the paper (exit code 1).")
+    text = "Say what a network does otherwise than the paper (exit code 1; 3 where a stage of the "
+    option = add(check, f"{text}adapter, or a call, fails).")
     text = "a torch.nn.Module, or what makes one, that Python can import from here"
     option("network", metavar="MODULE:NAME", help=text)
     text = "how to reach its inside, a capsnet.wild.check.Adapter"
@@ -381,7 +382,7 @@ def check(args: argparse.Namespace) -> int:
 
     report = main_check(args.network, args.adapter)
     print(report)
-    return 1 if report.found else 0
+    return 3 if report.failed else 1 if report.found else 0
 
 
 def print_evaluation(result: Evaluation) -> None:

@@ -16,11 +16,11 @@ ORDER = [
     "data.folders", "data", "figures.style", "figures.predictions", "figures", "text",
     "predict", "device", "training.loss", "training.config", "training.evaluation",
     "training.run", "training.step", "training.loop", "training",
+    "routings.votes", "routings.em", "routings.self_attention", "routings.attention",
+    "routings.uniform", "routings.fast", "routings.network", "routings",
     "wild.parts", "wild.fast", "wild.deviations", "wild.network", "wild.implementations",
     "wild.subject", "wild.evidence", "wild.evidence_of_routing", "wild.check", "wild",
     "wild.plugin",
-    "routings.votes", "routings.em", "routings.self_attention", "routings.attention",
-    "routings.uniform", "routings.fast", "routings.network", "routings",
     "export", "bench", "cli", "__main__",
 ]  # fmt: skip
 

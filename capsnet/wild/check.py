@@ -4,7 +4,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -12,13 +12,14 @@ import torch.nn.functional as F
 from torch import nn
 
 from capsnet.model import CapsNet
+from capsnet.routings import RoutedCapsNet
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT, TrainingLoss
 from capsnet.wild import evidence
 from capsnet.wild.deviations import DEVIATIONS
 from capsnet.wild.evidence import Unseen, Verdicts
-from capsnet.wild.evidence_of_routing import of_layer
+from capsnet.wild.evidence_of_routing import EQUAL, IDLE, of_layer, of_layer_inside
 from capsnet.wild.network import WildCapsNet, WildLoss
-from capsnet.wild.subject import Adapter, Subject
+from capsnet.wild.subject import Adapter, Subject, words_of
 
 
 @dataclass(frozen=True)
@@ -38,16 +39,20 @@ class Report:
         found: deviations that it has.
         clean: deviations that were looked for, and that it has not.
         not_examined: those that were not, and why.
+        failed: stages of the adapter, or calls, that ended in an error, and in which.
     """
 
     title: str
     found: list[Finding]
     clean: list[str]
     not_examined: dict[str, str]
+    failed: list[str]
 
     def __str__(self) -> str:
         looked = len(self.found) + len(self.clean)
-        lines = [f"{self.title}: {len(self.found)} of {looked} deviations that were looked for"]
+        counts = f"{len(self.found)} of {looked} deviations that were looked for"
+        lines = [f"{self.title}: {counts}; {len(self.not_examined)} could not be looked at"]
+        lines += self.failed
         for finding in self.found:
             lines += [f"\n{finding.name}", f"  the paper: {DEVIATIONS[finding.name].paper}"]
             lines += [f"  here:      {DEVIATIONS[finding.name].code}"]
@@ -70,8 +75,9 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
 
     Args:
         model: the network, or what makes one without arguments.
-        adapter: how to call it and to reach its inside; by itself for :class:`CapsNet` and
-            :class:`WildCapsNet`. Without one, only what shows from outside is examined.
+        adapter: how to call it and to reach its inside; by itself for our networks, but for
+            those of subclasses. Without one, only what shows from outside is examined, or in a
+            module that alone maps primary capsules to the classes'.
 
     Raises:
         ValueError: there is no network, or it cannot be copied, or called with images.
@@ -83,7 +89,7 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
         adapter = adapter or own_adapter(made)
         try:
             torch.set_default_dtype(torch.float64)
-            verdicts = examine(Subject(made, adapter))
+            verdicts, failed = examine(Subject(made, adapter))
         finally:
             torch.set_default_dtype(dtype)
     found, clean, unseen = [], [], {}
@@ -95,7 +101,7 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
             clean.append(name)
         else:
             unseen[name] = verdict.why
-    return Report(type(made).__name__, found, clean, unseen)
+    return Report(type(made).__name__, found, clean, unseen, failed)
 
 
 def make(maker: Any) -> nn.Module:
@@ -110,31 +116,34 @@ def make(maker: Any) -> nn.Module:
     try:
         made = maker()
     except Exception as error:  # a stranger's
-        raise ValueError(f"{name}() makes no network: {error}") from error
+        raise ValueError(f"{name}() makes no network: {words_of(error)}") from error
     if not isinstance(made, nn.Module):
         raise ValueError(f"{name}() must make a torch.nn.Module, got {type(made).__name__}")
     return made
 
 
 def own_adapter(model: nn.Module) -> Adapter:
-    """Of our networks; an empty one of all others."""
+    """Of our networks; of others, and of a subclass, which may do anything, the images' shape."""
     if not isinstance(model, CapsNet):
         return Adapter()
-    shape = model.config["image_shape"]
-    if isinstance(model, WildCapsNet):
-        return Adapter(
+    shape = Adapter(image_shape=model.config["image_shape"])
+    if type(model) is WildCapsNet:
+        return replace(
+            shape,
             primary=lambda net, images: net.children_of(images),
             digits=lambda net, u: net.route(net.predict(u)),
             loss=lambda net, images, labels: WildLoss(net)(images, labels),
-            image_shape=shape,
         )
-    return Adapter(
+    routed = type(model) is RoutedCapsNet and model.config["routing"] != "em"
+    if type(model) is not CapsNet and not routed:
+        return shape
+    return replace(
+        shape,
         primary=lambda net, images: net.primary(F.relu(net.conv(images))),
-        digits=lambda net, u: net.digits(u),
+        digits=lambda net, u: net.route(u) if routed else net.digits(u),
         loss=lambda net, images, labels: TrainingLoss(net, RECONSTRUCTION_WEIGHT, "fp32")(
             images, labels
         ),
-        image_shape=shape,
     )
 
 
@@ -147,43 +156,53 @@ NEEDS = {
 }
 
 
-def examine(net: Subject) -> Verdicts:
-    """All that can be seen: a finding goes before a clean result, and that before none."""
+def examine(net: Subject) -> tuple[Verdicts, list[str]]:
+    """All that can be seen, a finding before a clean result, and that before none; what failed."""
     adapter = net.adapter
-    looks: list[tuple[str, Callable[[Subject], Verdicts]]] = [
-        ("call", evidence.of_lengths),
-        ("call", evidence.of_brightness),
-        ("call", evidence.of_decoder),
+    # What a look needs, and of the call alone what it is for: nothing else is lost if it fails.
+    looks: list[tuple[str, Callable[[Subject], Verdicts], str]] = [
+        ("call", evidence.of_lengths, "bare-norm softmax-of-lengths"),
+        ("call", evidence.of_brightness, "standardised-images"),
+        ("call", evidence.of_decoder, "prediction-mask batch-mask other-decoder"),
     ]
     if adapter.primary is not None:
-        looks += [("primary", evidence.of_primary), ("primary", evidence.of_start)]
+        looks += [("primary", evidence.of_primary, ""), ("primary", evidence.of_start, "")]
     if adapter.primary is not None and adapter.digits is not None:
-        looks.append((STAGES, of_layer))
+        looks.append((STAGES, of_layer, ""))
     else:
-        looks.append(("call", evidence.of_whole))
+        looks += [
+            ("call", evidence.of_company, "batch-logits"),
+            ("call", evidence.of_slope, "stopped-gradient"),
+            ("call", evidence.of_saturation, "squash-over-classes squash-by-component"),
+            ("call", of_layer_inside, ""),
+        ]
     if adapter.loss is not None:
-        looks.append(("loss", evidence.of_loss))
+        looks.append(("loss", evidence.of_loss, ""))
 
     verdicts: Verdicts = {}
     failed: dict[str, str] = {}
-    for field, look in looks:
+    for field, look, names in looks:
         try:
             seen = look(net)
         except Exception as error:  # a stranger's
-            failed[field] = f"{field} fails: {type(error).__name__}: {error}".splitlines()[0]
-            continue
+            why = f"{field} fails: {type(error).__name__}"
+            why += f": {words_of(error)}" if str(error) else ""
+            failed.setdefault(field, why)
+            seen = dict.fromkeys(names.split(), Unseen(why))
         for name, verdict in seen.items():
             known = verdicts.get(name, Unseen(""))
             if isinstance(known, Unseen) or (known is None and isinstance(verdict, str)):
                 verdicts[name] = verdict
+    if isinstance(verdicts.get("uniform-shares"), str):
+        verdicts |= {name: EQUAL for name in IDLE if verdicts[name] is None}
     for name, deviation in DEVIATIONS.items():
         if deviation.parts:
             field = NEEDS.get(next(iter(deviation.parts)), STAGES)
-            why = failed.get(field) or failed.get("call") or f"needs an Adapter with {field}"
+            why = failed.get(field, f"needs an Adapter with {field}")
             verdicts.setdefault(name, Unseen(why))
         else:
             verdicts[name] = Unseen(RECIPE)
-    return verdicts
+    return verdicts, list(failed.values())
 
 
 def assert_paper(
@@ -193,20 +212,32 @@ def assert_paper(
 ) -> None:
     """For a test of your own: the network has no deviations but those that you allow.
 
-    In ``test_my_capsnet.py``::
+    What the adapter does not reach is not looked for. In ``test_my_capsnet.py``::
 
-        from capsnet.wild.check import assert_paper
+        from capsnet.wild.check import Adapter, assert_paper
+        from my_capsnet import MyCapsNet
+
+        adapter = Adapter(
+            primary=lambda net, images: net.primary(net.conv(images).relu()),
+            digits=lambda net, u: net.digits(u),
+        )
 
         def test_is_the_papers_network():
-            assert_paper(MyCapsNet, allow=["mean-reconstruction"])
+            assert_paper(MyCapsNet, adapter, allow=["small-w"])
 
     Raises:
-        AssertionError: it has others; the report says by which numbers.
-        ValueError: as :func:`check`, or a name that is allowed is not known.
+        AssertionError: it has others, or a stage of the adapter fails; the report says by which
+            numbers, or how.
+        ValueError: as :func:`check`, or a name that is allowed is not known, or was not examined.
     """
     if unknown := set(allow) - set(DEVIATIONS):
         raise ValueError(f"no deviation is called {', '.join(sorted(unknown))}")
     report = check(model, adapter)
+    if report.failed:
+        raise AssertionError(str(report))
+    for name in allow:
+        if why := report.not_examined.get(name):
+            raise ValueError(f"{name} is allowed, but was not examined: {why}")
     if {finding.name for finding in report.found} - set(allow):
         raise AssertionError(str(report))
 
@@ -239,7 +270,7 @@ def imported(target: str) -> Any:
     try:
         found = importlib.import_module(module)
     except Exception as error:  # a stranger's
-        raise ImportError(f"{module} cannot be imported: {error}") from error
+        raise ImportError(f"{module} cannot be imported: {words_of(error)}") from error
     finally:
         sys.path[:] = kept
     if not hasattr(found, name):

@@ -67,17 +67,23 @@ def of_batch_mates(f: Map, x: Tensor) -> Verdicts:
 
 
 def of_gradient(f: Map, x: Tensor, generator: torch.Generator) -> Verdicts:
-    """Is the gradient the derivative?"""
+    """Is the gradient the derivative? If steps of two sizes do not agree, f is rounded inside."""
     x = x.detach().requires_grad_()
     v = f(x)
     along = torch.randn(x.shape, generator=generator)
     weights = torch.randn(v.shape, generator=generator)
     (gradient,) = torch.autograd.grad((v * weights).sum(), x)
     said = (gradient * along).sum().item()
-    step = 1e-6 * float(x.detach().std())
-    with torch.no_grad():
-        rise = ((f(x + step * along) - f(x - step * along)) * weights).sum()
-    true = float(rise / (2 * step))
+    rises = []
+    for size in 1e-7, 1e-6:
+        step = size * float(x.detach().std())
+        with torch.no_grad():
+            rise = ((f(x + step * along) - f(x - step * along)) * weights).sum()
+        rises.append(float(rise / (2 * step)))
+    other, true = rises
+    if not abs(other - true) <= 1e-5 * abs(true):  # NaN do not agree either
+        why = f"finite differences of two steps give derivatives of {other:.6g} and {true:.6g}"
+        return {"stopped-gradient": Unseen(why)}
     text = f"along a line autograd gives a derivative of {said:.6g}, finite differences {true:.6g}"
     return {"stopped-gradient": text if abs(said - true) > 1e-5 * abs(true) else None}
 
@@ -101,30 +107,33 @@ def of_lengths(net: Subject) -> Verdicts:
     return verdicts
 
 
-def of_whole(net: Subject) -> Verdicts:
-    """What of the routing shows without its layer."""
-    model = net.lively
+def of_company(net: Subject) -> Verdicts:
+    """Batch-mates, without the routing's layer."""
+    return of_batch_mates(lambda x: net.output(net.lively, x).answer, net.images)
 
-    def answers(images: Tensor) -> Tensor:
-        return net.output(model, images).answer
 
-    mates = of_batch_mates(answers, net.images)
-    return mates | of_gradient(answers, net.images, net.generator) | of_saturation(net)
+def of_slope(net: Subject) -> Verdicts:
+    """The gradient, without the routing's layer."""
+    return of_gradient(lambda x: net.output(net.lively, x).answer, net.images, net.generator)
 
 
 def of_saturation(net: Subject) -> Verdicts:
     """The axis of squash, seen in how long capsules become when all weights grow."""
-    model, own, over = copy.deepcopy(net.lively), 0.0, 0.0
+    model, own, over, number = copy.deepcopy(net.lively), 0.0, 0.0, 0.0
     for _ in range(8):
         v = net.output(model).capsules
         if v is None:
             return {}
         own = max(own, v.norm(dim=2).max().item())
         over = max(over, v.norm(dim=1).max().item())
+        number = max(number, v.abs().max().item())
         grow(model, 1.5)
     names = "squash-over-classes", "squash-by-component"
     if max(own, over) < 1:
         return dict.fromkeys(names, Unseen("capsules stay short, whatever the weights"))
+    if number > 1 + EXACT:
+        why = f"no squash known here: numbers of capsules become {number:.2g}"
+        return dict.fromkeys(names, Unseen(why))
     text = f"capsules become {own:.2f} long, a component of all classes together {over:.2f}"
     true = own > 1 + EXACT, own > 1 + EXACT and over > 1 + EXACT
     return {

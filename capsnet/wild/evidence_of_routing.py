@@ -21,9 +21,19 @@ from capsnet.wild.evidence import (
     unsquashed,
 )
 from capsnet.wild.parts import over_parents
-from capsnet.wild.subject import EXACT, Map, Subject, apart, depends_on, scale_for, without_ones
+from capsnet.wild.subject import (
+    EXACT,
+    Map,
+    Subject,
+    apart,
+    depends_on,
+    scale_for,
+    stages_inside,
+    without_ones,
+)
 
 EQUAL = Unseen("with equal shares no logits matter, nor how many iterations change them")
+IDLE = "learned-prior", "batch-logits", "stopped-gradient"  # then
 
 
 def by_part(part: str) -> dict[str, Any]:
@@ -83,22 +93,39 @@ def of_layer(net: Subject) -> Verdicts:
         if axis:
             verdicts[axis] = f"{text}{misfits[kind, '']:.1g}"
         verdicts |= of_shares(layer, weak, SQUASHES[kind], AXES[axis])
-        if verdicts["uniform-shares"]:
-            idle = "learned-prior", "batch-logits", "stopped-gradient"
-            verdicts |= {name: EQUAL for name in idle if verdicts[name] is None}
     return verdicts | of_sharing(layer, strong)
 
 
+def of_layer_inside(net: Subject) -> Verdicts:
+    """The same of a module of the network that is such a map, where there is one."""
+    try:
+        adapter = stages_inside(net)
+        inside = copy.copy(net)
+        inside.adapter = adapter
+        return of_layer(inside)
+    except Exception:  # nobody said that it must work
+        return {}
+
+
 def of_roles(layer: Layer) -> Verdicts:
-    """What the layer's parameters do; priors and biases are set to zero."""
-    u, nothing = layer.random(1), torch.zeros(1, layer.children, layer.dim)
+    """What the layer's parameters do; priors and biases are set to zero.
+
+    Raises:
+        ValueError: v does not depend on u.
+    """
+    u, nothing = layer.random(2), torch.zeros(1, layer.children, layer.dim)
     u = scale_for(layer, u, 0.2) * u
+    logits = sorted(side for side in (layer.children, layer(u).shape[1]) if side > 1)
     verdicts: Verdicts = {"digit-bias": None, "learned-prior": None}
+    started = copy.deepcopy(layer.model)
     for parameter in depends_on(layer(u), layer.model):
         kept, at_zero = parameter.detach().clone(), layer(nothing)
-        shape = " × ".join(map(str, without_ones(kept[None])[0].shape))
+        sides = without_ones(kept[None])[0].shape
+        shape = " × ".join(map(str, sides))
         parameter.data = layer.net.random(*kept.shape)
         moved = layer(nothing)
+        parameter.data = 1e3 * parameter.data
+        largest = layer(nothing).nan_to_num().abs().max().item()
         shifted = []
         for shift in 40, 41:  # in a softmax nothing; a leak's logit of 0 is lost beside both
             parameter.data = kept + shift
@@ -106,16 +133,32 @@ def of_roles(layer: Layer) -> Verdicts:
         if not torch.allclose(moved, at_zero, equal_nan=True):
             lengths = [v.norm(dim=2).mean().item() for v in (at_zero, moved)]
             text = f"where u is zero capsules are {lengths[0]:.2g} long, and {lengths[1]:.2g} "
-            text += f"once {shape} numbers change: these add to s"
-            verdicts["digit-bias"] = text
-            parameter.data.zero_()
+            text += f"once {shape} numbers change: these "
+            bounded = largest < 1 + EXACT
+            if bounded:
+                verdicts["digit-bias"] = f"{text}add to s"
+            elif verdicts["digit-bias"] is None:  # as those of a layer normalisation
+                text += (
+                    f"act after the squash, or there is none: v grows with them, to {largest:.2g}"
+                )
+                verdicts["digit-bias"] = Unseen(text)
+            parameter.data = torch.zeros_like(kept) if bounded else kept
         elif apart(*shifted) < EXACT < apart(layer(0.5 * u), shifted[1]):  # and not all of W
             text = f"v depends on {shape} numbers, not on their sum, and not where u is zero"
-            verdicts["learned-prior"] = text
-            parameter.data.zero_()
+            fits = sorted(sides) == logits
+            if fits:
+                verdicts["learned-prior"] = text
+            elif verdicts["learned-prior"] is None:  # what is normalised loses a sum too
+                verdicts["learned-prior"] = Unseen(f"{text}: not one for each child and parent")
+            parameter.data = torch.zeros_like(kept) if fits else kept
         else:
             parameter.data = kept
-    return verdicts
+    if apart(*layer(u)) > EXACT:
+        return verdicts
+    layer.model = started  # what is zero now did something else too
+    if apart(*layer(u)) < EXACT:
+        raise ValueError("the class capsules do not depend on the primary ones")
+    return dict.fromkeys(verdicts, Unseen("with what could be one at zero, v does not depend on u"))
 
 
 @torch.no_grad()

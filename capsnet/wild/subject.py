@@ -3,12 +3,13 @@
 import copy
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 EXACT = 1e-9  # two float64 computations of the same thing agree to this
 Map = Callable[[Tensor], Tensor]
@@ -18,7 +19,9 @@ Map = Callable[[Tensor], Tensor]
 class Adapter:
     """How to call a network, and how to reach its inside; what is left out is not examined.
 
-    Each function's first argument is the network, because copies of it are looked at::
+    Each function's first argument is the network, because copies of it are looked at. Batches are
+    of 1 to 8 images, those of ``digits`` of 1 to 8 times u's dim: a ``.squeeze()`` without a
+    dimension fails on one::
 
         adapter = Adapter(
             call=lambda net, images, labels: net(images, labels),
@@ -74,7 +77,7 @@ class Subject:
         try:
             self.model = copy.deepcopy(model).cpu().double().eval().requires_grad_(True)
         except Exception as error:  # a stranger's
-            raise ValueError(f"the network cannot be copied: {error}") from error
+            raise ValueError(f"the network cannot be copied: {words_of(error)}") from error
         self.adapter = adapter
         self.generator = torch.Generator().manual_seed(0)
         self.images = self.random(8, *adapter.image_shape).sigmoid()
@@ -95,7 +98,7 @@ class Subject:
             telling = [error for error in wrong if not isinstance(error, TypeError)] or wrong
             raise ValueError(
                 f"the network cannot be called with images {list(self.images.shape)}: "
-                f"{telling[0]}; an Adapter says how"
+                f"{words_of(telling[0])}; an Adapter says how"
             ) from telling[0]
         self.call = works
 
@@ -112,7 +115,8 @@ class Subject:
         images = self.images if images is None else images
         labels = self.labels(images) if labels is None else labels
         torch.default_generator.manual_seed(0)  # of dropout
-        returned = self.call(model, images, labels)
+        with torch.enable_grad():  # by which lengths are told from a mask
+            returned = self.call(model, images, labels)
         if isinstance(returned, dict):
             returned = list(returned.values())
         found: dict[str, Tensor] = {}
@@ -166,6 +170,77 @@ class Subject:
     def even(self) -> Tensor:
         """The primary capsules of an even image."""
         return self.children(torch.full_like(self.images[:1], 0.5))
+
+
+def words_of(error: Exception) -> str:
+    """What an error says, in a line; its type where it says nothing."""
+    return next(filter(None, str(error).splitlines()), type(error).__name__)
+
+
+def stages_inside(net: Subject) -> Adapter:
+    """How to reach the routing, if a module of the network's maps u to the class capsules.
+
+    Its children must be others in number than the classes, or it may be a squash or a norm, and
+    more than the numbers of each, or u may lie the other way round. It must have weights, or it may
+    be a part of the routing alone.
+
+    Raises:
+        ValueError: there is none.
+    """
+    seen: list[tuple[str, tuple[Any, ...], Any]] = []
+
+    def watch(name: str, module: nn.Module) -> RemovableHandle:
+        def note(module: nn.Module, given: Any, named: dict[str, Any], v: Any) -> None:
+            seen.append((name, (*given, *named.values()), v))
+
+        return module.register_forward_hook(note, with_kwargs=True)
+
+    hooks = [watch(*each) for each in net.lively.named_modules()]
+    try:
+        norms = net.output(net.lively).norms
+    finally:
+        for hook in hooks:
+            hook.remove()
+    names = [name for name, _, _ in seen]
+    for name, given, v in seen:  # the inner ones first
+        tensors = [each for each in given if each is not None]
+        if len(tensors) != 1 or not is_capsules(tensors[0]):
+            continue
+        _, children, dim = tensors[0].shape
+        if children == net.classes or children <= dim:
+            continue
+        weights = [p for p in net.lively.get_submodule(name).parameters() if p.dim() > 1]
+        if not weights or names.count(name) > 1 or not isinstance(v, Tensor):
+            continue
+        v = without_ones(v)
+        if v.shape[:2] == norms.shape and is_capsules(v) and apart(v.norm(dim=2), norms) < EXACT:
+            return within(net, name)
+    raise ValueError("no module maps primary capsules to the classes'")
+
+
+def is_capsules(tensor: Any) -> bool:
+    return isinstance(tensor, Tensor) and tensor.dim() == 3 and tensor.is_floating_point()
+
+
+def within(net: Subject, name: str) -> Adapter:
+    """The stages of a network whose routing is one module."""
+
+    def primary(model: nn.Module, images: Tensor) -> Tensor:
+        seen: list[Tensor] = []
+        hook = model.get_submodule(name).register_forward_pre_hook(
+            lambda module, given: seen.append(given[0])
+        )
+        try:
+            net.output(model, images)
+        finally:
+            hook.remove()
+        return seen[0]
+
+    def digits(model: nn.Module, u: Tensor) -> Tensor:
+        v: Tensor = model.get_submodule(name)(u)
+        return v
+
+    return replace(net.adapter, primary=primary, digits=digits)
 
 
 @torch.no_grad()

@@ -1,8 +1,11 @@
 """The checker finds in a network what is there, by numbers, and nothing else."""
 
+import inspect
 import os
 import subprocess
 import sys
+import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from torch import Tensor, nn
 
 from capsnet import CapsNet
 from capsnet.functional import margin_loss
+from capsnet.routings import EfficientCapsNet, RoutedCapsNet
 from capsnet.wild import DEVIATIONS, IMPLEMENTATIONS, WildCapsNet
 from capsnet.wild.check import Adapter, Report, assert_paper, check, main_check
 
@@ -160,7 +164,9 @@ class Returns(nn.Module):
     ("deviations", "returned", "seen"),
     [
         ("batch-logits bare-norm", "capsules", "batch-logits bare-norm"),
+        ("batch-logits", "lengths", "batch-logits"),
         ("stopped-gradient", "capsules", "stopped-gradient"),
+        ("stopped-gradient", "lengths", "stopped-gradient"),
         ("squash-by-component", "capsules", "squash-by-component"),
         ("squash-over-classes", "capsules", "squash-over-classes"),
         ("softmax-of-lengths", "lengths", "softmax-of-lengths"),
@@ -177,6 +183,61 @@ def test_from_outside(deviations: str, returned: str, seen: str) -> None:
     assert not set(report.clean) & set(deviations.split())
 
 
+def test_a_look_that_fails_takes_no_other_with_it() -> None:
+    class Never3(Returns):
+        def forward(self, x: Tensor) -> Any:
+            if len(x) == 3:  # as of_company has it
+                raise RuntimeError("not three")
+            return super().forward(x)
+
+    report = check(Never3(network("stopped-gradient"), "lengths"), Adapter(image_shape=(1, 24, 24)))
+    assert found(report) == ["stopped-gradient"]
+    assert report.failed == ["call fails: RuntimeError: not three"]
+    assert report.not_examined["batch-logits"] == report.failed[0]
+    assert report.not_examined["leak"] == "needs an Adapter with primary and digits"
+    assert report.not_examined["same-padding"] == "needs an Adapter with primary"
+    assert report.not_examined["mean-margin"] == "needs an Adapter with loss"
+
+
+class Upper(nn.Module):
+    """The routing as a module, of a network that has it as a method."""
+
+    def __init__(self, net: Literal) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, u: Tensor, trace: list[Tensor] | None = None) -> Tensor:
+        return self.net.parents(u)
+
+
+class Layered(nn.Module):
+    """A network with that, and something behind it."""
+
+    def __init__(self, slips: bool, last: nn.Module) -> None:
+        super().__init__()
+        self.upper, self.last = Upper(Literal(slips)), last
+
+    def forward(self, x: Tensor) -> Tensor:
+        v = self.upper(self.upper.net.lower(x), None)
+        return self.last(v.squeeze(-1))
+
+
+@pytest.mark.parametrize("slips", [False, True])
+def test_from_outside_a_module_that_routes_is_found(slips: bool) -> None:
+    torch.manual_seed(0)
+    report = check(Layered(slips, nn.Identity()), Adapter(image_shape=(1, 24, 24)))
+    assert found(report) == [slip for slip in SLIPS if slips and slip != "mean-margin"]
+    assert {"leak", "unit-w", "shared-w", "learned-prior"} <= set(report.clean)
+    assert report.not_examined["same-padding"] == "needs an Adapter with primary"
+
+
+def test_a_map_of_class_capsules_is_no_routing() -> None:
+    torch.manual_seed(0)
+    report = check(Layered(True, nn.Linear(6, 6)), Adapter(image_shape=(1, 24, 24)))
+    assert found(report) == ["bare-norm"]
+    assert report.not_examined["uncut-w"] == "needs an Adapter with primary and digits"
+
+
 def test_what_fits_nothing_known_is_not_guessed() -> None:
     class Odd(Literal):
         def squash(self, s: Tensor) -> Tensor:
@@ -191,6 +252,79 @@ def test_what_fits_nothing_known_is_not_guessed() -> None:
     assert whys["leak"].startswith("no squash known here fits")
     assert whys["mean-margin"].startswith("the loss is no sum")
     assert "leak" not in report.clean and "mean-margin" not in report.clean
+
+
+def test_numbers_that_act_after_the_squash_are_no_bias_of_s() -> None:
+    class Normed(Literal):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = nn.LayerNorm(6)
+
+        def parents(self, u: Tensor) -> Tensor:
+            return self.norm(super().parents(u).squeeze(-1)).unsqueeze(-1)
+
+    report = check(Normed, ADAPTER)
+    assert not report.found
+    why = report.not_examined["digit-bias"]
+    assert "once 6 numbers change: these act after the squash, or there is none" in why
+
+
+def test_w_is_no_prior() -> None:
+    class Leveled(Literal):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = nn.Parameter(torch.randn(48, 5))
+
+        def parents(self, u: Tensor) -> Tensor:  # a sum added to w is lost, as in a softmax
+            s = torch.einsum("nid,ij->ndj", u, self.w)
+            return F.layer_norm(s, (5,)).transpose(1, 2)
+
+        def forward(self, x: Tensor, y: Tensor | None = None) -> Tensor:
+            return self.parents(self.lower(x))
+
+    report = check(Leveled, replace(ADAPTER, loss=None))
+    assert not report.found
+    assert report.not_examined["learned-prior"].endswith("at zero, v does not depend on u")
+    assert report.not_examined["uniform-shares"].startswith("no squash known here fits")
+
+
+def test_a_gradient_through_numbers_that_are_rounded_is_not_judged() -> None:
+    class Rounded(Literal):
+        def parents(self, u: Tensor) -> Tensor:
+            return super().parents(u.to(torch.float32).to(u))
+
+    report = check(Rounded, ADAPTER)
+    assert "stopped-gradient" not in found(report)
+    why = report.not_examined["stopped-gradient"]
+    assert why.startswith("finite differences of two steps give derivatives of")
+
+
+SHAPE = {"conv_channels": 8, "capsule_types": 2, "reconstruct": False}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(RoutedCapsNet(routing=way, **SHAPE) for way in ("em", "attention", "self-attention")),
+        RoutedCapsNet(stack=[8], **SHAPE),
+        EfficientCapsNet(reconstruct=False),
+    ],
+    ids=["em", "attention", "self-attention", "stack", "efficient"],
+)
+def test_another_routing_of_ours_is_not_taken_for_a_deviation(model: CapsNet) -> None:
+    report = check(model)
+    assert not report.found and not report.failed
+    assert {"batch-logits", "stopped-gradient"} <= set(report.clean)
+
+
+def test_a_subclass_may_do_anything() -> None:
+    class Mine(CapsNet):
+        def encode(self, images: Tensor, trace: Any = None) -> Tensor:
+            return super().encode(1 - images, trace)
+
+    report = check(Mine(**SMALL))
+    assert not report.found and not report.failed
+    assert report.not_examined["same-padding"] == "needs an Adapter with primary"
 
 
 def test_a_w_that_has_learned_has_no_start() -> None:
@@ -227,6 +361,16 @@ def test_a_stage_that_fails_is_said_to() -> None:
     )
     report = check(Literal, broken)
     assert "'Literal' object has no attribute 'nothing'" in report.not_examined["same-padding"]
+    (failed,) = report.failed
+    assert str(report).splitlines()[1] == failed == report.not_examined["same-padding"]
+    with pytest.raises(AssertionError, match="\nprimary fails: AttributeError: 'Literal' object"):
+        assert_paper(Literal, broken, allow=["same-padding"])
+
+
+def test_a_stage_that_looks_at_nothing_fails() -> None:
+    deaf = replace(ADAPTER, digits=lambda net, u: net.parents(torch.ones_like(u)))
+    (failed,) = check(Literal, deaf).failed
+    assert failed.endswith("ValueError: the class capsules do not depend on the primary ones")
 
 
 def test_leaves_everything_as_it_was() -> None:
@@ -252,6 +396,30 @@ def test_as_an_assertion() -> None:
         assert_paper(model, allow=["small-w"])
     with pytest.raises(ValueError, match="no deviation is called smal-w"):
         assert_paper(model, allow=["smal-w"])
+
+
+def test_what_was_not_examined_cannot_be_allowed() -> None:
+    outside = Adapter(image_shape=(1, 24, 24))
+    with pytest.raises(ValueError, match="not examined: needs an Adapter with loss") as raised:
+        assert_paper(Literal, outside, allow=["bare-norm", "mean-margin"])
+    assert str(raised.value).startswith("mean-margin is allowed, but") and "\n" not in str(raised)
+    assert_paper(Literal, outside, allow=["bare-norm"])
+
+
+def test_the_example_of_an_assertion_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_capsnet.py").write_text(
+        "import torch\nfrom capsnet import CapsNet\n\nclass MyCapsNet(CapsNet):\n"
+        "    def __init__(self):\n        super().__init__(conv_channels=4, capsule_types=2)\n"
+        "        torch.nn.init.normal_(self.digits.weight, std=0.01)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    _, _, example = inspect.getdoc(assert_paper).partition("::\n")
+    example, _, _ = example.partition("\nRaises:")
+    names: dict[str, Any] = {}
+    exec(textwrap.dedent(example), names)
+    names["test_is_the_papers_network"]()
+    with pytest.raises(AssertionError, match="\nsmall-w\n"):
+        assert_paper(names["MyCapsNet"], names["adapter"])
 
 
 def test_as_a_plugin_of_pytest(tmp_path: Path) -> None:
@@ -288,6 +456,10 @@ class Empty(torch.nn.Module):
     def forward(self, images):
         return images.mean()
 
+class Hundred(torch.nn.Module):
+    def forward(self, images):
+        assert len(images) == 100
+
 made, adapter, number = make(), Adapter(image_shape=(1, 24, 24)), 7
 """
 
@@ -304,7 +476,9 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_by_name(module: str) -> None:
     report = main_check(f"{module}:make")
     assert found(report) == ["leak"]
-    assert str(report).startswith("WildCapsNet: 1 of 38 deviations that were looked for\n\nleak\n")
+    first, *_ = str(report).splitlines()
+    counts = "1 of 38 deviations that were looked for; 7 could not be looked at"
+    assert first == f"WildCapsNet: {counts}" and "\n\nleak\n" in str(report)
     outside = main_check(f"{module}:made", f"{module}:adapter")
     assert not outside.found and "leak" in outside.not_examined
 
@@ -319,6 +493,7 @@ def test_by_name(module: str) -> None:
         ("{}:Wants", ValueError, r"Wants\(\) makes no network: .* argument: 'sizes'"),
         ("{}:Kept", ValueError, "the network cannot be copied: Only Tensors created explicitly"),
         ("{}:number", ValueError, "7 must be or make a torch.nn.Module, got int"),
+        ("{}:Hundred", ValueError, r"images \[8, 1, 28, 28\]: AssertionError; an Adapter says how"),
         ("{}:Empty", ValueError, r"cannot be called with images \[8, 1, 28, 28\]: it returns nei"),
     ],
 )

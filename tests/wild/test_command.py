@@ -99,8 +99,10 @@ def test_check_says_what_a_network_does_otherwise(
     (tmp_path / "somebodys.py").write_text(
         f"""from capsnet import CapsNet
 from capsnet.wild import WildCapsNet
+from capsnet.wild.check import Adapter
 def ours(): return CapsNet({small})
 def theirs(): return WildCapsNet(deviations=["softmax-over-children"], {small})
+adapter = Adapter(primary=lambda net, images: net.nothing(images))
 """
     )
     assert cli.main(["check", "somebodys:ours"]) == 0
@@ -108,5 +110,12 @@ def theirs(): return WildCapsNet(deviations=["softmax-over-children"], {small})
     assert cli.main(["check", "somebodys:theirs"]) == 1
     said = capsys.readouterr().out
     assert "\nsoftmax-over-children\n" in said and "1 of " in said
+    for network in "ours", "theirs":
+        assert cli.main(["check", f"somebodys:{network}", "--adapter", "somebodys:adapter"]) == 3
+        assert "\nprimary fails: AttributeError: " in capsys.readouterr().out
     assert cli.main(["check", "somebodys:nobodys"]) == 2
     assert capsys.readouterr().err == "capsnet check: somebodys has no nobodys\n"
+    with pytest.raises(SystemExit):
+        cli.main(["check", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "exit code 1; 3 where a stage of the adapter, or a call, fails" in said
