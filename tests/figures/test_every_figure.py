@@ -303,7 +303,7 @@ CASES = [
         },
     ),
     case(
-        figures.costs, {"one": (-0.25, None), "all of two": (0.5, 0.25)},
+        figures.costs, {"one": (-0.25, 0.1), "all of two": (0.5, 0.25)},
         drawn={
             "x": [[0, 0], [0.5], [-0.25]], "ends": [[[0.25, 0], [0.75, 0]]],
             "text": ["all of two", "one"],
