@@ -23,7 +23,7 @@ def test_the_table_says_what_there_is_and_what_is_missing() -> None:
     assert one.split() == ["one", "1.00", "1", "of", "3", "1.0"]
 
 
-def test_a_budget_is_shown_with_its_costs() -> 0.1:
+def test_a_budget_is_shown_with_its_costs() -> None:
     def made(wrong: int) -> dict[str, Any]:
         test = {"correct": 1000 - wrong, "total": 1000}
         unseen = {"correct": 3000, "total": 3000}
