@@ -1,7 +1,8 @@
 """The kernels for CUDA, without a GPU: run by Triton's interpreter, and compiled for two GPUs."""
 
 import subprocess
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -9,8 +10,12 @@ from typing import Any
 
 import pytest
 import torch
-import triton
 from torch import Tensor
+
+if not sys.platform.startswith("linux"):
+    pytest.skip("Triton is for Linux", allow_module_level=True)
+
+import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -20,7 +25,6 @@ from helpers.interpreted import routed
 
 F64 = torch.float64
 PAPER = torch.empty(1152, 10, 8, 16, device="meta")
-Compiled = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
