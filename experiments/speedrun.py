@@ -1,0 +1,304 @@
+"""The speed run: how many minutes until this network reads 99.6 % of MNIST's test images?
+
+    python -m experiments.speedrun trials    # short trainings: which change of the recipe helps?
+    python -m experiments.speedrun runs      # the chosen recipe, three seeds, timed
+    python -m experiments.speedrun train 0 runs/quick.safetensors    # one of them, by itself
+
+The network is the paper's, and so is the loss; what changes is the way to its weights. Trials learn
+from FEW images and are counted on COUNTED, both of the training set; the test images see the chosen
+recipe alone. Several processes may make trials at once; the runs want the machine for themselves.
+"""
+
+import copy
+import dataclasses
+import itertools
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from filelock import FileLock, Timeout
+from torch import Tensor, nn
+
+from capsnet import CapsNet
+from capsnet.checkpoint import load_weights, save_weights, write_json
+from capsnet.data import ImageSet, load, shifted
+from capsnet.device import autocast, describe_machine
+from capsnet.fast import FastCapsNet
+from capsnet.fast.allocator import keep_freed_memory
+from capsnet.fast.routing import routed_capsules
+from capsnet.functional import margin_loss, reconstruction_loss
+from capsnet.model import CapsNetOutput
+from capsnet.training import evaluate
+from experiments.running import LEDGER, ROOT
+
+FOLDER = LEDGER / "speedrun"
+FEW = 20_000  # images that a trial learns from, the first of the training set
+COUNTED = slice(FEW, 60_000)  # and those on which its mistakes are counted
+GOAL = 0.996
+SEEDS = 3
+CPU = torch.device("cpu")
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """A way to the network's weights.
+
+    Attributes:
+        passes: images seen, in multiples of those there are.
+        batch_size: images a step.
+        learning_rate: the largest, of Adam.
+        rise: share of the steps in which the rate rises; then it falls to 0.
+        line: it falls on a straight line, not as a cosine.
+        average: decay of the weights' moving average; 0 for none.
+        beta2: of Adam: how long it remembers squared gradients.
+        shift: in pixels.
+        start: σ of W.
+        reconstruct_from: share of the steps after which the decoder learns, too.
+        one_iteration: share of the steps, from the first on, with one routing iteration.
+        middle: share of the steps, from the first on, in which only the middle 4 × 4 of the 6 × 6
+            places have capsules: those of the middle 24 × 24 pixels.
+        hardest: after the first pass, learn from this share of the images only, those with the
+            largest margin losses when they were last seen.
+        muon: step the second convolution with Muon in place of Adam.
+    """
+
+    passes: float = 3
+    batch_size: int = 128
+    learning_rate: float = 3e-3
+    rise: float = 0.3
+    line: bool = False
+    average: float = 0.99
+    beta2: float = 0.999
+    shift: int = 2
+    start: float = 0.01
+    reconstruct_from: float = 0.0
+    one_iteration: float = 0.0
+    middle: float = 0.0
+    hardest: float = 1.0
+    muon: bool = False
+
+    def rate(self, progress: float) -> float:
+        """The learning rate after a share of all steps."""
+        if progress < self.rise:
+            return self.learning_rate * (0.04 + 0.96 * progress / self.rise)
+        left = (1 - progress) / (1 - self.rise)
+        return self.learning_rate * (left if self.line else (1 - math.cos(math.pi * left)) / 2)
+
+
+BASE = Recipe()
+TRIALS = {
+    "base": BASE,
+    "W of 0.1": dataclasses.replace(BASE, start=0.1),
+    "rate halved": dataclasses.replace(BASE, learning_rate=1.5e-3),
+    "rate doubled": dataclasses.replace(BASE, learning_rate=6e-3),
+    "1 iteration in the first half": dataclasses.replace(BASE, one_iteration=0.5),
+    "1 iteration to the end": dataclasses.replace(BASE, one_iteration=1.0),
+    "middle places in the first half": dataclasses.replace(BASE, middle=0.5),
+    "hardest half": dataclasses.replace(BASE, hardest=0.5),
+    "batches of 64": dataclasses.replace(BASE, batch_size=64),
+    "batches of 256": dataclasses.replace(BASE, batch_size=256, average=0.98),
+    "no average": dataclasses.replace(BASE, average=0.0),
+    "shorter average": dataclasses.replace(BASE, average=0.97),
+    "rate falls on a line": dataclasses.replace(BASE, rise=0.1, line=True),
+    "Adam forgets sooner": dataclasses.replace(BASE, beta2=0.99),
+    "shifts of 1": dataclasses.replace(BASE, shift=1),
+    "decoder from the half on": dataclasses.replace(BASE, reconstruct_from=0.5),
+    "Muon": dataclasses.replace(BASE, muon=True),
+}
+CHOSEN = dataclasses.replace(BASE, passes=5)
+
+
+class StagedCapsNet(FastCapsNet):
+    """The network, with fewer places and iterations while it is young."""
+
+    middle = one_iteration = False
+
+    def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
+        self.model.check_images(images)
+        if self.middle:
+            images = images[:, :, 2:-2, 2:-2]
+        children = self.children_of(images.to(torch.get_autocast_dtype("cpu")))
+        return self.model.read_out(self.capsules_of(children), labels)
+
+    def capsules_of(self, children: Tensor) -> Tensor:
+        digits = self.model.digits
+        weight = digits.weight
+        if self.middle:
+            weight = weight.unflatten(0, (-1, 6, 6))[:, 1:-1, 1:-1].flatten(0, 2)
+        iterations = 1 if self.one_iteration else digits.routing_iterations
+        return routed_capsules(children, weight, iterations, compile=self.compiled)
+
+
+class Optimizer:
+    """Adam, and Muon for the second convolution where it is asked for."""
+
+    def __init__(self, model: CapsNet, recipe: Recipe) -> None:
+        self.kernel = model.primary.conv.weight
+        others = [p for p in model.parameters() if not (recipe.muon and p is self.kernel)]
+        adam = torch.optim.Adam(others, betas=(0.9, recipe.beta2), fused=True)
+        self.parts: list[torch.optim.Optimizer] = [adam]
+        if recipe.muon:  # which is for matrices: a row for each channel
+            self.rows = nn.Parameter(self.kernel.detach().flatten(1))  # the same memory
+            options: dict[str, Any] = {"weight_decay": 0.0, "adjust_lr_fn": "match_rms_adamw"}
+            self.parts.append(torch.optim.Muon([self.rows], **options))
+
+    def step(self, rate: float) -> None:
+        if len(self.parts) > 1:
+            assert self.kernel.grad is not None
+            self.rows.grad, self.kernel.grad = self.kernel.grad.flatten(1), None
+        for part in self.parts:
+            for group in part.param_groups:
+                group["lr"] = rate
+            part.step()
+            part.zero_grad()
+
+
+def margins(lengths: Tensor, labels: Tensor) -> Tensor:
+    """Each image's own :func:`margin_loss`, [n, classes] and [n] → [n]."""
+    own = lengths.gather(1, labels[:, None])
+    too_short = (0.9 - own).relu().square().squeeze(1)
+    too_long = (lengths.scatter(1, labels[:, None], 0.0) - 0.1).relu().square().sum(dim=1)
+    return too_short + 0.5 * too_long
+
+
+def batches(
+    count: int, recipe: Recipe, hardness: Tensor, generator: torch.Generator
+) -> Iterator[Tensor]:
+    """Indices of images to learn from, without end; ``hardness`` is read at each pass's start."""
+    order = torch.randperm(count, generator=generator)
+    while True:
+        yield from order[: len(order) // recipe.batch_size * recipe.batch_size].split(
+            recipe.batch_size
+        )
+        hardest = hardness.topk(round(recipe.hardest * count)).indices
+        order = hardest[torch.randperm(len(hardest), generator=generator)]
+
+
+def train(
+    recipe: Recipe, images: ImageSet, seed: int = 0, compile: bool = True
+) -> tuple[CapsNet, float]:
+    """A network by this recipe, and the images a second of its last nine tenths of steps."""
+    torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    model = CapsNet(images.images.shape[1:], len(images.classes))
+    model.digits.weight.data.mul_(recipe.start / 0.1)
+    averaged, network, optimizer = (
+        copy.deepcopy(model),
+        StagedCapsNet(model),
+        Optimizer(model, recipe),
+    )
+    if compile:
+        network.compile()
+    hardness = torch.full((len(images),), math.inf)
+    steps = round(recipe.passes * len(images) / recipe.batch_size)
+    start = time.perf_counter()
+    drawn = batches(len(images), recipe, hardness, generator)
+    for step, index in enumerate(itertools.islice(drawn, steps)):
+        if step == steps // 10:
+            start = time.perf_counter()
+        progress = step / steps
+        network.middle = progress < recipe.middle
+        network.one_iteration = progress < recipe.one_iteration
+        x, labels = shifted(images, index, recipe.shift, generator)
+        with autocast(CPU, "auto"):
+            out = network(x, labels)
+        loss = margin_loss(out.lengths, labels)
+        if progress >= recipe.reconstruct_from:
+            loss = loss + 0.0005 * reconstruction_loss(cast(Tensor, out.reconstruction).float(), x)
+        loss.backward()
+        optimizer.step(recipe.rate(progress))
+        with torch.no_grad():
+            if recipe.hardest < 1:
+                hardness[index] = margins(out.lengths, labels)
+            weight = 1 - min(recipe.average, step / (step + 10))
+            torch._foreach_lerp_([*averaged.parameters()], [*model.parameters()], weight)
+        if step % 50 == 0 or step == steps - 1:
+            print(f"step {step + 1}/{steps}  loss {loss.item():.4f}", file=sys.stderr, flush=True)
+    rate = (steps - steps // 10) * recipe.batch_size / (time.perf_counter() - start)
+    return averaged.eval(), rate
+
+
+def make_trial(name: str, seed: int, folder: Path = FOLDER) -> None:
+    """Make a trial that the ledger lacks, if no other process does."""
+    recipe = TRIALS[name]
+    path = folder / "trials" / f"{name}-{seed}.json".replace(" ", "-").lower()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(ROOT / "runs" / f".{path.stem}.lock", timeout=0):
+            if path.exists():
+                return
+            images = load("mnist")
+            print(f"{name}, seed {seed}", flush=True)
+            start = time.perf_counter()
+            torch.compiler.reset()
+            model, rate = train(recipe, images.subset(slice(FEW)), seed)
+            seconds = time.perf_counter() - start
+            found = evaluate(model, images.subset(COUNTED), precision="auto", compile=True)
+            record = {"trial": name, "seed": seed, "recipe": dataclasses.asdict(recipe)}
+            record |= {
+                "wrong": found.total - found.correct,
+                "total": found.total,
+                "seconds": round(seconds, 1),
+            }
+            record |= {"images_per_second": round(rate, 1), "machine": describe_machine(CPU)}
+            write_json(path, record)
+            print(f"  {record['wrong']} wrong of {found.total}, {rate:.0f} images/s", flush=True)
+    except Timeout:
+        pass
+
+
+def run(seed: int) -> dict[str, Any]:
+    """The chosen recipe on all images, in a process of its own, counted on the test set."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "weights.safetensors")
+        start = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", __spec__.name, "train", str(seed), str(out)], check=True
+        )
+        seconds = time.perf_counter() - start
+        found = evaluate(load_weights(out)[0], load("mnist", train=False))
+    print(
+        f"seed {seed}: {found.correct} of {found.total} right after {seconds / 60:.1f} minutes",
+        flush=True,
+    )
+    return {
+        "seed": seed,
+        "correct": found.correct,
+        "total": found.total,
+        "seconds": round(seconds, 1),
+    }
+
+
+def main() -> None:
+    keep_freed_memory()
+    match sys.argv[1:]:
+        case ["trials", *names]:
+            for seed in range(2):
+                for name in names or TRIALS:
+                    make_trial(name, seed)
+        case ["runs"]:
+            runs = [run(seed) for seed in range(SEEDS)]
+            record = {
+                "recipe": dataclasses.asdict(CHOSEN),
+                "machine": describe_machine(CPU),
+                "runs": runs,
+            }
+            record["minutes"] = statistics.mean(each["seconds"] for each in runs) / 60
+            write_json(FOLDER / "runs.json", record)
+        case ["train", seed, out]:
+            images = load("mnist")
+            model, _ = train(CHOSEN, images, int(seed))
+            save_weights(Path(out), model, {"classes": list(images.classes), "dataset": "mnist"})
+        case _:
+            raise SystemExit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
