@@ -9,9 +9,11 @@ from FEW images and are counted on COUNTED, both of the training set; the test i
 recipe alone. Several processes may make trials at once; the runs want the machine for themselves.
 """
 
+import contextlib
 import copy
 import dataclasses
 import itertools
+import json
 import math
 import statistics
 import subprocess
@@ -27,8 +29,8 @@ from filelock import FileLock, Timeout
 from torch import Tensor, nn
 
 from capsnet import CapsNet
-from capsnet.checkpoint import load_weights, save_weights, write_json
-from capsnet.data import ImageSet, load, shifted
+from capsnet.checkpoint import load_weights, save_weights, write_atomically, write_json
+from capsnet.data import ImageSet, load, shifted, to_float
 from capsnet.device import autocast, describe_machine
 from capsnet.fast import FastCapsNet
 from capsnet.fast.allocator import keep_freed_memory
@@ -67,6 +69,8 @@ class Recipe:
         hardest: after the first pass, learn from this share of the images only, those with the
             largest margin losses when they were last seen.
         muon: step the second convolution with Muon in place of Adam.
+        patches: a warm start: the first kernels are pieces of training images, less their mean,
+            as long as they are drawn otherwise.
     """
 
     passes: float = 3
@@ -83,6 +87,7 @@ class Recipe:
     middle: float = 0.0
     hardest: float = 1.0
     muon: bool = False
+    patches: bool = False
 
     def rate(self, progress: float) -> float:
         """The learning rate after a share of all steps."""
@@ -111,6 +116,7 @@ TRIALS = {
     "shifts of 1": dataclasses.replace(BASE, shift=1),
     "decoder from the half on": dataclasses.replace(BASE, reconstruct_from=0.5),
     "Muon": dataclasses.replace(BASE, muon=True),
+    "first kernels are pieces of digits": dataclasses.replace(BASE, patches=True),
 }
 CHOSEN = dataclasses.replace(BASE, passes=5)
 
@@ -160,6 +166,17 @@ class Optimizer:
             part.zero_grad()
 
 
+def pieces(images: ImageSet, like: Tensor, generator: torch.Generator) -> Tensor:
+    """Pieces of images with strokes in them, as kernels: [channels, 1, k, k]."""
+    k = like.shape[2]
+    found = to_float(images.images[:2000]).unfold(2, k, 1).unfold(3, k, 1).reshape(-1, 1, k, k)
+    found = found[torch.randperm(len(found), generator=generator)]
+    found = found - found.mean(dim=(2, 3), keepdim=True)
+    found = found[found.flatten(1).norm(dim=1) > 1][: len(like)]
+    norms = like.detach().flatten(1).norm(dim=1), found.flatten(1).norm(dim=1)
+    return found * (norms[0] / norms[1])[:, None, None, None]
+
+
 def margins(lengths: Tensor, labels: Tensor) -> Tensor:
     """Each image's own :func:`margin_loss`, [n, classes] and [n] → [n]."""
     own = lengths.gather(1, labels[:, None])
@@ -189,6 +206,8 @@ def train(
     generator = torch.Generator().manual_seed(seed)
     model = CapsNet(images.images.shape[1:], len(images.classes))
     model.digits.weight.data.mul_(recipe.start / 0.1)
+    if recipe.patches:
+        model.conv.weight.data = pieces(images, model.conv.weight, generator)
     averaged, network, optimizer = (
         copy.deepcopy(model),
         StagedCapsNet(model),
@@ -225,33 +244,35 @@ def train(
     return averaged.eval(), rate
 
 
-def make_trial(name: str, seed: int, folder: Path = FOLDER) -> None:
+def made() -> list[dict[str, Any]]:
+    """The trials of the ledger."""
+    path = FOLDER / "trials.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def make_trial(name: str, seed: int) -> None:
     """Make a trial that the ledger lacks, if no other process does."""
-    recipe = TRIALS[name]
-    path = folder / "trials" / f"{name}-{seed}.json".replace(" ", "-").lower()
+    with contextlib.suppress(Timeout), FileLock(lock(f"{name}-{seed}"), timeout=0):
+        if any((each["trial"], each["seed"]) == (name, seed) for each in made()):
+            return
+        images, recipe = load("mnist"), TRIALS[name]
+        print(f"{name}, seed {seed}", flush=True)
+        torch.compiler.reset()
+        model, rate = train(recipe, images.subset(slice(FEW)), seed)
+        found = evaluate(model, images.subset(COUNTED), precision="auto", compile=True)
+        record = {"trial": name, "seed": seed, "recipe": dataclasses.asdict(recipe)}
+        record |= {"wrong": found.total - found.correct, "total": found.total}
+        record |= {"images_per_second": round(rate, 1), "machine": describe_machine(CPU)}
+        with FileLock(lock("trials")):
+            lines = [json.dumps(each) + "\n" for each in [*made(), record]]
+            write_atomically(FOLDER / "trials.jsonl", "".join(lines).encode())
+        print(f"  {record['wrong']} wrong of {found.total}, {rate:.0f} images/s", flush=True)
+
+
+def lock(name: str) -> Path:
+    path = ROOT / "runs" / "speedrun" / f".{name}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(ROOT / "runs" / f".{path.stem}.lock", timeout=0):
-            if path.exists():
-                return
-            images = load("mnist")
-            print(f"{name}, seed {seed}", flush=True)
-            start = time.perf_counter()
-            torch.compiler.reset()
-            model, rate = train(recipe, images.subset(slice(FEW)), seed)
-            seconds = time.perf_counter() - start
-            found = evaluate(model, images.subset(COUNTED), precision="auto", compile=True)
-            record = {"trial": name, "seed": seed, "recipe": dataclasses.asdict(recipe)}
-            record |= {
-                "wrong": found.total - found.correct,
-                "total": found.total,
-                "seconds": round(seconds, 1),
-            }
-            record |= {"images_per_second": round(rate, 1), "machine": describe_machine(CPU)}
-            write_json(path, record)
-            print(f"  {record['wrong']} wrong of {found.total}, {rate:.0f} images/s", flush=True)
-    except Timeout:
-        pass
+    return path
 
 
 def run(seed: int) -> dict[str, Any]:

@@ -76,6 +76,14 @@ def test_the_loss_of_an_image_is_its_margin_loss() -> None:
     torch.testing.assert_close(each[:1].mean(), margin_loss(lengths[:1], labels[:1]))
 
 
+def test_kernels_that_are_pieces_of_digits() -> None:
+    like = CapsNet().conv.weight
+    found = speedrun.pieces(DIGITS, like, torch.Generator().manual_seed(0))
+    assert found.shape == like.shape
+    torch.testing.assert_close(found.mean(dim=(1, 2, 3)), torch.zeros(256), rtol=0, atol=1e-6)
+    torch.testing.assert_close(found.flatten(1).norm(dim=1), like.flatten(1).norm(dim=1).detach())
+
+
 def test_muon_steps_the_kernel_and_adam_the_rest() -> None:
     torch.manual_seed(0)
     model = CapsNet(conv_channels=8, capsule_types=2, hidden=(16, 16))
@@ -103,9 +111,10 @@ def test_each_trial_trains(name: str) -> None:
 
 def test_the_ledger_has_what_is_declared() -> None:
     """Every trial, and the runs of the recipe that was chosen."""
-    for path in sorted(Path(speedrun.FOLDER, "trials").glob("*.json")):
-        record = json.loads(path.read_text())
-        assert record["recipe"] == dataclasses.asdict(TRIALS[record["trial"]]), path
+    made = speedrun.made()
+    assert {record["trial"] for record in made} == TRIALS.keys()
+    for record in made:
+        assert record["recipe"] == dataclasses.asdict(TRIALS[record["trial"]]), record["trial"]
     runs = json.loads(Path(speedrun.FOLDER, "runs.json").read_text())
     assert runs["recipe"] == dataclasses.asdict(speedrun.CHOSEN)
     assert [run["seed"] for run in runs["runs"]] == [*range(speedrun.SEEDS)]
