@@ -119,6 +119,7 @@ TRIALS = {
     "Muon": dataclasses.replace(BASE, muon=True),
     "first kernels are pieces of digits": dataclasses.replace(BASE, patches=True),
     "hardest third": dataclasses.replace(BASE, hardest=1 / 3),
+    "hardest quarter": dataclasses.replace(BASE, hardest=0.25),
 }
 # What helps in a short training may not in a long one: these learn from MORE images.
 BETTER = dataclasses.replace(BASE, hardest=0.5, one_iteration=0.5)
