@@ -15,7 +15,6 @@ import dataclasses
 import itertools
 import json
 import math
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -289,22 +288,15 @@ def run(seed: int) -> dict[str, Any]:
     """The chosen recipe on all images, in a process of its own, counted on the test set."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "weights.safetensors")
+        command = sys.executable, "-m", __spec__.name, "train", str(seed), str(out)
         start = time.perf_counter()
-        subprocess.run(
-            [sys.executable, "-m", __spec__.name, "train", str(seed), str(out)], check=True
-        )
+        subprocess.run(command, check=True)
         seconds = time.perf_counter() - start
-        found = evaluate(load_weights(out)[0], load("mnist", train=False))
-    print(
-        f"seed {seed}: {found.correct} of {found.total} right after {seconds / 60:.1f} minutes",
-        flush=True,
-    )
-    return {
-        "seed": seed,
-        "correct": found.correct,
-        "total": found.total,
-        "seconds": round(seconds, 1),
-    }
+        model, metadata = load_weights(out)
+        found = evaluate(model, load("mnist", train=False))
+    print(f"seed {seed}: {found.correct} right in {seconds / 60:.1f} minutes", flush=True)
+    counted = {"seed": seed, "correct": found.correct, "total": found.total}
+    return counted | {"seconds": round(seconds, 1), "images_per_second": metadata["rate"]}
 
 
 def main() -> None:
@@ -314,18 +306,16 @@ def main() -> None:
             for name in names or TRIALS | LONGER:
                 make_trial(name, 0)
         case ["runs"]:
-            runs = [run(seed) for seed in range(SEEDS)]
-            record = {
-                "recipe": dataclasses.asdict(CHOSEN),
-                "machine": describe_machine(CPU),
-                "runs": runs,
-            }
-            record["minutes"] = statistics.mean(each["seconds"] for each in runs) / 60
-            write_json(FOLDER / "runs.json", record)
+            runs: list[dict[str, Any]] = []
+            record = {"recipe": dataclasses.asdict(CHOSEN), "machine": describe_machine(CPU)}
+            for seed in range(SEEDS):
+                runs.append(run(seed))
+                write_json(FOLDER / "runs.json", record | {"runs": runs})
         case ["train", seed, out]:
             images = load("mnist")
-            model, _ = train(CHOSEN, images, int(seed))
-            save_weights(Path(out), model, {"classes": list(images.classes), "dataset": "mnist"})
+            model, rate = train(CHOSEN, images, int(seed))
+            metadata = {"classes": list(images.classes), "dataset": images.name, "rate": rate}
+            save_weights(Path(out), model, metadata)
         case _:
             raise SystemExit(__doc__)
 
