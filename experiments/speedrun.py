@@ -15,6 +15,7 @@ import dataclasses
 import itertools
 import json
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -126,7 +127,7 @@ LONGER = {
     "longer: hardest half, 1 iteration in the first half": BETTER,
     "longer: the same, rate half as large again": dataclasses.replace(BETTER, learning_rate=4.5e-3),
 }
-CHOSEN = dataclasses.replace(BASE, passes=5)
+CHOSEN = dataclasses.replace(BASE, passes=4.5, hardest=0.25, one_iteration=0.5)
 
 
 class StagedCapsNet(FastCapsNet):
@@ -285,12 +286,16 @@ def lock(name: str) -> Path:
 
 
 def run(seed: int) -> dict[str, Any]:
-    """The chosen recipe on all images, in a process of its own, counted on the test set."""
+    """The chosen recipe on all images, in a process of its own, counted on the test set.
+
+    Start-up and compilation are part of the time, so nothing is kept of earlier compilations.
+    """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "weights.safetensors")
         command = sys.executable, "-m", __spec__.name, "train", str(seed), str(out)
+        anew = {"TORCHINDUCTOR_CACHE_DIR": str(Path(folder, "compiled"))}
         start = time.perf_counter()
-        subprocess.run(command, check=True)
+        subprocess.run(command, check=True, env=os.environ | anew)
         seconds = time.perf_counter() - start
         model, metadata = load_weights(out)
         found = evaluate(model, load("mnist", train=False))
