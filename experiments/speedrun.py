@@ -68,7 +68,8 @@ class Recipe:
         middle: share of the steps, from the first on, in which only the middle 4 × 4 of the 6 × 6
             places have capsules: those of the middle 24 × 24 pixels.
         hardest: after the first pass, learn from this share of the images only, those with the
-            largest margin losses when they were last seen.
+            largest margin losses when they were last seen (Selective-Backprop, Jiang and others
+            2019, chooses so at each step).
         muon: step the second convolution with Muon in place of Adam.
         patches: a warm start: the first kernels are pieces of training images, less their mean,
             as long as they are drawn otherwise.
