@@ -38,6 +38,7 @@ from capsnet.fast.allocator import keep_freed_memory
 from capsnet.fast.routing import routed_capsules
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.training import evaluate
+from capsnet.training.loss import RECONSTRUCTION_WEIGHT
 from experiments.running import LEDGER, ROOT
 
 FOLDER = LEDGER / "speedrun"
@@ -236,7 +237,8 @@ def train(
             out = network(x, labels)
         loss = margin_loss(out.lengths, labels)
         if progress >= recipe.reconstruct_from:
-            loss = loss + 0.0005 * reconstruction_loss(cast(Tensor, out.reconstruction).float(), x)
+            redrawn = cast(Tensor, out.reconstruction).float()
+            loss = loss + RECONSTRUCTION_WEIGHT * reconstruction_loss(redrawn, x)
         loss.backward()
         optimizer.step(recipe.rate(progress))
         with torch.no_grad():
