@@ -13,7 +13,7 @@ from benchmarks import peers
 from capsnet import CapsNet, CapsuleLayer
 from capsnet.device import autocast, bfloat16_is_fast, can_compile
 from capsnet.fast import FastCapsNet, arrange
-from capsnet.fast.convolution import fourier_conv2d
+from capsnet.fast.convolution import fast_conv2d
 from capsnet.fast.routing import routed_capsules
 from capsnet.model import CapsNetOutput
 from capsnet.training import TrainingConfig, TrainingLoss, make_optimizer, make_step
@@ -149,7 +149,7 @@ def convolution(
     def convolve(x: Tensor, weight: Tensor) -> Tensor:
         if name == "direct":
             return F.conv2d(x, weight.to(dtype), stride=2)
-        return fourier_conv2d(x, weight, None, stride=2)
+        return fast_conv2d(x, weight, None, stride=2)
 
     if compiles(device):
         convolve = torch.compile(convolve)

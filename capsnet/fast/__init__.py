@@ -12,7 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from capsnet.fast.convolution import PhaseGrid, correlate, relu_conv2d, transform_kernel
+from capsnet.fast.convolution import (
+    PhaseGrid,
+    correlate,
+    points_suffice,
+    relu_conv2d,
+    transform_kernel,
+)
 from capsnet.fast.routing import compiled, routed_capsules
 from capsnet.functional import squash
 from capsnet.layers import CapsuleLayer, PrimaryCapsules, channels_to_capsules
@@ -67,6 +73,9 @@ def pays_off(model: CapsNet, own: "type[FastCapsNet]") -> bool:
 class FastCapsNet(nn.Module):
     """:class:`CapsNet` with its convolutions as matrix products, and its routing in chunks.
 
+    On a processor a training step in float32 is exact to some 2e-5 (see
+    :mod:`capsnet.fast.convolution`), all else to its precision.
+
     Gradients are of first order, and not for torch.func; hooks on the model and on its
     convolutions and routed capsules are not called. For all of these there is the model itself.
 
@@ -110,8 +119,7 @@ class FastCapsNet(nn.Module):
         """Images to primary capsules, [n, channels, height, width] → [n, children, dim]."""
         conv, primary = self.model.conv, self.model.primary
         compute = compiled(primary_capsules) if self.compiled else primary_capsules
-        height, width = (side - conv.weight.shape[2] + 1 for side in images.shape[2:])
-        grid = PhaseGrid.of(height, width, primary.conv.weight.shape[2], primary.conv.stride[0])
+        grid = self.grid_of(images)
         kernel, transformed = primary.conv.weight, None
         # On a GPU the comparison with the kept kernel would wait for the device.
         if not torch.is_grad_enabled() and images.device.type == "cpu":
@@ -119,6 +127,14 @@ class FastCapsNet(nn.Module):
         first, second = (conv.weight, conv.bias), (kernel, primary.conv.bias)
         children: Tensor = compute(images, first, second, transformed, grid, primary.capsule_dim)
         return children
+
+    def grid_of(self, images: Tensor) -> PhaseGrid:
+        """That of the second convolution: at points, less exact, in training alone."""
+        first, second = self.model.conv, self.model.primary.conv
+        height, width = (side - first.weight.shape[2] + 1 for side in images.shape[2:])
+        kernel, stride = second.weight.shape[2], second.stride[0]
+        at_points = torch.is_grad_enabled() and points_suffice(images)
+        return PhaseGrid.of(height, width, kernel, stride, at_points)
 
     def capsules_of(self, children: Tensor) -> Tensor:
         """Primary capsules to those of the classes, [n, out_capsules, out_dim]."""
@@ -153,7 +169,7 @@ def primary_capsules(
 ) -> Tensor:
     """:meth:`FastCapsNet.children_of`, from both convolutions' kernels and biases.
 
-    ``transformed`` is the second kernel in Fourier space, where it is known already.
+    ``transformed`` is the second kernel transformed, where it is known already.
     """
     features = relu_conv2d(images, *first, grid)  # [rows, columns, n, S, S, 256]
     kernel, bias = second

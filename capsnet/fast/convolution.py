@@ -1,4 +1,4 @@
-"""A convolution with a stride as matrix products in Fourier space.
+"""A convolution with a stride as matrix products, in Fourier space or at points.
 
 A convolution of stride S is a sum of S² convolutions of stride 1, one for each phase: the rows and
 the columns of image and kernel, modulo S. In Fourier space a convolution multiplies each frequency
@@ -6,6 +6,11 @@ by a number of its own, so for each frequency all phases and channels together a
 product. The paper's primary capsules take 36 · 81 = 2916 multiplications directly for each image
 and each pair of channels, and 50 frequencies · 4 phases · 4 = 800 this way (a complex product is
 4 real ones).
+
+A convolution is a product of polynomials, too, and those multiply point by point (Toom and Cook;
+Winograd 1980; for networks Lavin and Gray 2016). Points are real: 100 · 4 phases = 400
+multiplications are left. But the transforms magnify errors of rounding, with ten points a side to
+2e-5 of the result in float32 (TF32 makes 3e-4), and to far too much in bfloat16.
 
 The transforms are matrix products too: images this small need no fast Fourier transform, and a
 matrix product in bfloat16 is what processors are fastest at.
@@ -22,6 +27,8 @@ from torch import Tensor
 from capsnet.fast.products import product, products_of_parts
 from capsnet.functional import require_floating
 
+MOST_POINTS = 10  # a side: one more makes the error three times as large
+
 
 class PhaseGrid(NamedTuple):
     """Where the phases of an image lie, and what a convolution makes of them."""
@@ -29,12 +36,18 @@ class PhaseGrid(NamedTuple):
     height: int  # of the convolution's result
     width: int
     stride: int  # S
-    rows: int  # of each phase of the image; an even number
+    rows: int  # of each phase of the image; in Fourier space an even number
     columns: int
+    at_points: bool = False  # or in Fourier space
 
     @classmethod
-    def of(cls, height: int, width: int, kernel_size: int, stride: int) -> "PhaseGrid":
-        """The smallest grid on which no result that is kept wraps around the edge."""
+    def of(
+        cls, height: int, width: int, kernel_size: int, stride: int, at_points: bool = False
+    ) -> "PhaseGrid":
+        """The smallest grid on which no result that is kept wraps around the edge.
+
+        In Fourier space all the same where ``at_points`` would take too many of them.
+        """
         h, w = ((side - kernel_size) // stride + 1 for side in (height, width))
         if min(h, w) < 1:
             raise ValueError(
@@ -42,8 +55,10 @@ class PhaseGrid(NamedTuple):
                 f"{height} × {width}"
             )
         taps = math.ceil(kernel_size / stride)  # of a kernel's phase, along one side
-        rows = h + taps - 1
-        return cls(h, w, stride, rows + rows % 2, w + taps - 1)
+        rows, columns = h + taps - 1, w + taps - 1
+        if at_points and max(rows, columns) <= MOST_POINTS:
+            return cls(h, w, stride, rows, columns, True)
+        return cls(h, w, stride, rows + rows % 2, columns)
 
     def fit(self, x: Tensor, margin: int = 0) -> Tensor:
         """Images cut, or filled up with zeros, to the grid's size and a margin beyond."""
@@ -57,14 +72,18 @@ class PhaseGrid(NamedTuple):
         return x.permute(2, 4, 0, 3, 5, 1, *range(6, x.dim()))
 
 
-def fourier_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: int = 1) -> Tensor:
-    """``F.conv2d`` with a square kernel and no padding, computed in Fourier space.
+def fast_conv2d(
+    x: Tensor, weight: Tensor, bias: Tensor | None, stride: int = 1, at_points: bool = False
+) -> Tensor:
+    """``F.conv2d`` with a square kernel and no padding, computed in Fourier space or at points.
 
     Args:
         x: images, [n, channels, height, width].
         weight: [out_channels, channels, k, k].
         bias: [out_channels], or None.
         stride: S, in pixels.
+        at_points: not in Fourier space, if so few points are needed that the result is exact to
+            some 1e-5 in float32.
 
     Returns:
         [n, out_channels, (height − k) // S + 1, (width − k) // S + 1], in the dtype of ``x``.
@@ -81,7 +100,7 @@ def fourier_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: int =
     if weight.shape[2] != weight.shape[3]:
         raise ValueError(f"the kernel must be square, got shape {list(weight.shape)}")
     height, width = x.shape[2:]
-    grid = PhaseGrid.of(height, width, weight.shape[2], stride)
+    grid = PhaseGrid.of(height, width, weight.shape[2], stride, at_points)
     return correlate(grid.split(grid.fit(x)), transform_kernel(weight, grid, x.dtype), bias, grid)
 
 
@@ -101,46 +120,94 @@ def relu_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, grid: PhaseGrid)
     return y
 
 
-def transform_kernel(weight: Tensor, grid: PhaseGrid, dtype: torch.dtype) -> Tensor:
-    """A kernel in Fourier space: for every wave a pair of real matrices, real and imaginary part.
-
-    [out_channels, channels, k, k] → [waves, 2 · out_channels, S · S · channels], in ``dtype``.
+def points_suffice(x: Tensor) -> bool:
+    """Whether points are faster for such images and exact enough: float32 on a processor that is
+    not allowed to round it to fewer bits.
     """
-    out_channels, _, k, _ = weight.shape
+    whole = torch.get_float32_matmul_precision() == "highest"
+    return x.dtype == torch.float32 and x.device.type == "cpu" and whole
+
+
+class Transform(NamedTuple):
+    """A convolution as products: way back · ((``kernel`` · the kernel) × (``image`` · the image)).
+
+    Each of ``parts`` rows of one, times each of as many rows of the other: a wave has two, its real
+    and its imaginary part, a point one.
+    """
+
+    parts: int
+    kernel: Tensor  # [waves · parts, most taps down, most across]
+    image: Tensor  # [waves · parts, rows · columns]
+    back: Tensor  # [height · width, waves · parts · parts]
+
+    @classmethod
+    def of(cls, grid: PhaseGrid, device: torch.device) -> "Transform":
+        height, width, _, rows, columns, at_points = grid
+        if at_points:
+            bases = point_basis(height, rows, device), point_basis(width, columns, device)
+            kernel, image, back = (torch.kron(*both) for both in zip(*bases, strict=True))
+            most = rows - height + 1, columns - width + 1
+            return cls(1, kernel.unflatten(1, most), image, back.t())
+        basis = fourier_basis(rows, columns, device)  # [waves, 2, rows, columns]
+        # And back: y = conj(w) x, so Re y = Re w Re x + Im w Im x, Im y = Re w Im x − Im w Re x.
+        # Only the results that did not wrap around the grid's edge are computed.
+        real, imaginary = basis[:, :, :height, :width].flatten(2).unbind(1)
+        back = torch.stack([real, imaginary, -imaginary, real], dim=1).flatten(0, 1).t()
+        pairs = basis.flatten(0, 1)
+        return cls(2, pairs, pairs.flatten(1), back * math.sqrt(rows * columns / 2))
+
+
+def transform_kernel(weight: Tensor, grid: PhaseGrid, dtype: torch.dtype) -> Tensor:
+    """A kernel as :func:`correlate` wants it: a matrix for every point, two for every wave.
+
+    [out_channels, channels, k, k] → [waves, parts · out_channels, S · S · channels], in ``dtype``.
+    """
+    out_channels, channels, k, _ = weight.shape
     taps = math.ceil(k / grid.stride)
-    basis = fourier_basis(grid.rows, grid.columns, weight.device)[:, :, :taps, :taps]
+    transform = Transform.of(grid, weight.device)
+    basis = transform.kernel[:, :taps, :taps].flatten(1)
     own_grid = grid._replace(rows=taps, columns=taps)
     phases = own_grid.split(own_grid.fit(weight.to(dtype)))  # [taps, taps, out, S, S, channels]
-    waves = basis.flatten(2).flatten(0, 1).to(dtype)
-    weight_hat = product(waves, phases.reshape(taps * taps, -1))
-    return weight_hat.view(len(basis), 2 * out_channels, -1)
+    weight_hat = product(basis.to(dtype), phases.reshape(taps * taps, -1))
+    return weight_hat.view(-1, transform.parts * out_channels, grid.stride**2 * channels)
 
 
 def correlate(x: Tensor, weight_hat: Tensor, bias: Tensor | None, grid: PhaseGrid) -> Tensor:
-    """:func:`fourier_conv2d` of images in phases and a kernel from :func:`transform_kernel`.
+    """:func:`fast_conv2d` of images in phases and a kernel from :func:`transform_kernel`.
 
     [rows, columns, n, S, S, channels] → [n, out_channels, height, width].
     """
-    height, width, _, rows, columns = grid
     n, dtype = x.shape[2], x.dtype
-    waves, twice_out_channels, inner = weight_hat.shape  # inner: what each product sums over
-    out_channels = twice_out_channels // 2
-    basis = fourier_basis(rows, columns, x.device)  # [waves, 2, rows, columns]
+    waves, rows, inner = weight_hat.shape  # inner: what each product sums over
+    transform = Transform.of(grid, x.device)
+    parts = transform.parts
 
-    # To Fourier space: a pair of real numbers a wave, the real part and the imaginary part.
-    pairs = basis.flatten(2).flatten(0, 1).to(dtype)
-    x_hat = product(pairs, x.reshape(rows * columns, n * inner))
-    x_hat = x_hat.view(waves, 2 * n, inner)
-
-    products = products_of_parts(weight_hat, x_hat)  # [4 · waves, out_channels · n]
-
-    # And back: y = conj(w) x, so Re y = Re w Re x + Im w Im x, Im y = Re w Im x − Im w Re x.
-    # Only the results that did not wrap around the grid's edge are computed.
-    real, imaginary = basis[:, :, :height, :width].flatten(2).unbind(1)
-    back = torch.stack([real, imaginary, -imaginary, real], dim=1).flatten(0, 1).t()
-    y = product((back * math.sqrt(rows * columns / 2)).to(dtype), products)
-    y = y.view(height, width, out_channels, n).permute(3, 2, 0, 1)
+    x_hat = product(transform.image.to(dtype), x.reshape(len(x) * x.shape[1], n * inner))
+    x_hat = x_hat.view(waves, parts * n, inner)
+    products = products_of_parts(weight_hat, x_hat, parts)  # [parts² · waves, out_channels · n]
+    y = product(transform.back.to(dtype), products)
+    y = y.view(grid.height, grid.width, rows // parts, n).permute(3, 2, 0, 1)
     return y if bias is None else y + bias.to(dtype).view(-1, 1, 1)
+
+
+def point_basis(results: int, points: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """A convolution along one side at points: the transforms of kernel, image and results.
+
+    Kernel and results are taken as coefficients of polynomials. The values at as many points as
+    their product has coefficients say what it is, and convolution is the transpose of this product.
+    A point is a direction, cosine and sine, in place of their quotient; directions evenly around
+    the half circle keep errors small.
+
+    Returns:
+        [points, points − results + 1], [points, points], [points, results], float64.
+    """
+    angles = math.pi / points * torch.arange(points, dtype=torch.float64, device=device)[:, None]
+
+    def powers(count: int) -> Tensor:
+        i = torch.arange(count, device=device)
+        return angles.cos() ** (count - 1 - i) * angles.sin() ** i
+
+    return powers(points - results + 1), torch.linalg.inv(powers(points)).t(), powers(results)
 
 
 def fourier_basis(rows: int, columns: int, device: torch.device) -> Tensor:

@@ -21,19 +21,20 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     return onednn_product(a, b) if is_for_onednn(a, b) else a @ b
 
 
-def products_of_parts(w: Tensor, x: Tensor) -> Tensor:
-    """Real times real, real times imaginary part and so on: all four products, for every wave.
+def products_of_parts(w: Tensor, x: Tensor, parts: int) -> Tensor:
+    """Real times real, real times imaginary part and so on: each part of one times each of the
+    other, for every wave.
 
-    [waves, 2 · m, k] and [waves, 2 · n, k] → [4 · waves, m · n].
+    [waves, parts · m, k] and [waves, parts · n, k] → [waves · parts², m · n].
     """
     if is_for_onednn(w, x):
-        return onednn_products_of_parts(w, x)
-    return parts_apart(w @ x.transpose(1, 2)).flatten(2).flatten(0, 1)
+        return onednn_products_of_parts(w, x, parts)
+    return parts_apart(w @ x.transpose(1, 2), parts).flatten(2).flatten(0, 1)
 
 
-def parts_apart(products: Tensor) -> Tensor:
-    """[…, 2 · m, 2 · n] → […, 4, m, n]."""
-    products = products.unflatten(-1, (2, -1)).unflatten(-3, (2, -1))
+def parts_apart(products: Tensor, parts: int) -> Tensor:
+    """[…, parts · m, parts · n] → […, parts², m, n]."""
+    products = products.unflatten(-1, (parts, -1)).unflatten(-3, (parts, -1))
     return products.transpose(-3, -2).flatten(-4, -3)
 
 
@@ -60,37 +61,41 @@ def _(a: Tensor, b: Tensor) -> Tensor:
 
 
 @torch.library.custom_op("capsnet::products_of_parts", mutates_args=())
-def onednn_products_of_parts(w: Tensor, x: Tensor) -> Tensor:
-    (waves, twice_m, _), twice_n = w.shape, x.shape[1]
-    y = w.new_empty(waves, 4, twice_m // 2, twice_n // 2)
+def onednn_products_of_parts(w: Tensor, x: Tensor, parts: int) -> Tensor:
+    waves, m, n = len(w), w.shape[1] // parts, x.shape[1] // parts
+    y = w.new_empty(waves, parts**2, m, n)
     for w_i, x_i, y_i in zip(w, x, y, strict=True):
-        y_i.copy_(parts_apart(linear(w_i, x_i)))
-    return y.view(4 * waves, -1)
+        y_i.copy_(parts_apart(linear(w_i, x_i), parts))
+    return y.view(waves * parts**2, -1)
 
 
 @onednn_products_of_parts.register_fake
-def _(w: Tensor, x: Tensor) -> Tensor:
-    return w.new_empty(4 * len(w), w.shape[1] * x.shape[1] // 4)
+def _(w: Tensor, x: Tensor, parts: int) -> Tensor:
+    return w.new_empty(parts**2 * len(w), w.shape[1] * x.shape[1] // parts**2)
 
 
 @torch.library.custom_op("capsnet::products_of_parts_backward", mutates_args=())
-def onednn_products_of_parts_backward(grad: Tensor, w: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    m, n = w.shape[1] // 2, x.shape[1] // 2
+def onednn_products_of_parts_backward(
+    grad: Tensor, w: Tensor, x: Tensor, parts: int
+) -> tuple[Tensor, Tensor]:
+    m, n = w.shape[1] // parts, x.shape[1] // parts
     grad_w, grad_x = torch.empty_like(w), torch.empty_like(x)
-    for i, grad_i in enumerate(grad.reshape(-1, 2, 2, m, n)):
-        grad_i = grad_i.transpose(1, 2).reshape(2 * m, 2 * n)
+    for i, grad_i in enumerate(grad.reshape(-1, parts, parts, m, n)):
+        grad_i = grad_i.transpose(1, 2).reshape(parts * m, parts * n)
         grad_w[i] = linear(grad_i, x[i].t())
         grad_x[i] = linear(grad_i.t(), w[i].t())
     return grad_w, grad_x
 
 
 @onednn_products_of_parts_backward.register_fake
-def _(grad: Tensor, w: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+def _(grad: Tensor, w: Tensor, x: Tensor, parts: int) -> tuple[Tensor, Tensor]:
     return torch.empty_like(w), torch.empty_like(x)
 
 
-def keep_both(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs)
+def keep_both(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    a, b, *parts = inputs
+    ctx.save_for_backward(a, b)
+    ctx.parts = parts
 
 
 def product_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
@@ -99,8 +104,8 @@ def product_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | No
     return product(grad, b.t()) if of_a else None, product(a.t(), grad) if of_b else None
 
 
-def products_of_parts_backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-    return onednn_products_of_parts_backward(grad, *ctx.saved_tensors)
+def products_of_parts_backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+    return *onednn_products_of_parts_backward(grad, *ctx.saved_tensors, *ctx.parts), None
 
 
 onednn_product.register_autograd(product_backward, setup_context=keep_both)

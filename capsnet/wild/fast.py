@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from capsnet.fast import FastCapsNet
-from capsnet.fast.convolution import PhaseGrid, correlate, relu_conv2d, transform_kernel
+from capsnet.fast.convolution import correlate, relu_conv2d, transform_kernel
 from capsnet.fast.routing import over_parents, routed_capsules
 from capsnet.wild.parts import Share, uniform
 from capsnet.wild.parts import over_parents as papers
@@ -30,9 +30,7 @@ class FastWildCapsNet(FastCapsNet):
         model: Any = self.model
         if model.parts.same_padding:
             return model.children_of(images)
-        conv, kernel, stride = model.conv, model.conv.weight.shape[2], model.primary.conv.stride[0]
-        height, width = (side - kernel + 1 for side in images.shape[2:])
-        grid = PhaseGrid.of(height, width, kernel, stride)
+        grid, conv = self.grid_of(images), model.conv
 
         def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: int) -> Tensor:
             return correlate(x, transform_kernel(weight, grid, x.dtype), bias, grid)

@@ -66,7 +66,7 @@ def exact() -> tuple[CapsNet, ImageSet, dict[str, Tensor]]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("precision", "limit", "compiled"),
-    [("fp32", 1e-5, False), ("bf16", 2e-2, False), ("bf16", 2e-2, True)],
+    [("fp32", 5e-5, False), ("bf16", 2e-2, False), ("bf16", 2e-2, True)],
 )
 def test_the_papers_network_on_real_digits_agrees_with_float64(
     exact: tuple[CapsNet, ImageSet, dict[str, Tensor]],
@@ -88,6 +88,17 @@ def test_the_papers_network_on_real_digits_agrees_with_float64(
         assert parameter.grad is not None
         error = (parameter.grad.cpu().double() - gradients[name]).norm() / gradients[name].norm()
         assert error < limit, name
+
+
+def test_float32_is_exact_but_in_training(exact: tuple[CapsNet, ImageSet, Any]) -> None:
+    model, digits, _ = exact
+    images = to_float(digits.images[:8])
+    wanted = copy.deepcopy(model).to(F64)(images.to(F64)).capsules
+    training = FastCapsNet(model)(images).capsules
+    with torch.no_grad():
+        reading = FastCapsNet(model)(images).capsules
+    errors = [((found - wanted).norm() / wanted.norm()).item() for found in (reading, training)]
+    assert errors[0] < 1e-6 < errors[1] < 5e-5
 
 
 def test_parameters_are_shared_and_keep_their_names() -> None:

@@ -1,13 +1,15 @@
-"""The convolution in Fourier space against ``F.conv2d``: random shapes, derivatives, bad input."""
+"""The fast convolution against ``F.conv2d``: random shapes, derivatives, precision, bad input."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from torch import nn
+from torch import Tensor, nn
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
@@ -16,8 +18,9 @@ from capsnet.fast.convolution import (
     PhaseGrid,
     Relu,
     correlate,
+    fast_conv2d,
     fourier_basis,
-    fourier_conv2d,
+    points_suffice,
     relu_conv2d,
     transform_kernel,
 )
@@ -34,16 +37,23 @@ CPU = torch.device("cpu")
     channels=st.integers(1, 3),
     batch=st.integers(0, 3),
     with_bias=st.booleans(),
+    at_points=st.booleans(),
 )
 def test_it_is_conv2d(
-    size: tuple[int, int], kernel_size: int, stride: int, channels: int, batch: int, with_bias: bool
+    size: tuple[int, int],
+    kernel_size: int,
+    stride: int,
+    channels: int,
+    batch: int,
+    with_bias: bool,
+    at_points: bool,
 ) -> None:
     assume(min(size) >= kernel_size)
     x = torch.randn(batch, channels, *size, dtype=F64, requires_grad=True)
     weight = torch.randn(4, channels, kernel_size, kernel_size, dtype=F64, requires_grad=True)
     bias = torch.randn(4, dtype=F64, requires_grad=True) if with_bias else None
     expected = F.conv2d(x, weight, bias, stride)
-    y = fourier_conv2d(x, weight, bias, stride)
+    y = fast_conv2d(x, weight, bias, stride, at_points)
     assert_close(y, expected, rtol=1e-10, atol=1e-10)
 
     inputs = [tensor for tensor in (x, weight, bias) if tensor is not None]
@@ -52,26 +62,36 @@ def test_it_is_conv2d(
     assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-6), (torch.bfloat16, 1e-2)])
+@pytest.mark.parametrize(
+    ("dtype", "at_points", "limit"),
+    [(torch.float32, False, 1e-6), (torch.bfloat16, False, 1e-2), (torch.float32, True, 5e-5)],
+)
 def test_precision_at_the_papers_size(
-    dtype: torch.dtype, limit: float, device: torch.device
+    dtype: torch.dtype, at_points: bool, limit: float, device: torch.device
 ) -> None:
-    """Beside it, the error of the direct convolution: the two are of one order."""
+    """Of the result and both gradients, and beside them of the direct convolution's."""
     resolve_precision(device, "fp32")  # no TF32
-    x = torch.rand(2, 256, 20, 20, dtype=F64).to(device)
+    x = torch.rand(2, 256, 20, 20, dtype=F64).to(device).requires_grad_()
     weight = torch.randn(32, 256, 9, 9, dtype=F64).to(device) / math.sqrt(256 * 81)
-    expected = F.conv2d(x, weight, stride=2)
-    for y in (
-        fourier_conv2d(x.to(dtype), weight.to(dtype), None, 2),
-        F.conv2d(x.to(dtype), weight.to(dtype), stride=2),
-    ):
+    weight.requires_grad_()
+    grad = torch.randn(2, 32, 6, 6, dtype=F64).to(device)
+
+    def found(convolve: Callable[..., Tensor], *options: Any) -> list[Tensor]:
+        given = [each.detach().to(dtype).requires_grad_() for each in (x, weight)]
+        y = convolve(*given, None, 2, *options)
         assert y.dtype == dtype
-        assert (y.double() - expected).norm() < limit * expected.norm()
+        return [y, *torch.autograd.grad(y, given, grad.to(dtype))]
+
+    y = F.conv2d(x, weight, stride=2)
+    expected = [y, *torch.autograd.grad(y, [x, weight], grad)]
+    for way in (found(fast_conv2d, at_points), found(F.conv2d)):
+        for one, exact in zip(way, expected, strict=True):
+            assert (one.double() - exact).norm() < limit * exact.norm()
 
 
 def test_weights_are_cast_to_the_images_dtype() -> None:
     x, weight = torch.rand(1, 1, 5, 5).bfloat16(), torch.rand(1, 1, 3, 3, requires_grad=True)
-    y = fourier_conv2d(x, weight, torch.zeros(1))
+    y = fast_conv2d(x, weight, torch.zeros(1))
     assert y.dtype == torch.bfloat16
     y.sum().backward()
     assert weight.grad is not None and weight.grad.dtype == torch.float32
@@ -96,7 +116,26 @@ def test_the_basis_is_orthonormal_and_complete(rows: int, columns: int) -> None:
 def test_the_grid(
     height: int, width: int, kernel_size: int, stride: int, expected: tuple[int, ...]
 ) -> None:
-    assert PhaseGrid.of(height, width, kernel_size, stride) == expected
+    assert PhaseGrid.of(height, width, kernel_size, stride) == (*expected, False)
+
+
+def test_points_are_few() -> None:
+    assert PhaseGrid.of(20, 19, 9, 2, at_points=True) == (6, 6, 2, 10, 10, True)
+    assert PhaseGrid.of(3, 4, 3, 1, at_points=True) == (1, 2, 1, 3, 4, True)
+    assert not PhaseGrid.of(20, 21, 9, 2, at_points=True).at_points  # 11 across
+
+
+def test_points_are_for_whole_float32() -> None:
+    x = torch.rand(1, 1, 5, 5)
+    assert points_suffice(x)
+    assert not any(points_suffice(x.to(dtype)) for dtype in (F64, torch.bfloat16, torch.float16))
+    assert not points_suffice(x.to("meta"))
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("medium")
+        assert not points_suffice(x)
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def test_what_does_not_fit_is_refused(refuses: Refuses) -> None:
@@ -108,16 +147,18 @@ def test_what_does_not_fit_is_refused(refuses: Refuses) -> None:
         (torch.rand(1, 2, 5, 2), kernel, ("at least 3 × 3", "got 5 × 2")),
     ]:
         with refuses(*parts):
-            fourier_conv2d(x, weight, None)
+            fast_conv2d(x, weight, None)
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_both_convolutions_of_a_network(bias: bool) -> None:
+@pytest.mark.parametrize("at_points", [True, False])
+def test_both_convolutions_of_a_network(bias: bool, at_points: bool) -> None:
     first = nn.Conv2d(2, 5, 3, bias=bias).to(F64)
     second = nn.Conv2d(5, 4, 5, stride=2, bias=bias).to(F64)
     images = torch.rand(3, 2, 12, 15, dtype=F64, requires_grad=True)
 
-    grid = PhaseGrid.of(10, 13, 5, 2)
+    grid = PhaseGrid.of(10, 13, 5, 2, at_points)
+    assert grid.at_points == at_points
     features = relu_conv2d(images, first.weight, first.bias, grid)
     assert features.shape == (grid.rows, grid.columns, 3, 2, 2, 5)
     ours = correlate(features, transform_kernel(second.weight, grid, F64), second.bias, grid)

@@ -21,21 +21,25 @@ needs_onednn = pytest.mark.skipif(
 )
 
 
-def all_four(w: Tensor, x: Tensor) -> Tensor:
+def each_with_each(w: Tensor, x: Tensor, parts: int) -> Tensor:
     """The definition of :func:`products_of_parts`, part by part."""
-    parts = [
-        w_part @ x_part.mT
-        for w_part in w.chunk(2, dim=1)  # real, imaginary
-        for x_part in x.chunk(2, dim=1)
-    ]
-    return torch.stack(parts, dim=1).flatten(2).flatten(0, 1)
+    found = [w_i @ x_i.mT for w_i in w.chunk(parts, dim=1) for x_i in x.chunk(parts, dim=1)]
+    return torch.stack(found, dim=1).flatten(2).flatten(0, 1)
 
 
+def in_parts(function: Callable[..., Tensor], parts: int) -> Product:
+    return lambda w, x: function(w, x, parts)
+
+
+ONE, PAIR = (
+    (in_parts(products_of_parts, parts), in_parts(each_with_each, parts)) for parts in (1, 2)
+)
 CASES = [
     (product, torch.matmul, (7, 5), (5, 9)),
     (product, torch.matmul, (7, 5), (5, 0)),
-    (products_of_parts, all_four, (3, 4, 5), (3, 6, 5)),
-    (products_of_parts, all_four, (3, 4, 5), (3, 0, 5)),
+    (*PAIR, (3, 4, 5), (3, 6, 5)),
+    (*ONE, (3, 4, 5), (3, 7, 5)),
+    (*PAIR, (3, 4, 5), (3, 0, 5)),
 ]
 
 
@@ -74,8 +78,9 @@ def test_they_are_well_behaved_operators() -> None:
     a, b = torch.randn(7, 5, requires_grad=True), torch.randn(5, 9, requires_grad=True)
     torch.library.opcheck(products.onednn_product, (a, b))
     w, x = torch.randn(3, 4, 5, requires_grad=True), torch.randn(3, 6, 5, requires_grad=True)
-    torch.library.opcheck(products.onednn_products_of_parts, (w, x))
-    grad = torch.randn(12, 6)
-    torch.library.opcheck(
-        products.onednn_products_of_parts_backward, (grad, w.detach(), x.detach())
-    )
+    for parts in (1, 2):
+        torch.library.opcheck(products.onednn_products_of_parts, (w, x, parts))
+        grad = torch.randn(3 * parts**2, 24 // parts**2)
+        torch.library.opcheck(
+            products.onednn_products_of_parts_backward, (grad, w.detach(), x.detach(), parts)
+        )
