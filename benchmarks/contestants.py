@@ -21,6 +21,8 @@ from capsnet.training.loss import RECONSTRUCTION_WEIGHT
 
 BATCH = 128
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
+# Of the second convolution: points are for float32.
+WAYS = {"bf16": ("direct", "Fourier"), "fp32": ("direct", "Fourier", "points")}
 Call = Callable[[], object]
 compiles = functools.cache(can_compile)  # a real compilation each time, otherwise
 
@@ -138,7 +140,7 @@ class HalfWay(nn.Module):
 def convolution(
     name: str, dtype: torch.dtype, device: torch.device, batch_size: int = BATCH
 ) -> Call:
-    """The second convolution alone, "direct" or "Fourier", with both of its gradients."""
+    """The second convolution alone, one of :data:`WAYS`, with both of its gradients."""
     torch.manual_seed(0)
     x = torch.rand(batch_size, 256, 20, 20, device=device).to(dtype)
     weight = 0.01 * torch.randn(256, 256, 9, 9, device=device)
@@ -149,7 +151,7 @@ def convolution(
     def convolve(x: Tensor, weight: Tensor) -> Tensor:
         if name == "direct":
             return F.conv2d(x, weight.to(dtype), stride=2)
-        return fast_conv2d(x, weight, None, stride=2)
+        return fast_conv2d(x, weight, None, stride=2, at_points=name == "points")
 
     if compiles(device):
         convolve = torch.compile(convolve)

@@ -9,6 +9,7 @@ from benchmarks.contestants import (
     BATCH,
     DTYPES,
     GROUPS,
+    WAYS,
     Call,
     convolution,
     matrix_product,
@@ -65,7 +66,7 @@ def time_all(
     for precision, dtype in DTYPES.items():
         product, flop = matrix_product(dtype, device)
         times["matrix product"][precision] = seconds(product) | {"flop": flop}
-        for way in ("direct", "Fourier"):
+        for way in WAYS[precision]:
             if precision == "fp32" or bfloat16_is_fast(device):
                 torch.compiler.reset()
                 call = convolution(way, dtype, device, batch_size)

@@ -43,7 +43,8 @@ def bfloat16_is_fast(device: torch.device) -> bool:
 def resolve_precision(device: torch.device, precision: str) -> str:
     """What a precision comes to on a device: "bf16" or "fp32".
 
-    "bf16" is autocast to bfloat16. "fp32" is IEEE float32 in both arrangements: on a GPU this
+    "bf16" is autocast to bfloat16. "fp32" is IEEE float32 in both arrangements
+    (of which :mod:`capsnet.fast.convolution` tells the error): on a GPU this
     switches TF32 off for the process, in convolutions (where cuDNN has it on by default) and in
     matrix products. "auto" is bf16 where the hardware multiplies in it, else fp32.
 

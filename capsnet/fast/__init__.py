@@ -1,10 +1,10 @@
 """The same network arranged for speed on a processor.
 
-Same parameters, same equations, full gradients: only the order of the arithmetic and the layout of
-the memory differ from :mod:`capsnet.model`, which is the one to read. Two layers take nearly all of
-the time, and each has its module: :mod:`capsnet.fast.convolution` and :mod:`capsnet.fast.routing`.
-For CUDA the routing has kernels, :mod:`capsnet.fast.fused`, which were never timed; "auto" is plain
-there.
+Same parameters, same equations, full gradients: only the order of the arithmetic, and with it the
+rounding, and the layout of the memory differ from :mod:`capsnet.model`, which is the one to read.
+Two layers take nearly all of the time, and each has its module: :mod:`capsnet.fast.convolution` and
+:mod:`capsnet.fast.routing`. For CUDA the routing has kernels, :mod:`capsnet.fast.fused`, which were
+never timed; "auto" is plain there.
 """
 
 from typing import Any
@@ -73,8 +73,9 @@ def pays_off(model: CapsNet, own: "type[FastCapsNet]") -> bool:
 class FastCapsNet(nn.Module):
     """:class:`CapsNet` with its convolutions as matrix products, and its routing in chunks.
 
-    On a processor a training step in float32 is exact to some 2e-5 (see
-    :mod:`capsnet.fast.convolution`), all else to its precision.
+    Where gradients are recorded on a processor in float32, the second convolution is exact to 2e-5
+    and the gradients to 1e-4 (see :mod:`capsnet.fast.convolution`); all else is as exact as its
+    dtype allows.
 
     Gradients are of first order, and not for torch.func; hooks on the model and on its
     convolutions and routed capsules are not called. For all of these there is the model itself.
@@ -129,7 +130,7 @@ class FastCapsNet(nn.Module):
         return children
 
     def grid_of(self, images: Tensor) -> PhaseGrid:
-        """That of the second convolution: at points, less exact, in training alone."""
+        """That of the second convolution: at points, which are less exact, for gradients alone."""
         first, second = self.model.conv, self.model.primary.conv
         height, width = (side - first.weight.shape[2] + 1 for side in images.shape[2:])
         kernel, stride = second.weight.shape[2], second.stride[0]

@@ -1,4 +1,4 @@
-"""A convolution with a stride as matrix products, in Fourier space or at points.
+"""A convolution with a stride as matrix products, in Fourier space or at points (Toom-Cook's).
 
 A convolution of stride S is a sum of S² convolutions of stride 1, one for each phase: the rows and
 the columns of image and kernel, modulo S. In Fourier space a convolution multiplies each frequency
@@ -8,7 +8,7 @@ and each pair of channels, and 50 frequencies · 4 phases · 4 = 800 this way (a
 4 real ones).
 
 A convolution is a product of polynomials, too, and those multiply point by point (Toom and Cook;
-Winograd 1980; for networks Lavin and Gray 2016). Points are real: 100 · 4 phases = 400
+for networks Lavin and Gray 2016, after Winograd 1980). Points are real: 100 · 4 phases = 400
 multiplications are left. But the transforms magnify errors of rounding, with ten points a side to
 2e-5 of the result in float32 (TF32 makes 3e-4), and to far too much in bfloat16.
 
@@ -38,15 +38,14 @@ class PhaseGrid(NamedTuple):
     stride: int  # S
     rows: int  # of each phase of the image; in Fourier space an even number
     columns: int
-    at_points: bool = False  # or in Fourier space
+    at_points: bool = False  # else in Fourier space
 
     @classmethod
     def of(
         cls, height: int, width: int, kernel_size: int, stride: int, at_points: bool = False
     ) -> "PhaseGrid":
-        """The smallest grid on which no result that is kept wraps around the edge.
-
-        In Fourier space all the same where ``at_points`` would take too many of them.
+        """At points where asked, if they are few enough; else in Fourier space, on the smallest
+        grid on which no result that is kept wraps around the edge.
         """
         h, w = ((side - kernel_size) // stride + 1 for side in (height, width))
         if min(h, w) < 1:
@@ -83,7 +82,7 @@ def fast_conv2d(
         bias: [out_channels], or None.
         stride: S, in pixels.
         at_points: not in Fourier space, if so few points are needed that the result is exact to
-            some 1e-5 in float32.
+            2e-5 in float32.
 
     Returns:
         [n, out_channels, (height − k) // S + 1, (width − k) // S + 1], in the dtype of ``x``.
@@ -124,21 +123,30 @@ def points_suffice(x: Tensor) -> bool:
     """Whether points are faster for such images and exact enough: float32 on a processor that is
     not allowed to round it to fewer bits.
     """
-    whole = torch.get_float32_matmul_precision() == "highest"
-    return x.dtype == torch.float32 and x.device.type == "cpu" and whole
+    return x.dtype == torch.float32 and x.device.type == "cpu" and float32_is_whole()
+
+
+@torch.compiler.assume_constant_result  # guarded all the same
+def float32_is_whole() -> bool:
+    """Whether matrix products of float32 keep all of its bits."""
+    try:
+        return torch.get_float32_matmul_precision() == "highest"
+    except RuntimeError:  # set for one device or library alone: PyTorch does not say then
+        return False
 
 
 class Transform(NamedTuple):
-    """A convolution as products: way back · ((``kernel`` · the kernel) × (``image`` · the image)).
+    """A convolution as products: ``back`` · ((``kernel`` · the kernel) × (``image`` · the image)).
 
-    Each of ``parts`` rows of one, times each of as many rows of the other: a wave has two, its real
-    and its imaginary part, a point one.
+    (The field's filter, input and output transform.) It multiplies wave by wave, or point by point:
+    each part of one with each part of the other. A wave has two parts, real and imaginary, a point
+    has one.
     """
 
     parts: int
-    kernel: Tensor  # [waves · parts, most taps down, most across]
-    image: Tensor  # [waves · parts, rows · columns]
-    back: Tensor  # [height · width, waves · parts · parts]
+    kernel: Tensor  # [waves or points · parts, most taps down, most across]
+    image: Tensor  # [waves or points · parts, rows · columns]
+    back: Tensor  # [height · width, waves or points · parts · parts]
 
     @classmethod
     def of(cls, grid: PhaseGrid, device: torch.device) -> "Transform":
@@ -160,7 +168,8 @@ class Transform(NamedTuple):
 def transform_kernel(weight: Tensor, grid: PhaseGrid, dtype: torch.dtype) -> Tensor:
     """A kernel as :func:`correlate` wants it: a matrix for every point, two for every wave.
 
-    [out_channels, channels, k, k] → [waves, parts · out_channels, S · S · channels], in ``dtype``.
+    [out_channels, channels, k, k] → [waves or points, parts · out_channels, S · S · channels], in
+    ``dtype``.
     """
     out_channels, channels, k, _ = weight.shape
     taps = math.ceil(k / grid.stride)
@@ -178,13 +187,13 @@ def correlate(x: Tensor, weight_hat: Tensor, bias: Tensor | None, grid: PhaseGri
     [rows, columns, n, S, S, channels] → [n, out_channels, height, width].
     """
     n, dtype = x.shape[2], x.dtype
-    waves, rows, inner = weight_hat.shape  # inner: what each product sums over
+    count, rows, inner = weight_hat.shape  # of waves or points; what each product sums over
     transform = Transform.of(grid, x.device)
     parts = transform.parts
 
     x_hat = product(transform.image.to(dtype), x.reshape(len(x) * x.shape[1], n * inner))
-    x_hat = x_hat.view(waves, parts * n, inner)
-    products = products_of_parts(weight_hat, x_hat, parts)  # [parts² · waves, out_channels · n]
+    x_hat = x_hat.view(count, parts * n, inner)
+    products = products_of_parts(weight_hat, x_hat, parts)  # [count · parts², out_channels · n]
     y = product(transform.back.to(dtype), products)
     y = y.view(grid.height, grid.width, rows // parts, n).permute(3, 2, 0, 1)
     return y if bias is None else y + bias.to(dtype).view(-1, 1, 1)
@@ -195,8 +204,8 @@ def point_basis(results: int, points: int, device: torch.device) -> tuple[Tensor
 
     Kernel and results are taken as coefficients of polynomials. The values at as many points as
     their product has coefficients say what it is, and convolution is the transpose of this product.
-    A point is a direction, cosine and sine, in place of their quotient; directions evenly around
-    the half circle keep errors small.
+    A point is a direction, cosine and sine, in place of their quotient (homogeneous coordinates;
+    infinity is one of them); directions evenly around the half circle keep errors small.
 
     Returns:
         [points, points − results + 1], [points, points], [points, results], float64.

@@ -22,10 +22,10 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def products_of_parts(w: Tensor, x: Tensor, parts: int) -> Tensor:
-    """Real times real, real times imaginary part and so on: each part of one times each of the
-    other, for every wave.
+    """Each part of one times each of the other, for every wave (real times real, real times
+    imaginary part, …) or point (of one part).
 
-    [waves, parts · m, k] and [waves, parts · n, k] → [waves · parts², m · n].
+    [count, parts · m, k] and [count, parts · n, k] → [count · parts², m · n].
     """
     if is_for_onednn(w, x):
         return onednn_products_of_parts(w, x, parts)
@@ -62,11 +62,11 @@ def _(a: Tensor, b: Tensor) -> Tensor:
 
 @torch.library.custom_op("capsnet::products_of_parts", mutates_args=())
 def onednn_products_of_parts(w: Tensor, x: Tensor, parts: int) -> Tensor:
-    waves, m, n = len(w), w.shape[1] // parts, x.shape[1] // parts
-    y = w.new_empty(waves, parts**2, m, n)
+    count, m, n = len(w), w.shape[1] // parts, x.shape[1] // parts
+    y = w.new_empty(count, parts**2, m, n)
     for w_i, x_i, y_i in zip(w, x, y, strict=True):
         y_i.copy_(parts_apart(linear(w_i, x_i), parts))
-    return y.view(waves * parts**2, -1)
+    return y.view(count * parts**2, -1)
 
 
 @onednn_products_of_parts.register_fake
@@ -93,9 +93,8 @@ def _(grad: Tensor, w: Tensor, x: Tensor, parts: int) -> tuple[Tensor, Tensor]:
 
 
 def keep_both(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    a, b, *parts = inputs
+    a, b, *ctx.rest = inputs  # the rest: parts, where they are told apart
     ctx.save_for_backward(a, b)
-    ctx.parts = parts
 
 
 def product_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
@@ -105,7 +104,7 @@ def product_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | No
 
 
 def products_of_parts_backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-    return *onednn_products_of_parts_backward(grad, *ctx.saved_tensors, *ctx.parts), None
+    return *onednn_products_of_parts_backward(grad, *ctx.saved_tensors, *ctx.rest), None
 
 
 onednn_product.register_autograd(product_backward, setup_context=keep_both)

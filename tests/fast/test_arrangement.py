@@ -90,15 +90,14 @@ def test_the_papers_network_on_real_digits_agrees_with_float64(
         assert error < limit, name
 
 
-def test_float32_is_exact_but_in_training(exact: tuple[CapsNet, ImageSet, Any]) -> None:
-    model, digits, _ = exact
-    images = to_float(digits.images[:8])
-    wanted = copy.deepcopy(model).to(F64)(images.to(F64)).capsules
-    training = FastCapsNet(model)(images).capsules
-    with torch.no_grad():
-        reading = FastCapsNet(model)(images).capsules
-    errors = [((found - wanted).norm() / wanted.norm()).item() for found in (reading, training)]
-    assert errors[0] < 1e-6 < errors[1] < 5e-5
+def test_points_are_for_gradients_alone() -> None:
+    network, images = FastCapsNet(CapsNet()), torch.rand(2, 1, 28, 28)
+    wanted = copy.deepcopy(network.model).to(F64)(images.to(F64)).capsules
+    for grad, limit in ((True, 5e-5), (False, 1e-6)):
+        with torch.set_grad_enabled(grad):
+            assert network.grid_of(images).at_points == grad
+            error = (network(images).capsules - wanted).norm() / wanted.norm()
+        assert error < limit
 
 
 def test_parameters_are_shared_and_keep_their_names() -> None:

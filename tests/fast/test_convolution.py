@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -125,17 +126,15 @@ def test_points_are_few() -> None:
     assert not PhaseGrid.of(20, 21, 9, 2, at_points=True).at_points  # 11 across
 
 
-def test_points_are_for_whole_float32() -> None:
+def test_points_are_for_whole_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.rand(1, 1, 5, 5)
     assert points_suffice(x)
     assert not any(points_suffice(x.to(dtype)) for dtype in (F64, torch.bfloat16, torch.float16))
     assert not points_suffice(x.to("meta"))
-    before = torch.get_float32_matmul_precision()
-    try:
-        torch.set_float32_matmul_precision("medium")
-        assert not points_suffice(x)
-    finally:
-        torch.set_float32_matmul_precision(before)
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "medium")
+    assert not points_suffice(x)
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", Mock(side_effect=RuntimeError))
+    assert not points_suffice(x)
 
 
 def test_what_does_not_fit_is_refused(refuses: Refuses) -> None:

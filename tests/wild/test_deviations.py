@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from capsnet.fast import arrange
+from capsnet.fast import FastCapsNet, arrange
 from capsnet.training import TrainingConfig, evaluate, make_step
 from capsnet.wild import DEVIATIONS, IMPLEMENTATIONS, Parts, WildCapsNet, WildLoss, found_in
 from helpers.tiny import fit, some_digits, tiny_model
@@ -185,6 +185,14 @@ def test_the_fast_arrangement_computes_the_same(names: list[str]) -> None:
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
         found.append([out.lengths, out.reconstruction, loss, *gradients])
     torch.testing.assert_close(*found, rtol=1e-10, atol=1e-12)
+
+
+def test_the_fast_arrangement_is_traced_as_one_at_points_too() -> None:
+    model, images = weighted("softmax-over-children").float(), batch()[0].float()
+    network = arrange(model, "fast")
+    assert isinstance(network, FastCapsNet) and network.grid_of(images).at_points
+    traced = torch.compile(network.children_of, backend="eager", dynamic=False, fullgraph=True)
+    torch.testing.assert_close(traced(images), model.children_of(images), rtol=1e-3, atol=1e-4)
 
 
 def test_a_loss_without_parts_is_refused() -> None:
