@@ -30,6 +30,17 @@ from capsnet_book.intervals import paired_difference
 from capsnet_book.ledger import counted, missed
 
 NOT_ALONE = "not measured alone"
+# Other chapters that show in a cell what a deviation does.
+ELSEWHERE = {
+    "stopped-gradient": "How routing converges",
+    "one-iteration-more": "How routing converges",
+    "learned-prior": "How routing converges",
+    "uniform-shares": "Other ways to route",
+    "shared-w": "Other ways to route",
+    "leak": "Other data, fewer labels",
+    "prediction-mask": "The decoder",
+    "mean-reconstruction": "The decoder",
+}
 Records = Mapping[int, Mapping[str, Any]]  # a row's, by seed
 Cost = tuple[float, float | None, int]  # points, half of their 95 % interval, seeds
 
@@ -158,9 +169,11 @@ def switchboard(costs: Mapping[str, str], measured: Mapping[str, str]) -> Any:
             "the code": escape(deviation.code),
             "who": ", ".join(map(link, who)) or "none of these; it is here to compare with",
             "measured": escape(measured.get(name, RECIPE)),
-            "cost": escape(costs.get(name, NOT_ALONE)),
+            "cost": escape(cost_of(name, costs)),
             "test": f"<code>{test_of(deviation)}</code>",
         }
+        if name in ELSEWHERE:
+            rows["shown in"] = f"<em>{ELSEWHERE[name]}</em>"
         told = "<br>".join(f"<b>{term}:</b> {text}" for term, text in rows.items())
         folds.append(
             f"<details><summary><code>{name}</code> · {len(who)}</summary><p>{told}</p>"
@@ -168,6 +181,15 @@ def switchboard(costs: Mapping[str, str], measured: Mapping[str, str]) -> Any:
             "</details>"
         )
     return HTML("\n".join(folds))
+
+
+def cost_of(name: str, costs: Mapping[str, str]) -> str:
+    """What a deviation costs: alone, or with those that it was measured with."""
+    for names, cost in costs.items():
+        if name in (together := names.split(", ")):
+            others = [other for other in together if other != name]
+            return f"{cost}{', with ' * bool(others)}{' and '.join(others)}"
+    return NOT_ALONE
 
 
 def board(costs: Mapping[str, str]) -> dict[str, Any]:
@@ -178,7 +200,7 @@ def board(costs: Mapping[str, str]) -> dict[str, Any]:
                 "name": name,
                 "says": deviation.code,
                 "change": diff(deviation),
-                "cost": costs.get(name, NOT_ALONE),
+                "cost": cost_of(name, costs),
                 "who": found_in(deviation),
             }
             for name, deviation in DEVIATIONS.items()
@@ -204,11 +226,16 @@ def cost(with_it: Records, without: Records) -> Cost:
     return *paired_difference(more, base, one_image), len(seeds)
 
 
+def more(cost: Cost) -> str:
+    """Such as "+0.12 ± 0.05"."""
+    points, half, _ = cost
+    return f"{points:+.2f}" if half is None else f"{points:+.2f} ± {half:.2f}"
+
+
 def said(cost: Cost) -> str:
     """Such as "+0.12 ± 0.05 points, 5 seeds"."""
-    points, half, seeds = cost
-    interval = "" if half is None else f" ± {half:.2f}"
-    return f"{points:+.2f}{interval} points, {seeds} seed{'s' * (seeds > 1)}"
+    seeds = cost[2]
+    return f"{more(cost)} points, {seeds} seed{'s' * (seeds > 1)}"
 
 
 def effects(records: Records) -> tuple[float, float]:
@@ -255,6 +282,8 @@ def commands(published: Mapping[str, Records], *names: str) -> str:
         made, records = IMPLEMENTATIONS[name], published[name]
         told = f"{made.published[-1].accuracy:.2f} %" if made.published else "nothing"
         epochs = f"after {len(records[0]['records'])} of {made.recipe['epochs']} epochs"
+        if records[0]["config"]["precision"] != made.recipe["precision"]:
+            epochs += ", in bfloat16"
         lines += [made.command, f"    published: {told}; here: {accuracy(records)} % {epochs}"]
     return "\n".join(lines)
 

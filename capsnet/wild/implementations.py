@@ -77,15 +77,19 @@ class Implementation:
         lines += [f"  {of.accuracy:.2f} % {of.what} ({of.source})" for of in self.published]
         if self.remarks:
             lines.append(f"  {self.remarks}")
-        recipe = self.recipe
-        told = (f"{name} {recipe[name]}" for name in ("epochs", "batch_size", "learning_rate"))
-        lines.append(f"  recipe: {', '.join(told).replace('_', ' ')}")
+        if self.options:
+            lines.append(f"  network: {told(self.options)}")
+        lines.append(f"  recipe: {told(self.recipe | {'dataset': self.dataset})}")
         return "\n".join(lines + [f"  - {of.name}: {of.code}" for of in self.deviations])
 
     def make(self, **options: Any) -> WildCapsNet:
         """Its network; options as of :class:`WildCapsNet`, in place of its own."""
         names = [deviation.name for deviation in self.deviations]
         return WildCapsNet(deviations=names, **{**self.options, **options})
+
+
+def told(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in options.items())
 
 
 def named(names: str) -> tuple[Deviation, ...]:
@@ -169,7 +173,7 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
             named("view-without-permute stopped-gradient guard-beside-norm small-w rate-by-epoch"),
             {"epochs": 50, "batch_size": 100},
             (Published(99.66, "mean of three trainings, ± 0.029", "README"),),
-            MEANS,
+            "It always routes with three iterations, whatever its option --routings says. " + MEANS,
         ),
         Implementation(
             "jindongwang",
@@ -225,7 +229,8 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
             (
                 Published(
                     99.64,
-                    "the best of many looks at held-out training images, by its table of errors",
+                    "one training, the best of many looks at 5000 held-out training images, by its "
+                    "table of errors",
                     "README",
                 ),
             ),
