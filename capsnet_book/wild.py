@@ -37,9 +37,9 @@ ELSEWHERE = {
     "learned-prior": "How routing converges",
     "uniform-shares": "Other ways to route",
     "shared-w": "Other ways to route",
-    "leak": "Other data, fewer labels",
-    "prediction-mask": "The decoder",
-    "mean-reconstruction": "The decoder",
+    "leak": "Fewer labels, other data",
+    "prediction-mask": "Decoder and reconstruction",
+    "mean-reconstruction": "Decoder and reconstruction",
 }
 Records = Mapping[int, Mapping[str, Any]]  # a row's, by seed
 Cost = tuple[float, float | None, int]  # points, half of their 95 % interval, seeds

@@ -45,7 +45,8 @@ def test_each_changes_the_source_in_a_way_of_its_own() -> None:
 
 
 def test_a_fold_says_all_of_a_deviation() -> None:
-    page = wild.switchboard({"leak": "+0.50 points, 1 seed"}, {"leak": "shares < 1"}).data
+    costs = {"leak": "+0.50 points, 1 seed", "mean-margin, halved-margin": "+0.10 points"}
+    page = wild.switchboard(costs, {"leak": "shares < 1"}).data
     folds = dict(re.findall(r"<details><summary><code>(.*?)</code>(.*?)</details>", page, re.S))
     assert list(folds) == list(DEVIATIONS)
     leak = unescape(folds["leak"])
@@ -53,7 +54,17 @@ def test_a_fold_says_all_of_a_deviation() -> None:
     assert IMPLEMENTATIONS["sarasra-cifar10"].link in leak
     assert "+0.50 points, 1 seed" in leak and "not measured" not in leak
     assert "shares < 1" in leak
+    assert "+0.10 points, with mean-margin<br>" in folds["halved-margin"]
+    assert "<em>Fewer labels, other data</em>" in folds["leak"] and "<em>" not in folds["no-shift"]
     assert "not measured alone" in folds["bare-norm"] and RECIPE in folds["no-shift"]
+
+
+def test_the_chapters_that_are_named_exist() -> None:
+    titles = {
+        page.read_text().partition("\n# ")[2].partition("\n")[0]
+        for page in (ROOT / "book").glob("*.md")
+    }
+    assert wild.ELSEWHERE.keys() <= DEVIATIONS.keys() and set(wild.ELSEWHERE.values()) <= titles
 
 
 def test_the_tests_that_are_named_exist() -> None:
@@ -119,11 +130,13 @@ def test_what_is_said_of_a_cost(cost: wild.Cost, words: str) -> None:
 def test_a_command_for_each_headline() -> None:
     epochs = [{"epoch": 1}, {"epoch": 2}]
     made = {0: {"records": epochs, "test": {"correct": 9, "total": 10}}}
-    assert wild.commands({"labml": made, "cezannec": made}, "cezannec", "labml").splitlines() == [
+    made[0]["config"] = {"precision": "fp32"}
+    quick = {0: made[0] | {"config": {"precision": "auto"}}}
+    assert wild.commands({"labml": quick, "cezannec": made}, "cezannec", "labml").splitlines() == [
         "capsnet train --as cezannec --all --test",
         "    published: 98.90 %; here: 90.00 % after 2 of 3 epochs",
         "capsnet train --as labml --all --test",
-        "    published: nothing; here: 90.00 % after 2 of 10 epochs",
+        "    published: nothing; here: 90.00 % after 2 of 10 epochs, in bfloat16",
     ]
 
 
