@@ -53,6 +53,23 @@ def paired_difference(
     return statistics.mean(differences), half_width(deviation, len(differences))
 
 
+def main_effect(
+    before: Sequence[Sequence[float]], after: Sequence[Sequence[float]]
+) -> tuple[float, float]:
+    """Of two switches, what turning one saves on average over the other one's positions.
+
+    Args:
+        before: for each position of the other switch, one number a training, in the seeds' order.
+        after: likewise, with the switch turned.
+
+    Returns:
+        As :func:`paired_difference`, of the means over the positions, seed by seed: trainings of
+        one seed are not independent of each other.
+    """
+    means = [list(map(statistics.mean, zip(*side, strict=True))) for side in (before, after)]
+    return paired_difference(*means)
+
+
 def verdict(
     measured: tuple[float, float] | None, least: float = -math.inf, most: float = math.inf
 ) -> str:
