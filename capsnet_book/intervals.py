@@ -66,8 +66,8 @@ def main_effect(
         As :func:`paired_difference`, of the means over the positions, seed by seed: trainings of
         one seed are not independent of each other.
     """
-    means = [list(map(statistics.mean, zip(*side, strict=True))) for side in (before, after)]
-    return paired_difference(*means)
+    one, other = (list(map(statistics.mean, zip(*x, strict=True))) for x in (before, after))
+    return paired_difference(one, other)
 
 
 def verdict(

@@ -108,7 +108,9 @@ def plan(experiments: dict[str, Experiment], budget: str) -> list[Training]:
     """Every declared training, the first seed of every row before the second of any."""
     counts = {
         name: {
-            row: of.seeds or experiment.budgets[budget].seeds for row, of in experiment.rows.items()
+            row: of.seeds or experiment.budgets[budget].seeds
+            for row, of in experiment.rows.items()
+            if budget in of.budgets
         }
         for name, experiment in experiments.items()
     }
@@ -116,8 +118,8 @@ def plan(experiments: dict[str, Experiment], budget: str) -> list[Training]:
         Training(name, budget, row, seed, experiment)
         for name, experiment in experiments.items()
         for seed in range(max(counts[name].values()))
-        for row in experiment.rows
-        if seed < counts[name][row]
+        for row, count in counts[name].items()
+        if seed < count
     ]
 
 

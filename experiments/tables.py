@@ -14,7 +14,7 @@ from experiments.running import LEDGER, Training, plan, recorded
 def summarise(
     name: str, budget: str, experiment: Experiment, ledger: Path = LEDGER
 ) -> dict[str, Any]:
-    """All rows of an experiment under one budget, those without a training too.
+    """All rows of an experiment that one budget trains, those without a training too.
 
     Trainings that were declared, and made, with fewer epochs than now count, and are shown as such.
 
@@ -28,7 +28,8 @@ def summarise(
     for row in experiment.rows:
         mine = [training for training in plan({name: experiment}, budget) if training.row == row]
         records = [recorded(training, ledger, shorter=True) for training in mine]
-        rows.append(summary(mine, [record for record in records if record]))
+        if mine:
+            rows.append(summary(mine, [record for record in records if record]))
     return {
         "experiment": name,
         "question": experiment.question,

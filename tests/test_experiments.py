@@ -127,10 +127,11 @@ def test_what_the_pages_say_of_the_larger_budget() -> None:
 
 
 def test_a_row_has_images_and_seeds_of_its_own_and_may_be_watched(tmp_path: Path) -> None:
-    """And is another's network, whose mistakes are counted on images that no run saw, too."""
+    """And may be left to the larger budget. A wild one is counted on images that no run saw."""
     rows = {
         "all": Row(SMALL),
         "fewer": Row(SMALL | {"deviations": ["unsquared-margin"]}, "wild", images=300, seeds=3),
+        "too slow here": Row(SMALL, budgets=("gpu",)),
     }
     budgets = {"cpu": Budget(1, QUICK, images=600, unseen=range(59_700, 59_900))}
     declared = Experiment("Who is another?", rows, budgets, watched=True)
