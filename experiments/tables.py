@@ -24,12 +24,11 @@ def summarise(
     "minutes" of training, mean; "epochs" made and "unfinished", how the trainings fall short of
     what is declared, or ""; and the "paper"'s error in percent, or None.
     """
-    rows = []
-    for row in experiment.rows:
-        mine = [training for training in plan({name: experiment}, budget) if training.row == row]
+    trainings, rows = plan({name: experiment}, budget), []
+    for row in dict.fromkeys(training.row for training in trainings):
+        mine = [training for training in trainings if training.row == row]
         records = [recorded(training, ledger, shorter=True) for training in mine]
-        if mine:
-            rows.append(summary(mine, [record for record in records if record]))
+        rows.append(summary(mine, [record for record in records if record]))
     return {
         "experiment": name,
         "question": experiment.question,
