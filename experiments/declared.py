@@ -120,6 +120,11 @@ COMPARED = {
     "cpu": Budget(5, {"epochs": 5}, images=10_000, unseen=LAST_THIRD),
     "gpu": Budget(5, {"epochs": 30}, images=20_000, unseen=LAST_THIRD),
 }
+# For longer comparisons. The rate of the smaller one is what tuning found for capsules.
+LONGER = {
+    "cpu": Budget(5, {"epochs": 30, "learning_rate": 6e-3}, images=10_000, unseen=LAST_HALF),
+    "gpu": Budget(10, THOROUGH),
+}
 # Alone on our network: those that change what it computes, but for guards of squash, of which none
 # is seen at usual lengths, and those of other pictures.
 ALONE = (
@@ -189,7 +194,11 @@ EXPERIMENTS = {
     ),
     "headline": Experiment(
         "How few mistakes does the paper's network make on MNIST?",
-        {"3 iterations, reconstruction": Row(paper=0.25, keep_weights="mnist")},
+        {
+            "3 iterations, reconstruction": Row(paper=0.25, keep_weights="mnist"),
+            # The start of W that tuning found: how far do such trainings spread?
+            "W 0.01": wild("small-w", config={"epochs": 32}, paper=0.25, seeds=3, budgets=("cpu",)),
+        },
         {"cpu": Budget(1, LONG | {"epochs": 50}), "gpu": Budget(5, THOROUGH)},
     ),
     "routings": Experiment(
@@ -242,16 +251,16 @@ EXPERIMENTS = {
                 kind="cnn", config={"learning_rate": 1e-3}, paper=0.39, budgets=("gpu",)
             )
         },
-        # The start of W and the rate of the smaller budget are those that tuning found for both.
-        {
-            "cpu": Budget(
-                5, {"epochs": 30, "learning_rate": 6e-3}, images=10_000, unseen=LAST_HALF
-            ),
-            "gpu": Budget(10, THOROUGH),
-        },
+        # The start of W is the one that tuning found for both.
+        LONGER,
+    ),
+    "cnn": Experiment(
+        "Table 1's capsules, or a CNN of about the same size and time?",
+        {"CNN": Row(kind="cnn-small", config={"learning_rate": 1e-3})},
+        LONGER,
     ),
     "tuning": Experiment(
-        "Which rate and which start of W suit a network with routing, and one without?",
+        "Which rate and start of W suit a network with routing, one without, and a CNN?",
         {
             f"{name}, {start}, rate {rate}": Row(
                 {"routing_iterations": iterations, "deviations": deviations},
@@ -264,6 +273,10 @@ EXPERIMENTS = {
             )
             for rate in rates
             for name, iterations in (("3 iterations", 3), ("1 iteration", 1))
+        }
+        | {
+            f"CNN, rate {rate}": Row(kind="cnn-small", config={"learning_rate": rate})
+            for rate in (0.0005, 0.001, 0.002, 0.004)
         },
         # Half as long as the trainings that it tunes: the best rate falls with the length.
         {

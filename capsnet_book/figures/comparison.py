@@ -145,7 +145,7 @@ def switched(panels: Mapping[str, Mapping[str, Sequence[Arm]]], ends: Sequence[s
         axes.set_xticks(places, ends)
         axes.set_title(title)
         axes.yaxis.set_major_locator(MultipleLocator(0.05))
-    figure.axes[0].set_ylabel("error on the test set, %")
+    figure.axes[0].set_ylabel("mistakes, %")
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
 
