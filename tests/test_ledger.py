@@ -17,11 +17,22 @@ def test_a_document_of_the_ledger() -> None:
     epochs = ledger.read("time-to-accuracy/99.0/metrics.jsonl")
     assert [epoch["epoch"] for epoch in epochs] == [1, 2]
     found = ledger.summary("table-1")
-    assert (found["experiment"], found["budget"], len(found["rows"])) == ("table-1", "cpu", 4)
+    assert (found["experiment"], found["budget"], len(found["rows"])) == ("table-1", "cpu", 5)
     for row, seed in (("1 iteration", 0), ("3 iterations, reconstruction", 1)):
         record = ledger.record("table-1", row, seed)
         named = [record[key] for key in ("experiment", "budget", "row", "seed")]
         assert named == ["table-1", "cpu", row, seed]
+
+
+def test_the_four_cells_of_table_1() -> None:
+    found = ledger.table_1()
+    for name, end, row in (
+        ("with reconstruction", 1, "3 iterations, reconstruction"),
+        ("without reconstruction", 0, "1 iteration"),
+    ):
+        for seed in range(5):
+            expected = ledger.missed(ledger.record("table-1", row, seed))
+            assert found[name][end][seed] == expected
 
 
 def test_a_document_that_is_not_there() -> None:

@@ -163,5 +163,5 @@ def test_headlines_of_what_there_is() -> None:
 
 def test_trainings_are_those_of_the_ledger() -> None:
     found = ledger.trainings("table-1")
-    assert list(found["1 iteration"]) == [0, 1, 2, 3]
+    assert list(found["1 iteration"]) == list(range(5))
     assert found["3 iterations"][1] == ledger.record("table-1", "3 iterations", 1)
