@@ -242,7 +242,7 @@ EXPERIMENTS = {
         }
         # On a processor an epoch of the paper's takes about ten times as long as one of capsules.
         | {
-            "CNN as large": Row(kind="cnn-small", config={"learning_rate": 1e-3}),
+            "CNN as large": Row(kind="cnn-small", config={"learning_rate": 4e-3}),
             "baseline CNN": Row(
                 kind="cnn", config={"learning_rate": 1e-3}, paper=0.39, budgets=("gpu",)
             ),
@@ -272,7 +272,7 @@ EXPERIMENTS = {
         }
         | {
             f"CNN, rate {rate}": Row(kind="cnn-small", config={"learning_rate": rate})
-            for rate in (0.0005, 0.001, 0.002, 0.004)
+            for rate in (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
         },
         # Half as long as the trainings that it tunes: the best rate falls with the length.
         {
