@@ -120,6 +120,24 @@ COMPARED = {
     "cpu": Budget(5, {"epochs": 5}, images=10_000, unseen=LAST_THIRD),
     "gpu": Budget(5, {"epochs": 30}, images=20_000, unseen=LAST_THIRD),
 }
+SMALL_W = ["small-w"]
+# What differs between capsules and a CNN, one at a time: iterations; the decoder; the layers of
+# capsules, beneath the same loss and decoder; the loss and the decoder.
+ARMS: dict[str, dict[str, Any]] = {
+    "capsules": {"kind": "wild", "network": {"deviations": SMALL_W}},
+    "capsules, 1 iteration": {
+        "kind": "wild",
+        "network": {"routing_iterations": 1, "deviations": SMALL_W},
+    },
+    "capsules, no decoder": {
+        "kind": "wild",
+        "network": {"reconstruct": False, "deviations": SMALL_W},
+    },
+    "CNN, margin loss and decoder": {"kind": "cnn-drawing"},
+    "CNN": {"kind": "cnn-pooled"},
+}
+# As many epochs as make a thousand steps of 128 images, or of all where there are fewer.
+THOUSAND_STEPS = {10: 1000, 100: 143, 1000: 13}
 # Alone on our network: those that change what it computes, but for guards of squash, of which none
 # is seen at usual lengths, and those of other pictures.
 ALONE = (
@@ -228,7 +246,7 @@ EXPERIMENTS = {
         "What do routing and reconstruction contribute (the paper's Table 1)?",
         {
             name: Row(
-                {"routing_iterations": iterations, "reconstruct": drawn, "deviations": ["small-w"]},
+                {"routing_iterations": iterations, "reconstruct": drawn, "deviations": SMALL_W},
                 "wild",
                 paper=paper,
             )
@@ -264,7 +282,7 @@ EXPERIMENTS = {
                 config={"learning_rate": rate},
             )
             for start, deviations, rates in (
-                ("W 0.01", ["small-w"], (0.003, 0.0015, 0.006, 0.012)),
+                ("W 0.01", SMALL_W, (0.003, 0.0015, 0.006, 0.012)),
                 ("W 0.1", [], (0.003,)),
             )
             for rate in rates
@@ -295,8 +313,8 @@ EXPERIMENTS = {
         "What keeps primary capsules short, where a small W makes them long?",
         {
             "bias": wild("small-w", "digit-bias", seeds=3),
-            "weight decay": Row({"deviations": ["small-w"]}, "decayed", seeds=3),
-            "penalty": Row({"deviations": ["small-w"]}, "penalised", seeds=3),
+            "weight decay": Row({"deviations": SMALL_W}, "decayed", seeds=3),
+            "penalty": Row({"deviations": SMALL_W}, "penalised", seeds=3),
         },
         COMPARED,
     ),
@@ -332,6 +350,22 @@ EXPERIMENTS = {
         },
         canvas=40,
         task="bent",
+    ),
+    "labels-tuning": Experiment(
+        "Which rate suits each network of few labels?",
+        {
+            f"{arm}, {count} of each class, rate {rate}": Row(
+                **of, per_class=count, config={"epochs": epochs, "learning_rate": rate}
+            )
+            for count, epochs in THOUSAND_STEPS.items()
+            for arm, of in ARMS.items()
+            for rate in ((0.003, 0.006, 0.012) if "capsules" in arm else (0.001, 0.002, 0.004))
+        },
+        {
+            budget: Budget(1, {"average": 0.99}, images=20_000, unseen=range(20_000, 30_000))
+            for budget in ("cpu", "gpu")
+        },
+        tuning=True,
     ),
     "fashion": Experiment(
         "The same network on pictures of clothes: Fashion-MNIST.",

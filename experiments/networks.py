@@ -11,7 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import margin_loss
+from capsnet.functional import margin_loss, squash
+from capsnet.layers import Decoder
 from capsnet.model import CapsNet, CapsNetOutput
 from capsnet.routings import EfficientCapsNet, RoutedCapsNet, spread_loss
 from capsnet.training.loss import Criterion, TrainingLoss
@@ -79,6 +80,31 @@ class CNN(nn.Module):
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
         logits = self.layers(images)
         return CapsNetOutput(capsules=logits.unsqueeze(2), lengths=logits, reconstruction=None)
+
+
+class DrawingCNN(CNN):
+    """The paper's loss without its capsules: a CNN, whose last layer's numbers are squashed in
+    groups, one for each class, and read out as capsules, with a decoder.
+
+    Args:
+        capsule_dim: numbers for each class.
+        options: of :class:`CNN`.
+    """
+
+    def __init__(
+        self,
+        image_shape: tuple[int, int, int] = (1, 28, 28),
+        num_classes: int = 10,
+        capsule_dim: int = 16,
+        **options: Any,
+    ) -> None:
+        super().__init__(image_shape, num_classes * capsule_dim, **options)
+        self.config |= {"num_classes": num_classes, "capsule_dim": capsule_dim}
+        self.decoder = Decoder(num_classes, capsule_dim, image_shape)
+
+    def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
+        capsules = self.layers(images).unflatten(1, (-1, self.config["capsule_dim"]))
+        return CapsNet.read_out(cast(CapsNet, self), squash(capsules), labels)
 
 
 def without_competition(logits: Tensor) -> Tensor:
@@ -152,12 +178,19 @@ KINDS = {
     "cnn-small": Kind(
         functools.partial(CNN, channels=(64, 64, 32), hidden=(256, 128)), F.cross_entropy, "plain"
     ),
-    # On 40 × 40 pixels as many as the capsule network with its decoder; with pooling and dropout,
-    # of which the paper says no more.
+    # On 40 × 40 pixels as many as the capsule network with its decoder, on 28 × 28 as without; with
+    # pooling and dropout, of which the paper says no more.
     "cnn-pooled": Kind(
         functools.partial(CNN, channels=(64, 128), kernels=(5, 5), pool=True, hidden=(1024,)),
         F.cross_entropy,
         "plain",
+    ),
+    # On 28 × 28 pixels as many as the capsule network with its decoder.
+    "cnn-drawing": Kind(
+        functools.partial(
+            DrawingCNN, channels=(64, 128), kernels=(5, 5), pool=True, hidden=(1024,)
+        ),
+        arrangement="plain",
     ),
     # The paper's baseline for two overlapping digits (section 6), of 24.56 million parameters.
     "cnn-pairs": Kind(

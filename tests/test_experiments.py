@@ -60,7 +60,9 @@ def few_test_images(monkeypatch: pytest.MonkeyPatch) -> None:
         ("cnn", 28, 35.4e6, 0.002),  # as the paper says
         ("cnn-pairs", 36, 24.56e6, 0.0002),
         ("cnn-small", 28, 6_804_224, 0.05),  # as many as capsules without their decoder
+        ("cnn-pooled", 28, 6_804_224, 0.05),
         ("cnn-pooled", 40, sum(p.numel() for p in CapsNet((1, 40, 40)).parameters()), 0.05),
+        ("cnn-drawing", 28, 8_215_568, 0.002),  # and with it
     ],
 )
 def test_a_cnn_has_the_parameters_that_it_should(
@@ -68,6 +70,20 @@ def test_a_cnn_has_the_parameters_that_it_should(
 ) -> None:
     count = sum(p.numel() for p in KINDS[kind].make((1, side, side), 10).parameters())
     assert count == pytest.approx(named, rel=error)
+
+
+def test_a_cnn_is_read_out_as_capsules_are() -> None:
+    cnn = KINDS["cnn-drawing"].make((1, 28, 28), 10).eval()
+    images, labels = torch.rand(3, 1, 28, 28), torch.tensor([4, 0, 9])
+    out = cnn(images, labels)
+    s = cnn.layers(images).view(3, 10, 16)
+    size = s.norm(dim=2, keepdim=True)
+    torch.testing.assert_close(out.capsules, s * size / (1 + size**2))
+    torch.testing.assert_close(out.lengths, out.capsules.norm(dim=2))
+    torch.testing.assert_close(out.reconstruction, cnn.decoder(out.capsules, labels))
+    torch.testing.assert_close(
+        cnn(images).reconstruction, cnn.decoder(out.capsules, out.lengths.argmax(dim=1))
+    )
 
 
 def test_without_competition_a_share_grows_with_its_own_agreement_alone() -> None:
