@@ -112,6 +112,7 @@ PAIRS = {"shift": 4}  # from the middle of 36 × 36 pixels, as the paper's
 # On 40 × 40 pixels, anywhere. The rate has to rise slowly: with 0.001 from the first step on, all
 # capsules of so many children are soon of length 1, and stay so.
 MOVED = {"shift": 6, "learning_rate": 1.5e-3}
+PLACED = MOVED | {"shift": 0}
 
 BF16 = {"precision": "auto"}
 LAST_HALF, LAST_THIRD = range(30_000, 60_000), range(40_000, 60_000)
@@ -350,6 +351,21 @@ EXPERIMENTS = {
         },
         canvas=40,
         task="bent",
+    ),
+    "places": Experiment(
+        "Trained on digits that may be anywhere: what of digits that are bent as well?",
+        {
+            "3 iterations": Row(),
+            "1 iteration": Row({"routing_iterations": 1}),
+            "shared W": wild("shared-w"),
+            "CNN": Row(kind="cnn-pooled", config={"learning_rate": 1e-3}),
+        },
+        {
+            "cpu": Budget(3, PLACED | {"epochs": 10}, images=20_000),
+            "gpu": Budget(10, PLACED | {"epochs": 30}),
+        },
+        canvas=40,
+        task="placed",
     ),
     "labels-tuning": Experiment(
         "Which rate suits each network of few labels?",

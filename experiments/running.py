@@ -25,6 +25,7 @@ ROOT = Path(__file__).parent.parent
 LEDGER = ROOT / "results"
 WORK = ROOT / "runs"  # checkpoints; not in git
 EVALUATION = "evaluation.json"  # beside weights that are kept
+COURSE = "course.json"  # beside a checkpoint: what a task counts after each epoch
 CHECKPOINT_SECONDS = 60.0
 LATER = ("shuffle", "fresh_adam")  # options that older records lack: there they are as by default
 CLOCKED = ("seconds", "images_per_second")  # of an epoch; never the same twice
@@ -207,6 +208,24 @@ def train(
     return model, records
 
 
+def train_and_watch(
+    training: Training, work: Path = WORK, stop_after: int | None = None
+) -> tuple[CapsNet, list[dict[str, Any]]]:
+    """:func:`train`; to an epoch's record is added what the task's course says, if it has one."""
+    course = TASKS[training.declared.task].course
+    if course is None:
+        return train(training, work, stop_after)
+    watched = training.folder(work) / COURSE
+    found: dict[str, Any] = json.loads(watched.read_text()) if watched.exists() else {}
+    test = images_of(training.declared, train=False)
+    for epoch in range(len(found) + 1, (stop_after or training.config.epochs) + 1):
+        model, _ = train(training, work, epoch)
+        found[str(epoch)] = course(model, test, training.kind.arrangement)
+        write_json(watched, found)
+    model, records = train(training, work, stop_after)
+    return model, [epoch | found[str(epoch["epoch"])] for epoch in records]
+
+
 def perform(training: Training, ledger: Path = LEDGER, work: Path = WORK) -> dict[str, Any]:
     """Train, count on the test set, and write the record; the checkpoint is then removed.
 
@@ -226,7 +245,7 @@ def perform(training: Training, ledger: Path = LEDGER, work: Path = WORK) -> dic
 
 
 def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any]:
-    model, records = train(training, work)
+    model, records = train_and_watch(training, work)
     device, made = next(model.parameters()).device, training.folder(work)
     keep = training.row_options.keep_weights if training.seed == 0 else ""
     metadata: dict[str, Any] = {}
@@ -296,7 +315,7 @@ def verify(training: Training, work: Path, ledger: Path = LEDGER) -> str | None:
     """
     found = recorded(training, ledger)
     assert found is not None
-    _, records = train(training, work, stop_after=1)
+    _, records = train_and_watch(training, work, stop_after=1)
     same = same_machine(found["machine"], describe_machine(make_fabric().device))
     for name, before in found["records"][0].items():
         now = records[0].get(name)

@@ -27,11 +27,14 @@ class Task(NamedTuple):
 
     ``test`` takes the network, the test images on the run's canvas, the largest shift in training,
     and the arrangement; it returns what the record says of the test, the table's row under "test".
+    ``course`` takes the same but the shift, after each epoch; what it returns is added to the
+    epoch's record.
     """
 
     draw: Draw
     test: Callable[[CapsNet, ImageSet, int, str], dict[str, Any]]
     loss: type[TrainingLoss] = TrainingLoss
+    course: Callable[[CapsNet, ImageSet, str], dict[str, Any]] | None = None
 
 
 def seeded() -> torch.Generator:
@@ -165,9 +168,42 @@ def bent_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> d
     }
 
 
+def placed(
+    image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """A batch of images, each anywhere; there is no largest shift."""
+    images = affnist.moved_whole(image_set.images[index], generator)
+    return to_float(images), image_set.labels[index]
+
+
+def placed_course(model: CapsNet, test: ImageSet, arrangement: str) -> dict[str, Any]:
+    """Right answers for digits that are anywhere, as in training; and bent on top of that."""
+    sets = {"placed": anywhere(test, bent=False), "bent": anywhere(test, bent=True)}
+    return {
+        name: evaluate(model, images, BATCH, arrangement=arrangement).correct
+        for name, images in sets.items()
+    }
+
+
+def placed_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
+    """Bent and anywhere; either of them; and neither, in the middle."""
+    bent = affnist.affine(test.images, seeded(), size=test.images.shape[-1])
+    sets = {
+        "test": anywhere(test, bent=True),
+        "placed": anywhere(test, bent=False),
+        "bent": dataclasses.replace(test, images=bent),
+        "middle": test,
+    }
+    return {
+        name: evaluate(model, images, BATCH, arrangement=arrangement).summary()
+        for name, images in sets.items()
+    }
+
+
 TASKS = {
     "digits": Task(shifted, digits_test),
     "drawn": Task(drawn, digits_test),
     "pairs": Task(overlaid, pairs_test, PairsLoss),
     "bent": Task(shifted, bent_test),
+    "placed": Task(placed, placed_test, course=placed_course),
 }

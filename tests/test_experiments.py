@@ -432,6 +432,31 @@ def test_bent_digits_and_an_end_at_a_given_accuracy(
     assert verify(training, tmp_path / "verify", tmp_path / "ledger") is None
 
 
+def test_digits_anywhere_are_counted_plain_and_bent_after_each_epoch(tmp_path: Path) -> None:
+    experiment = dataclasses.replace(
+        TINY, canvas=40, task="placed", rows=NOT_KEPT, budgets={"cpu": Budget(1, QUICK, 600)}
+    )
+    training, ledger = of(experiment), tmp_path / "ledger"
+    images, _ = training_images(training)
+    batch, labels = tasks.placed(images, torch.arange(100), 0, tasks.seeded())
+    assert torch.equal(labels, images.labels[:100])
+    before, after = (x.sum(dim=(1, 2, 3)) for x in (to_float(images.images[:100]), batch))
+    torch.testing.assert_close(after, before)  # nothing is cut off, and yet ink is at the edges
+    assert float((batch[:, :, 1:-1, 1:-1].sum(dim=(1, 2, 3)) < after).float().mean()) > 0.1
+
+    running.train_and_watch(training, tmp_path / "work", stop_after=1)  # cut off, and gone on
+    record = perform(training, ledger, tmp_path / "work")
+    whole = perform(training, tmp_path / "again", tmp_path / "other")
+    named = [[epoch[name] for name in ("placed", "bent")] for epoch in record["records"]]
+    assert named == [[epoch[name] for name in ("placed", "bent")] for epoch in whole["records"]]
+    assert named[-1] == [record[name]["correct"] for name in ("placed", "test")]
+    assert named[0] != named[1]
+    sets = [record[name] for name in ("test", "placed", "bent", "middle")]
+    assert {found["total"] for found in sets} == {500}
+    assert len({str(found["confusion"]) for found in sets}) == 4
+    assert verify(training, tmp_path / "verify", ledger) is None
+
+
 def test_the_official_affnist_is_read_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: Refuses
 ) -> None:
