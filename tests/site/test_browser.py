@@ -204,6 +204,14 @@ def test_symbols_of_a_kind_light_up_together_and_say_what_they_are(visit: Any) -
     assert not card.is_visible() and lit.count() == 0
 
 
+def test_on_a_phone_a_cell_names_its_column(visit: Any) -> None:
+    tab = visit("book/table1.html")
+    cell = tab.locator("td", has_text="the best on the test images").first
+    assert cell.inner_text() == "the best on the test images"
+    tab.set_viewport_size(PHONE)
+    assert cell.inner_text() == "manuelsh and Rué [2018]: the best on the test images"
+
+
 def test_a_drawing_follows_the_theme_and_enlarges(visit: Any) -> None:
     tab = visit("book/routing.html")
     drawing = tab.locator("#fig-routing-shares svg.drawing")

@@ -1,0 +1,29 @@
+"""The name of its column in each cell of a wide table: on a phone, where each row is a card and
+the head is not shown, nothing else says what the cell is.
+"""
+
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+WIDE = 4  # columns, from which on book.css makes cards
+
+
+def name_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    for table in doctree.findall(nodes.table):
+        for group in table.findall(nodes.tgroup):
+            heads = [entry.astext() for head in group.findall(nodes.thead) for entry in head[0]]
+            if len(heads) < WIDE:
+                continue
+            for body in group.findall(nodes.tbody):
+                for row in body:
+                    for head, entry in zip(heads[1:], row[1:], strict=True):
+                        # An empty cell says nothing of its column.
+                        if head and entry.astext().strip():
+                            entry[0].insert(0, nodes.inline("", f"{head}: ", classes=["column"]))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("doctree-resolved", name_columns)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
