@@ -337,6 +337,24 @@ EXPERIMENTS = {
         canvas=36,
         task="pairs",
     ),
+    "pairs-tuning": Experiment(
+        "Which rate and start of W suit the network of two digits?",
+        {
+            f"{start}, rate {rate}": Row(kind=kind, config={"learning_rate": rate})
+            for start, kind, rates in (
+                ("W 0.01", "capsnet-small-w", (0.003, 0.0015, 0.006)),
+                ("W 0.1", "capsnet", (0.003,)),
+            )
+            for rate in rates
+        },
+        {
+            budget: Budget(1, PAIRS | {"epochs": 6}, images=20_000, unseen=range(20_000, 30_000))
+            for budget in ("cpu", "gpu")
+        },
+        canvas=36,
+        task="pairs",
+        tuning=True,
+    ),
     "affnist": Experiment(
         "Trained on digits that are only moved: what of digits that are bent?",
         {

@@ -107,6 +107,15 @@ class DrawingCNN(CNN):
         return CapsNet.read_out(cast(CapsNet, self), squash(capsules), labels)
 
 
+def with_small_w(*args: Any, **options: Any) -> CapsNet:
+    """The paper's network, its W drawn with σ 0.01, for tasks with a loss of their own; for others
+    there is the deviation "small-w".
+    """
+    model = CapsNet(*args, **options)
+    nn.init.normal_(model.digits.weight, std=0.01)
+    return model
+
+
 def without_competition(logits: Tensor) -> Tensor:
     """Shares that begin equal and grow with agreement, whatever a child gives to other parents."""
     return logits.exp() / logits.shape[2]
@@ -166,6 +175,7 @@ def presence_loss(logits: Tensor, present: Tensor) -> Tensor:
 
 KINDS = {
     "capsnet": Kind(CapsNet),
+    "capsnet-small-w": Kind(with_small_w),
     "wild": Kind(WildCapsNet, loss=WildLoss),
     "routed": Kind(RoutedCapsNet),
     "routed-em": Kind(RoutedCapsNet, spread_loss),
