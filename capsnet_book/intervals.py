@@ -53,6 +53,20 @@ def paired_difference(
     return statistics.mean(differences), half_width(deviation, len(differences))
 
 
+def difference_of_means(
+    before: tuple[float, float], after: tuple[float, float], n: int
+) -> tuple[float, float]:
+    """The difference before − after, and the half-width of its 95 % interval (Student's).
+
+    Args:
+        before: mean and sample standard deviation of n numbers.
+        after: likewise, of n others, which have nothing to do with these.
+        n: how many there are of each, at least 2.
+    """
+    spread = math.hypot(before[1], after[1]) / math.sqrt(n)
+    return before[0] - after[0], t95(2 * (n - 1)) * spread
+
+
 def main_effect(
     before: Sequence[Sequence[float]], after: Sequence[Sequence[float]]
 ) -> tuple[float, float]:

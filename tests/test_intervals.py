@@ -1,9 +1,18 @@
 """The intervals that the chapters use, against SciPy's and against numbers from tables."""
 
-import pytest
-from scipy.stats import ttest_1samp, ttest_rel
+from statistics import mean, stdev
 
-from capsnet_book.intervals import main_effect, paired_difference, t95, verdict, wilson_interval
+import pytest
+from scipy.stats import ttest_1samp, ttest_ind, ttest_rel
+
+from capsnet_book.intervals import (
+    difference_of_means,
+    main_effect,
+    paired_difference,
+    t95,
+    verdict,
+    wilson_interval,
+)
 
 
 def test_the_ends_of_wilsons_interval_are_as_surprising_as_its_definition_says() -> None:
@@ -29,6 +38,13 @@ def test_a_difference_of_few_pairs() -> None:
     assert paired_difference([2.0, 3.0], [1.0, 2.0]) == (1.0, 0.0)
     mean, half = paired_difference([2.0, 3.0], [1.0, 2.0], least_deviation=0.01)
     assert mean == 1.0 and half == pytest.approx(12.7062 * 0.01 / 2**0.5, rel=1e-5)
+
+
+def test_the_difference_of_two_means_is_scipys() -> None:
+    before, after = [1.2, 1.4, 1.1], [1.0, 1.1, 1.2]
+    expected = ttest_ind(before, after).confidence_interval(0.95)
+    points, half = difference_of_means(*((mean(x), stdev(x)) for x in (before, after)), n=3)
+    assert (points - half, points + half) == pytest.approx((expected.low, expected.high))
 
 
 def test_a_main_effect_is_a_t_test_of_each_seeds_mean_difference() -> None:

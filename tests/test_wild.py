@@ -120,7 +120,7 @@ def test_effects_are_means_over_seeds() -> None:
     ("cost", "words"),
     [
         ((0.125, None, 1), "+0.12 points, 1 seed"),
-        ((-1.5, 0.25, 5), "-1.50 ± 0.25 points, 5 seeds"),
+        ((-1.5, 0.25, 5), "−1.50 ± 0.25 points, 5 seeds"),
     ],
 )
 def test_what_is_said_of_a_cost(cost: wild.Cost, words: str) -> None:

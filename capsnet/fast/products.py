@@ -1,19 +1,30 @@
 """Large matrix products in float32, with all of a processor's vector instructions.
 
 PyTorch gives float32 products to MKL, which keeps AVX-512 for Intel's processors, and convolutions
-and bfloat16 to oneDNN, which uses it on any. Here oneDNN takes the float32 products too, by an
-operator that torch.compile uses itself: PyTorch has no public name for it. Its results go straight
-to where the next product reads them.
+and bfloat16 to oneDNN, which uses it on any. Here oneDNN takes the float32 products too, unless the
+processor is Intel's, by an operator that torch.compile uses itself: PyTorch has no public name for
+it. Its results go straight to where the next product reads them.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-ONEDNN = (
+ONEDNN_IS_QUICK = (
     torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability() == "AVX512"
 )
+
+
+def mkl_is_quicker() -> bool:
+    """Whether this is a processor for which MKL has all that oneDNN has, and needs fewer copies."""
+    # {} where PyTorch is too old to say.
+    known: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return torch.backends.mkl.is_available() and "Intel" in known.get("cpu_name", "")
+
+
+ONEDNN = ONEDNN_IS_QUICK and not mkl_is_quicker()
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
@@ -29,7 +40,22 @@ def products_of_parts(w: Tensor, x: Tensor, parts: int) -> Tensor:
     """
     if is_for_onednn(w, x):
         return onednn_products_of_parts(w, x, parts)
-    return parts_apart(w @ x.transpose(1, 2), parts).flatten(2).flatten(0, 1)
+    return parts_apart(RowsByRows.apply(w, x), parts).flatten(2).flatten(0, 1)
+
+
+class RowsByRows(torch.autograd.Function):
+    """``w @ x.mT``, whose gradients are laid out as w and x are: autograd would transpose one."""
+
+    @staticmethod
+    def forward(ctx: Any, w: Tensor, x: Tensor) -> Tensor:
+        ctx.save_for_backward(w, x)
+        return w @ x.mT
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        w, x = ctx.saved_tensors
+        of_w, of_x = ctx.needs_input_grad
+        return grad @ x if of_w else None, grad.mT @ w if of_x else None
 
 
 def parts_apart(products: Tensor, parts: int) -> Tensor:

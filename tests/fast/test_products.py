@@ -17,7 +17,7 @@ LAYOUTS: list[Callable[[Tensor], Tensor]] = [
     lambda x: x.repeat_interleave(2, dim=-1)[..., ::2],
 ]
 needs_onednn = pytest.mark.skipif(
-    not products.ONEDNN, reason="oneDNN takes float32 products with AVX-512 alone"
+    not products.ONEDNN_IS_QUICK, reason="oneDNN takes float32 products with AVX-512 alone"
 )
 
 
@@ -43,16 +43,19 @@ CASES = [
 ]
 
 
-@needs_onednn
+@pytest.mark.parametrize("onednn", [pytest.param(True, marks=needs_onednn), False])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(("ours", "theirs", "a", "b"), CASES)
 def test_they_are_the_products(
+    onednn: bool,
     ours: Product,
     theirs: Product,
     a: tuple[int, ...],
     b: tuple[int, ...],
     layout: Callable[[Tensor], Tensor],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(products, "ONEDNN", onednn)
     exact = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in (a, b)]
     given = [layout(x.detach().float()).requires_grad_() for x in exact]
     expected, c = theirs(*exact), ours(*given)
@@ -70,6 +73,12 @@ def test_other_precisions_are_left_to_torch(
 ) -> None:
     first, second = torch.randn(a, dtype=torch.float64), torch.randn(b, dtype=torch.float64)
     assert_close(ours(first, second), theirs(first, second), rtol=1e-12, atol=1e-12)
+
+
+def test_the_gradients_of_rows_by_rows_are_laid_out_as_the_rows() -> None:
+    w, x = torch.randn(3, 4, 5, requires_grad=True), torch.randn(3, 6, 5, requires_grad=True)
+    for grad in torch.autograd.grad(products.RowsByRows.apply(w, x).square().sum(), (w, x)):
+        assert grad.is_contiguous()
 
 
 @needs_onednn
