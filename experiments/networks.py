@@ -16,7 +16,7 @@ from capsnet.layers import Decoder
 from capsnet.model import CapsNet, CapsNetOutput
 from capsnet.routings import EfficientCapsNet, RoutedCapsNet, spread_loss
 from capsnet.training.loss import Criterion, TrainingLoss
-from capsnet.wild import WildCapsNet, WildLoss
+from capsnet.wild import DEVIATIONS, WildCapsNet, WildLoss
 from capsnet.wild.fast import FastWildCapsNet
 
 
@@ -108,11 +108,11 @@ class DrawingCNN(CNN):
 
 
 def with_small_w(*args: Any, **options: Any) -> CapsNet:
-    """The paper's network, its W drawn with σ 0.01, for tasks with a loss of their own; for others
-    there is the deviation "small-w".
+    """The paper's network with the start of the deviation "small-w", for tasks with a loss of their
+    own, which no :class:`WildCapsNet` has.
     """
     model = CapsNet(*args, **options)
-    nn.init.normal_(model.digits.weight, std=0.01)
+    DEVIATIONS["small-w"].parts["start_w"](model.digits.weight)
     return model
 
 

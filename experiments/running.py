@@ -216,14 +216,14 @@ def train_and_watch(
     if course is None:
         return train(training, work, stop_after)
     watched = training.folder(work) / COURSE
-    found: dict[str, Any] = json.loads(watched.read_text()) if watched.exists() else {}
+    found: list[dict[str, Any]] = json.loads(watched.read_text()) if watched.exists() else []
     test = images_of(training.declared, train=False)
     for epoch in range(len(found) + 1, (stop_after or training.config.epochs) + 1):
         model, _ = train(training, work, epoch)
-        found[str(epoch)] = course(model, test, training.kind.arrangement)
+        found.append(course(model, test, training.kind.arrangement))
         write_json(watched, found)
     model, records = train(training, work, stop_after)
-    return model, [epoch | found[str(epoch["epoch"])] for epoch in records]
+    return model, [epoch | said for epoch, said in zip(records, found, strict=True)]
 
 
 def perform(training: Training, ledger: Path = LEDGER, work: Path = WORK) -> dict[str, Any]:

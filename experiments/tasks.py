@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -161,6 +161,13 @@ def bent_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> d
         "moved": moved(test, shift),
         "affnist": affnist.load(),
     }
+    return counted(model, sets, arrangement)
+
+
+def counted(
+    model: CapsNet, sets: Mapping[str, ImageSet | None], arrangement: str
+) -> dict[str, dict[str, Any]]:
+    """What a record says of each set of images that is here."""
     return {
         name: evaluate(model, images, BATCH, arrangement=arrangement).summary()
         for name, images in sets.items()
@@ -176,28 +183,22 @@ def placed(
     return to_float(images), image_set.labels[index]
 
 
+def placed_sets(test: ImageSet) -> dict[str, ImageSet]:
+    """Digits that are anywhere, as in training; and bent on top of that, as of the row's test."""
+    return {"test": anywhere(test, bent=True), "placed": anywhere(test, bent=False)}
+
+
 def placed_course(model: CapsNet, test: ImageSet, arrangement: str) -> dict[str, Any]:
-    """Right answers for digits that are anywhere, as in training; and bent on top of that."""
-    sets = {"placed": anywhere(test, bent=False), "bent": anywhere(test, bent=True)}
-    return {
-        name: evaluate(model, images, BATCH, arrangement=arrangement).correct
-        for name, images in sets.items()
-    }
+    """Right answers for each of :func:`placed_sets`."""
+    found = counted(model, placed_sets(test), arrangement)
+    return {name: part["correct"] for name, part in found.items()}
 
 
 def placed_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
-    """Bent and anywhere; either of them; and neither, in the middle."""
+    """:func:`placed_sets`; and in the middle, bent and plain."""
     bent = affnist.affine(test.images, seeded(), size=test.images.shape[-1])
-    sets = {
-        "test": anywhere(test, bent=True),
-        "placed": anywhere(test, bent=False),
-        "bent": dataclasses.replace(test, images=bent),
-        "middle": test,
-    }
-    return {
-        name: evaluate(model, images, BATCH, arrangement=arrangement).summary()
-        for name, images in sets.items()
-    }
+    middle = {"bent": dataclasses.replace(test, images=bent), "middle": test}
+    return counted(model, placed_sets(test) | middle, arrangement)
 
 
 TASKS = {

@@ -449,8 +449,8 @@ def test_digits_anywhere_are_counted_plain_and_bent_after_each_epoch(tmp_path: P
     running.train_and_watch(training, tmp_path / "work", stop_after=1)  # cut off, and gone on
     record = perform(training, ledger, tmp_path / "work")
     whole = perform(training, tmp_path / "again", tmp_path / "other")
-    named = [[epoch[name] for name in ("placed", "bent")] for epoch in record["records"]]
-    assert named == [[epoch[name] for name in ("placed", "bent")] for epoch in whole["records"]]
+    named = [[epoch[name] for name in ("placed", "test")] for epoch in record["records"]]
+    assert named == [[epoch[name] for name in ("placed", "test")] for epoch in whole["records"]]
     assert named[-1] == [record[name]["correct"] for name in ("placed", "test")]
     assert named[0] != named[1]
     sets = [record[name] for name in ("test", "placed", "bent", "middle")]
