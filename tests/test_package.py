@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parent.parent / "capsnet"
 # Each module may import those before it, and nothing else of the package.
 ORDER = [
     "functional", "layers", "model", "__init__",
-    "fast.allocator", "fast.products", "fast.convolution", "fast.kernels", "fast.fused",
+    "fast.allocator", "fast.convolution", "fast.kernels", "fast.fused",
     "fast.routing", "fast",
     "checkpoint", "data.imageset", "data.archives", "data.augment", "data.pictures",
     "data.folders", "data", "figures.style", "figures.predictions", "figures", "text",

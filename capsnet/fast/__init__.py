@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from capsnet.fast.convolution import (
-    PhaseGrid,
+    Phases,
     correlate,
+    phases_of,
     points_suffice,
     relu_conv2d,
     transform_kernel,
@@ -87,7 +88,7 @@ class FastCapsNet(nn.Module):
         super().__init__()
         self.model = model
         self.compiled = False
-        self.kept: tuple[Tensor, PhaseGrid, Tensor] | None = None  # by transform_once
+        self.kept: tuple[Tensor, list[Phases], list[Tensor]] | None = None  # by transform_once
 
     @staticmethod
     def replaced(model: Any) -> list[tuple[nn.Module, type[nn.Module]]]:
@@ -120,22 +121,22 @@ class FastCapsNet(nn.Module):
         """Images to primary capsules, [n, channels, height, width] → [n, children, dim]."""
         conv, primary = self.model.conv, self.model.primary
         compute = compiled(primary_capsules) if self.compiled else primary_capsules
-        grid = self.grid_of(images)
+        phases = self.phases_of(images)
         kernel, transformed = primary.conv.weight, None
         # On a GPU the comparison with the kept kernel would wait for the device.
         if not torch.is_grad_enabled() and images.device.type == "cpu":
-            transformed = self.transform_once(kernel, grid, images.dtype)
+            transformed = self.transform_once(kernel, phases, images.dtype)
         first, second = (conv.weight, conv.bias), (kernel, primary.conv.bias)
-        children: Tensor = compute(images, first, second, transformed, grid, primary.capsule_dim)
+        children: Tensor = compute(images, first, second, transformed, phases, primary.capsule_dim)
         return children
 
-    def grid_of(self, images: Tensor) -> PhaseGrid:
-        """That of the second convolution: at points, which are less exact, for gradients alone."""
+    def phases_of(self, images: Tensor) -> list[Phases]:
+        """Those of the second convolution: at points, which are less exact, for gradients alone."""
         first, second = self.model.conv, self.model.primary.conv
         height, width = (side - first.weight.shape[2] + 1 for side in images.shape[2:])
         kernel, stride = second.weight.shape[2], second.stride[0]
         at_points = torch.is_grad_enabled() and points_suffice(images)
-        return PhaseGrid.of(height, width, kernel, stride, at_points)
+        return phases_of(height, width, kernel, stride, at_points)
 
     def capsules_of(self, children: Tensor) -> Tensor:
         """Primary capsules to those of the classes, [n, out_capsules, out_dim]."""
@@ -144,19 +145,21 @@ class FastCapsNet(nn.Module):
             children, digits.weight, digits.routing_iterations, digits.prior, compile=self.compiled
         )
 
-    def transform_once(self, kernel: Tensor, grid: PhaseGrid, dtype: torch.dtype) -> Tensor:
+    def transform_once(
+        self, kernel: Tensor, phases: list[Phases], dtype: torch.dtype
+    ) -> list[Tensor]:
         """:func:`transform_kernel`, computed again only where the kernel has changed."""
         # Compared value by value, a tenth of the transform's time: a tensor's version does not tell
         # of changes through ``.data``.
         if self.kept is not None:
-            seen, its_grid, transformed = self.kept
-            kind = its_grid, transformed.dtype, seen.device
-            if kind == (grid, dtype, kernel.device) and torch.equal(seen, kernel):
+            seen, its_phases, transformed = self.kept
+            kind = its_phases, transformed[0].dtype, seen.device
+            if kind == (phases, dtype, kernel.device) and torch.equal(seen, kernel):
                 return transformed
         with torch.inference_mode(False):
             seen = kernel.detach().clone()
-            transformed = transform_kernel(seen, grid, dtype)
-        self.kept = seen, grid, transformed
+            transformed = transform_kernel(seen, phases, dtype)
+        self.kept = seen, phases, transformed
         return transformed
 
 
@@ -164,17 +167,17 @@ def primary_capsules(
     images: Tensor,
     first: tuple[Tensor, Tensor | None],
     second: tuple[Tensor, Tensor | None],
-    transformed: Tensor | None,
-    grid: PhaseGrid,
+    transformed: list[Tensor] | None,
+    phases: list[Phases],
     capsule_dim: int,
 ) -> Tensor:
     """:meth:`FastCapsNet.children_of`, from both convolutions' kernels and biases.
 
     ``transformed`` is the second kernel transformed, where it is known already.
     """
-    features = relu_conv2d(images, *first, grid)  # [rows, columns, n, S, S, 256]
+    features = relu_conv2d(images, *first, phases)
     kernel, bias = second
     if transformed is None:
-        transformed = transform_kernel(kernel, grid, features.dtype)
-    maps = correlate(features, transformed, bias, grid)  # [n, 256, 6, 6]
+        transformed = transform_kernel(kernel, phases, images.dtype)
+    maps = correlate(features, transformed, bias, phases)  # [n, 256, 6, 6]
     return squash(channels_to_capsules(maps, capsule_dim))

@@ -8,9 +8,10 @@ and each pair of channels, and 50 frequencies · 4 phases · 4 = 800 this way (a
 4 real ones).
 
 A convolution is a product of polynomials, too, and those multiply point by point (Toom and Cook;
-for networks Lavin and Gray 2016, after Winograd 1980). Points are real: 100 · 4 phases = 400
-multiplications are left. But the transforms magnify errors of rounding, with ten points a side to
-2e-5 of the result in float32 (TF32 makes 3e-4), and to far too much in bfloat16.
+for networks Lavin and Gray 2016, after Winograd 1980). Points are real, and 10 or 9 a side are
+enough for a phase in which the kernel has 5 taps or 4: (10 + 9)² = 361 multiplications are left.
+But the transforms magnify errors of rounding, with ten points a side to 2e-5 of the result in
+float32 (TF32 makes 3e-4), and to far too much in bfloat16.
 
 The transforms are matrix products too: images this small need no fast Fourier transform, and a
 matrix product in bfloat16 is what processors are fastest at.
@@ -18,46 +19,39 @@ matrix product in bfloat16 is what processors are fastest at.
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from capsnet.fast.products import product, products_of_parts
 from capsnet.functional import require_floating
 
 MOST_POINTS = 10  # a side: one more makes the error three times as large
 
 
-class PhaseGrid(NamedTuple):
-    """Where the phases of an image lie, and what a convolution makes of them."""
+class Phases(NamedTuple):
+    """Phases of an image and of a kernel that are transformed together: all of them, or one.
 
+    In Fourier space all share a grid, and are added up by one product. At points each has a grid of
+    its own: a kernel of 9 has 5 taps in one phase and 4 in the next, which needs a point less.
+    """
+
+    stride: int  # S
+    down: tuple[int, int]  # those of the rows, from and to
+    across: tuple[int, int]
     height: int  # of the convolution's result
     width: int
-    stride: int  # S
-    rows: int  # of each phase of the image; in Fourier space an even number
+    rows: int  # of an image's phase; in Fourier space an even number
     columns: int
-    at_points: bool = False  # else in Fourier space
+    at_points: bool  # else in Fourier space
 
-    @classmethod
-    def of(
-        cls, height: int, width: int, kernel_size: int, stride: int, at_points: bool = False
-    ) -> "PhaseGrid":
-        """At points where asked, if they are few enough; else in Fourier space, on the smallest
-        grid on which no result that is kept wraps around the edge.
-        """
-        h, w = ((side - kernel_size) // stride + 1 for side in (height, width))
-        if min(h, w) < 1:
-            raise ValueError(
-                f"images must be at least {kernel_size} × {kernel_size} for such a kernel, got "
-                f"{height} × {width}"
-            )
-        taps = math.ceil(kernel_size / stride)  # of a kernel's phase, along one side
-        rows, columns = h + taps - 1, w + taps - 1
-        if at_points and max(rows, columns) <= MOST_POINTS:
-            return cls(h, w, stride, rows, columns, True)
-        return cls(h, w, stride, rows + rows % 2, columns)
+    def of_kernel(self) -> "Phases":
+        """The same of as many rows and columns as a kernel has taps in them."""
+        return self._replace(
+            rows=self.rows - self.height + 1, columns=self.columns - self.width + 1
+        )
 
     def fit(self, x: Tensor, margin: int = 0) -> Tensor:
         """Images cut, or filled up with zeros, to the grid's size and a margin beyond."""
@@ -66,9 +60,35 @@ class PhaseGrid(NamedTuple):
         return F.pad(x, (0, right, 0, down))
 
     def split(self, x: Tensor) -> Tensor:
-        """[n, channels, S · rows, S · columns, …] → [rows, columns, n, S, S, channels, …]."""
+        """[n, channels, S · rows, S · columns, …] → [rows, columns, n, *phases, channels, …]."""
         x = x.unflatten(2, (self.rows, self.stride)).unflatten(4, (self.columns, self.stride))
+        x = x[:, :, :, slice(*self.down), :, slice(*self.across)]
         return x.permute(2, 4, 0, 3, 5, 1, *range(6, x.dim()))
+
+
+def phases_of(
+    height: int, width: int, kernel_size: int, stride: int, at_points: bool = False
+) -> list[Phases]:
+    """At points where asked, if they are few enough; else in Fourier space, on the smallest grid on
+    which no result that is kept wraps around the edge.
+    """
+    h, w = ((side - kernel_size) // stride + 1 for side in (height, width))
+    if min(h, w) < 1:
+        raise ValueError(
+            f"images must be at least {kernel_size} × {kernel_size} for such a kernel, got "
+            f"{height} × {width}"
+        )
+    # Of the kernel's phases, but those that have none.
+    taps = [math.ceil((kernel_size - first) / stride) for first in range(min(stride, kernel_size))]
+    rows, columns = h + taps[0] - 1, w + taps[0] - 1
+    if at_points and max(rows, columns) <= MOST_POINTS:
+        return [
+            Phases(stride, (a, a + 1), (b, b + 1), h, w, h + down - 1, w + right - 1, True)
+            for a, down in enumerate(taps)
+            for b, right in enumerate(taps)
+        ]
+    every = 0, stride
+    return [Phases(stride, every, every, h, w, rows + rows % 2, columns, False)]
 
 
 def fast_conv2d(
@@ -99,24 +119,28 @@ def fast_conv2d(
     if weight.shape[2] != weight.shape[3]:
         raise ValueError(f"the kernel must be square, got shape {list(weight.shape)}")
     height, width = x.shape[2:]
-    grid = PhaseGrid.of(height, width, weight.shape[2], stride, at_points)
-    return correlate(grid.split(grid.fit(x)), transform_kernel(weight, grid, x.dtype), bias, grid)
+    phases = phases_of(height, width, weight.shape[2], stride, at_points)
+    images = [each.split(each.fit(x)) for each in phases]
+    return correlate(images, transform_kernel(weight, phases, x.dtype), bias, phases)
 
 
-def relu_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, grid: PhaseGrid) -> Tensor:
-    """ReLU of a convolution of stride 1, as one matrix product; ``grid`` is the next one's.
+def relu_conv2d(
+    x: Tensor, weight: Tensor, bias: Tensor | None, phases: Sequence[Phases]
+) -> list[Tensor]:
+    """ReLU of a convolution of stride 1, as matrix products; ``phases`` are the next one's.
 
-    [n, channels, height, width] → [rows, columns, n, S, S, out_channels], for :func:`correlate`.
+    [n, channels, height, width] → [rows, columns, n, *phases, out_channels] of each, for
+    :func:`correlate`.
     """
-    k = weight.shape[2]
-    patches = grid.fit(x, margin=k - 1).unfold(2, k, 1).unfold(3, k, 1)
-    patches = grid.split(patches)  # [rows, columns, n, S, S, channels, k, k]
-    maps = product(patches.flatten(5).flatten(0, 4), weight.to(x.dtype).flatten(1).t())
-    maps = maps.view(*patches.shape[:5], len(weight))
-    if bias is not None:
-        maps = maps + bias.to(x.dtype)
-    y: Tensor = Relu.apply(maps)
-    return y
+    k, matrix = weight.shape[2], weight.to(x.dtype).flatten(1).t()
+    features = []
+    for each in phases:
+        patches = each.split(each.fit(x, margin=k - 1).unfold(2, k, 1).unfold(3, k, 1))
+        maps = patches.flatten(5) @ matrix  # of [rows, columns, n, *phases, channels · k · k]
+        if bias is not None:
+            maps = maps + bias.to(x.dtype)
+        features.append(Relu.apply(maps))
+    return features
 
 
 def points_suffice(x: Tensor) -> bool:
@@ -140,63 +164,98 @@ class Transform(NamedTuple):
 
     (The field's filter, input and output transform.) It multiplies wave by wave, or point by point:
     each part of one with each part of the other. A wave has two parts, real and imaginary, a point
-    has one.
+    has one. Each transform is one matrix, or one across and one down.
     """
 
     parts: int
-    kernel: Tensor  # [waves or points · parts, most taps down, most across]
-    image: Tensor  # [waves or points · parts, rows · columns]
-    back: Tensor  # [height · width, waves or points · parts · parts]
+    kernel: tuple[Tensor, ...]  # [waves · parts, most taps · taps], or [points, most taps] twice
+    image: tuple[Tensor, ...]  # [waves · parts, rows · columns]
+    back: tuple[Tensor, ...]  # [height · width, waves · parts · parts]
 
     @classmethod
-    def of(cls, grid: PhaseGrid, device: torch.device) -> "Transform":
-        height, width, _, rows, columns, at_points = grid
+    def of(cls, phases: Phases, device: torch.device) -> "Transform":
+        _, _, _, height, width, rows, columns, at_points = phases
         if at_points:
-            bases = point_basis(height, rows, device), point_basis(width, columns, device)
-            kernel, image, back = (torch.kron(*both) for both in zip(*bases, strict=True))
-            most = rows - height + 1, columns - width + 1
-            return cls(1, kernel.unflatten(1, most), image, back.t())
+            across, down = point_basis(width, columns, device), point_basis(height, rows, device)
+            return cls(1, *zip(across, down, strict=True))
         basis = fourier_basis(rows, columns, device)  # [waves, 2, rows, columns]
+        own = phases.of_kernel()
+        of_kernel = basis[:, :, : own.rows, : own.columns].flatten(2).flatten(0, 1)
         # And back: y = conj(w) x, so Re y = Re w Re x + Im w Im x, Im y = Re w Im x − Im w Re x.
         # Only the results that did not wrap around the grid's edge are computed.
         real, imaginary = basis[:, :, :height, :width].flatten(2).unbind(1)
         back = torch.stack([real, imaginary, -imaginary, real], dim=1).flatten(0, 1).t()
-        pairs = basis.flatten(0, 1)
-        return cls(2, pairs, pairs.flatten(1), back * math.sqrt(rows * columns / 2))
+        back = back * math.sqrt(rows * columns / 2)
+        return cls(2, (of_kernel,), (basis.flatten(2).flatten(0, 1),), (back,))
 
 
-def transform_kernel(weight: Tensor, grid: PhaseGrid, dtype: torch.dtype) -> Tensor:
+def transform(x: Tensor, matrices: tuple[Tensor, ...]) -> Tensor:
+    """[rows, columns, …] by one of a :class:`Transform`'s: [waves · parts or points, numbers]."""
+    *across, last = (matrix.to(x.dtype) for matrix in matrices)
+    for matrix in across:
+        rows, columns = last.shape[1], matrix.shape[1]
+        x = matrix @ x.reshape(rows, columns, x.numel() // (rows * columns))
+    return last @ x.reshape(last.shape[1], x.numel() // last.shape[1])
+
+
+def transform_kernel(weight: Tensor, phases: Sequence[Phases], dtype: torch.dtype) -> list[Tensor]:
     """A kernel as :func:`correlate` wants it: a matrix for every point, two for every wave.
 
-    [out_channels, channels, k, k] → [waves or points, parts · out_channels, S · S · channels], in
-    ``dtype``.
+    [out_channels, channels, k, k] → [waves or points, parts · out_channels, phases · channels] of
+    each, in ``dtype``.
     """
-    out_channels, channels, k, _ = weight.shape
-    taps = math.ceil(k / grid.stride)
-    transform = Transform.of(grid, weight.device)
-    basis = transform.kernel[:, :taps, :taps].flatten(1)
-    own_grid = grid._replace(rows=taps, columns=taps)
-    phases = own_grid.split(own_grid.fit(weight.to(dtype)))  # [taps, taps, out, S, S, channels]
-    weight_hat = product(basis.to(dtype), phases.reshape(taps * taps, -1))
-    return weight_hat.view(-1, transform.parts * out_channels, grid.stride**2 * channels)
+    kernels = []
+    for each in phases:
+        own, (parts, matrices, *_) = each.of_kernel(), Transform.of(each, weight.device)
+        split = own.split(
+            own.fit(weight.to(dtype))
+        )  # [taps, taps, out_channels, *phases, channels]
+        inner = split.shape[3:].numel()
+        kernels.append(transform(split, matrices).view(-1, parts * len(weight), inner))
+    return kernels
 
 
-def correlate(x: Tensor, weight_hat: Tensor, bias: Tensor | None, grid: PhaseGrid) -> Tensor:
+def correlate(
+    images: Sequence[Tensor],
+    kernels: Sequence[Tensor],
+    bias: Tensor | None,
+    phases: Sequence[Phases],
+) -> Tensor:
     """:func:`fast_conv2d` of images in phases and a kernel from :func:`transform_kernel`.
 
-    [rows, columns, n, S, S, channels] → [n, out_channels, height, width].
+    [rows, columns, n, *phases, channels] of each → [n, out_channels, height, width].
     """
-    n, dtype = x.shape[2], x.dtype
-    count, rows, inner = weight_hat.shape  # of waves or points; what each product sums over
-    transform = Transform.of(grid, x.device)
-    parts = transform.parts
+    results = []
+    for x, w_hat, each in zip(images, kernels, phases, strict=True):
+        n, (count, rows, inner) = x.shape[2], w_hat.shape  # of waves or points; summed over
+        parts, _, matrices, back = Transform.of(each, x.device)
+        x_hat = transform(x, matrices).view(count, parts * n, inner)
+        y_hat = parts_apart(RowsByRows.apply(w_hat, x_hat), parts)
+        y = transform(y_hat, back).view(each.height, each.width, rows // parts, n)
+        results.append(y)
+    y = sum(results[1:], results[0]).permute(3, 2, 0, 1)
+    return y if bias is None else y + bias.to(y.dtype).view(-1, 1, 1)
 
-    x_hat = product(transform.image.to(dtype), x.reshape(len(x) * x.shape[1], n * inner))
-    x_hat = x_hat.view(count, parts * n, inner)
-    products = products_of_parts(weight_hat, x_hat, parts)  # [count · parts², out_channels · n]
-    y = product(transform.back.to(dtype), products)
-    y = y.view(grid.height, grid.width, rows // parts, n).permute(3, 2, 0, 1)
-    return y if bias is None else y + bias.to(dtype).view(-1, 1, 1)
+
+class RowsByRows(torch.autograd.Function):
+    """``w @ x.mT``, whose gradients are laid out as w and x are: autograd would transpose one."""
+
+    @staticmethod
+    def forward(ctx: Any, w: Tensor, x: Tensor) -> Tensor:
+        ctx.save_for_backward(w, x)
+        return w @ x.mT
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        w, x = ctx.saved_tensors
+        of_w, of_x = ctx.needs_input_grad
+        return grad @ x if of_w else None, grad.mT @ w if of_x else None
+
+
+def parts_apart(products: Tensor, parts: int) -> Tensor:
+    """Each part of one with each of the other: […, parts · m, parts · n] → […, parts², m, n]."""
+    products = products.unflatten(-1, (parts, -1)).unflatten(-3, (parts, -1))
+    return products.transpose(-3, -2).flatten(-4, -3)
 
 
 def point_basis(results: int, points: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
@@ -208,7 +267,7 @@ def point_basis(results: int, points: int, device: torch.device) -> tuple[Tensor
     infinity is one of them); directions evenly around the half circle keep errors small.
 
     Returns:
-        [points, points − results + 1], [points, points], [points, results], float64.
+        [points, points − results + 1], [points, points], [results, points], float64.
     """
     angles = math.pi / points * torch.arange(points, dtype=torch.float64, device=device)[:, None]
 
@@ -216,7 +275,7 @@ def point_basis(results: int, points: int, device: torch.device) -> tuple[Tensor
         i = torch.arange(count, device=device)
         return angles.cos() ** (count - 1 - i) * angles.sin() ** i
 
-    return powers(points - results + 1), torch.linalg.inv(powers(points)).t(), powers(results)
+    return powers(points - results + 1), torch.linalg.inv(powers(points)).t(), powers(results).t()
 
 
 def fourier_basis(rows: int, columns: int, device: torch.device) -> Tensor:

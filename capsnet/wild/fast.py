@@ -30,13 +30,16 @@ class FastWildCapsNet(FastCapsNet):
         model: Any = self.model
         if model.parts.same_padding:
             return model.children_of(images)
-        grid, conv = self.grid_of(images), model.conv
+        phases, conv = self.phases_of(images), model.conv
 
-        def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: int) -> Tensor:
-            return correlate(x, transform_kernel(weight, grid, x.dtype), bias, grid)
+        features = relu_conv2d(model.parts.prepare(images), conv.weight, conv.bias, phases)
 
-        features = relu_conv2d(model.parts.prepare(images), conv.weight, conv.bias, grid)
-        return model.group(features, conv2d)
+        def conv2d(weight: Tensor, bias: Tensor | None, stride: int) -> Tensor:
+            kernels = transform_kernel(weight, phases, images.dtype)
+            return correlate(features, kernels, bias, phases)
+
+        children: Tensor = model.group(conv2d)
+        return children
 
     def capsules_of(self, children: Tensor) -> Tensor:
         model: Any = self.model

@@ -1,5 +1,6 @@
 """Our network and its loss, with some of their parts replaced."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -76,12 +77,12 @@ class WildCapsNet(CapsNet):
         """Images → primary capsules, [batch, in_capsules, in_dim]."""
         pad = same if self.parts.same_padding else valid
         features = F.relu(self.conv(pad(self.parts.prepare(images), self.conv)))
-        return self.group(pad(features, self.primary.conv), F.conv2d)
+        return self.group(functools.partial(F.conv2d, pad(features, self.primary.conv)))
 
-    def group(self, features: Tensor, conv2d: Conv2d) -> Tensor:
-        """What the first convolution gives → primary capsules, by the second, ``conv2d``."""
+    def group(self, conv2d: Conv2d) -> Tensor:
+        """The second convolution, of what the first one gives → primary capsules."""
         parts = self.parts
-        maps = parts.maps(features, self.primary, parts.share, conv2d)
+        maps = parts.maps(self.primary, parts.share, conv2d)
         children = parts.group(maps, self.primary.capsule_dim)
         return self.squash(children, parts.primary_axis)
 

@@ -15,7 +15,7 @@ from capsnet.model import CapsNet
 from capsnet.training.loss import Criterion
 
 Share = Callable[[Tensor], Tensor]  # logits b_ij, [batch, in_capsules, out_capsules] → c_ij
-Conv2d = Callable[[Tensor, Tensor, Tensor | None, int], Tensor]  # x, weight, bias, stride → maps
+Conv2d = Callable[[Tensor, Tensor | None, int], Tensor]  # weight, bias, stride → maps
 RELEASED_BIAS = 0.1  # at which the authors' released code starts every bias
 
 
@@ -49,24 +49,22 @@ def same(maps: Tensor, conv: nn.Conv2d) -> Tensor:
     return F.pad(maps, around)
 
 
-def convolved(features: Tensor, primary: PrimaryCapsules, share: Share, conv2d: Conv2d) -> Tensor:
+def convolved(primary: PrimaryCapsules, share: Share, conv2d: Conv2d) -> Tensor:
     conv = primary.conv
-    return conv2d(features, conv.weight, conv.bias, conv.stride[0])
+    return conv2d(conv.weight, conv.bias, conv.stride[0])
 
 
-def rectified(features: Tensor, primary: PrimaryCapsules, share: Share, conv2d: Conv2d) -> Tensor:
-    return F.relu(convolved(features, primary, share, conv2d))
+def rectified(primary: PrimaryCapsules, share: Share, conv2d: Conv2d) -> Tensor:
+    return F.relu(convolved(primary, share, conv2d))
 
 
-def routed_to_types(
-    features: Tensor, primary: PrimaryCapsules, share: Share, conv2d: Conv2d
-) -> Tensor:
+def routed_to_types(primary: PrimaryCapsules, share: Share, conv2d: Conv2d) -> Tensor:
     """One iteration of routing from one capsule to all types: each gets an equal share."""
     conv = primary.conv
     assert conv.bias is not None
     types = conv.out_channels // primary.capsule_dim
-    equal = share(features.new_zeros(1, 1, types))[0, 0, 0]
-    maps = conv2d(features, conv.weight, None, conv.stride[0])
+    equal = share(conv.weight.new_zeros(1, 1, types))[0, 0, 0]
+    maps = conv2d(conv.weight, None, conv.stride[0])
     return equal * maps + conv.bias.view(-1, 1, 1)
 
 
@@ -188,7 +186,7 @@ class Parts:
 
     prepare: Callable[[Tensor], Tensor] = unchanged  # images → what the network sees and draws
     same_padding: bool = False  # of both convolutions, as TensorFlow's
-    maps: Callable[[Tensor, PrimaryCapsules, Share, Conv2d], Tensor] = convolved
+    maps: Callable[[PrimaryCapsules, Share, Conv2d], Tensor] = convolved
     group: Callable[[Tensor, int], Tensor] = channels_to_capsules
     squash: Callable[[Tensor, int], Tensor] = squash
     primary_axis: int = 2  # of [batch, in_capsules, in_dim, 1], along which lengths are taken

@@ -16,11 +16,13 @@ from torch.testing import assert_close
 
 from capsnet.device import resolve_precision
 from capsnet.fast.convolution import (
-    PhaseGrid,
+    Phases,
     Relu,
+    RowsByRows,
     correlate,
     fast_conv2d,
     fourier_basis,
+    phases_of,
     points_suffice,
     relu_conv2d,
     transform_kernel,
@@ -108,22 +110,32 @@ def test_the_basis_is_orthonormal_and_complete(rows: int, columns: int) -> None:
 @pytest.mark.parametrize(
     ("height", "width", "kernel_size", "stride", "expected"),
     [
-        (20, 20, 9, 2, (6, 6, 2, 10, 10)),  # the paper's
-        (19, 19, 9, 2, (6, 6, 2, 10, 10)),
-        (22, 20, 9, 2, (7, 6, 2, 12, 10)),  # 11 rows would do, but their number is to be even
-        (3, 4, 3, 1, (1, 2, 1, 4, 4)),
+        (20, 20, 9, 2, (6, 6, 10, 10)),  # the paper's
+        (19, 19, 9, 2, (6, 6, 10, 10)),
+        (22, 20, 9, 2, (7, 6, 12, 10)),  # 11 rows would do, but their number is to be even
+        (3, 4, 3, 1, (1, 2, 4, 4)),
     ],
 )
-def test_the_grid(
+def test_in_fourier_space_phases_are_together(
     height: int, width: int, kernel_size: int, stride: int, expected: tuple[int, ...]
 ) -> None:
-    assert PhaseGrid.of(height, width, kernel_size, stride) == (*expected, False)
+    every = 0, stride
+    wanted = Phases(stride, every, every, *expected, at_points=False)
+    assert phases_of(height, width, kernel_size, stride) == [wanted]
 
 
-def test_points_are_few() -> None:
-    assert PhaseGrid.of(20, 19, 9, 2, at_points=True) == (6, 6, 2, 10, 10, True)
-    assert PhaseGrid.of(3, 4, 3, 1, at_points=True) == (1, 2, 1, 3, 4, True)
-    assert not PhaseGrid.of(20, 21, 9, 2, at_points=True).at_points  # 11 across
+def test_at_points_each_phase_has_as_few_as_it_needs() -> None:
+    phases = phases_of(20, 19, 9, 2, at_points=True)
+    assert [(each.down[0], each.across[0], each.rows, each.columns) for each in phases] == [
+        (0, 0, 10, 10),
+        (0, 1, 10, 9),
+        (1, 0, 9, 10),
+        (1, 1, 9, 9),
+    ]
+    assert all(each[3:5] == (6, 6) and each.at_points for each in phases)
+    assert len(phases_of(9, 9, 1, 3, at_points=True)) == 1  # in the others is no tap
+    (together,) = phases_of(20, 21, 9, 2, at_points=True)  # 11 across
+    assert not together.at_points
 
 
 def test_points_are_for_whole_float32(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,11 +168,11 @@ def test_both_convolutions_of_a_network(bias: bool, at_points: bool) -> None:
     second = nn.Conv2d(5, 4, 5, stride=2, bias=bias).to(F64)
     images = torch.rand(3, 2, 12, 15, dtype=F64, requires_grad=True)
 
-    grid = PhaseGrid.of(10, 13, 5, 2, at_points)
-    assert grid.at_points == at_points
-    features = relu_conv2d(images, first.weight, first.bias, grid)
-    assert features.shape == (grid.rows, grid.columns, 3, 2, 2, 5)
-    ours = correlate(features, transform_kernel(second.weight, grid, F64), second.bias, grid)
+    phases = phases_of(10, 13, 5, 2, at_points)
+    assert all(each.at_points == at_points for each in phases)
+    features = relu_conv2d(images, first.weight, first.bias, phases)
+    kernels = transform_kernel(second.weight, phases, F64)
+    ours = correlate(features, kernels, second.bias, phases)
     expected = second(F.relu(first(images)))
     assert_close(ours, expected, rtol=1e-10, atol=1e-12)
     inputs = [images, *first.parameters(), *second.parameters()]
@@ -176,3 +188,13 @@ def test_relu() -> None:
     zero = torch.zeros(1, requires_grad=True)
     Relu.apply(zero).backward()
     assert zero.grad is not None and zero.grad.item() == 0  # as F.relu's
+
+
+def test_rows_by_rows() -> None:
+    """The product, and gradients that are laid out as the rows are."""
+    w = torch.randn(3, 4, 5, dtype=F64, requires_grad=True)
+    x = torch.randn(3, 6, 5, dtype=F64, requires_grad=True)
+    assert_close(RowsByRows.apply(w, x), w @ x.mT)
+    assert gradcheck(RowsByRows.apply, (w, x))
+    for grad in torch.autograd.grad(RowsByRows.apply(w, x).square().sum(), (w, x)):
+        assert grad.is_contiguous()
