@@ -41,17 +41,12 @@ class Phases(NamedTuple):
     stride: int  # S
     down: tuple[int, int]  # those of the rows, from and to
     across: tuple[int, int]
+    taps: tuple[int, int]  # of a kernel's phase, down and across; the most that one has
     height: int  # of the convolution's result
     width: int
     rows: int  # of an image's phase; in Fourier space an even number
     columns: int
     at_points: bool  # else in Fourier space
-
-    def of_kernel(self) -> "Phases":
-        """The same of as many rows and columns as a kernel has taps in them."""
-        return self._replace(
-            rows=self.rows - self.height + 1, columns=self.columns - self.width + 1
-        )
 
     def fit(self, x: Tensor, margin: int = 0) -> Tensor:
         """Images cut, or filled up with zeros, to the grid's size and a margin beyond."""
@@ -78,17 +73,17 @@ def phases_of(
             f"images must be at least {kernel_size} × {kernel_size} for such a kernel, got "
             f"{height} × {width}"
         )
-    # Of the kernel's phases, but those that have none.
+    # Of the kernel's phases along a side; later ones have none.
     taps = [math.ceil((kernel_size - first) / stride) for first in range(min(stride, kernel_size))]
     rows, columns = h + taps[0] - 1, w + taps[0] - 1
     if at_points and max(rows, columns) <= MOST_POINTS:
         return [
-            Phases(stride, (a, a + 1), (b, b + 1), h, w, h + down - 1, w + right - 1, True)
-            for a, down in enumerate(taps)
-            for b, right in enumerate(taps)
+            Phases(stride, (i, i + 1), (j, j + 1), (m, n), h, w, h + m - 1, w + n - 1, True)
+            for i, m in enumerate(taps)
+            for j, n in enumerate(taps)
         ]
-    every = 0, stride
-    return [Phases(stride, every, every, h, w, rows + rows % 2, columns, False)]
+    every, most = (0, len(taps)), (taps[0], taps[0])
+    return [Phases(stride, every, every, most, h, w, rows + rows % 2, columns, False)]
 
 
 def fast_conv2d(
@@ -164,33 +159,32 @@ class Transform(NamedTuple):
 
     (The field's filter, input and output transform.) It multiplies wave by wave, or point by point:
     each part of one with each part of the other. A wave has two parts, real and imaginary, a point
-    has one. Each transform is one matrix, or one across and one down.
+    has one. For waves a transform is one matrix, for points two: one across, one down. Then points,
+    taps and results are those of a side.
     """
 
     parts: int
-    kernel: tuple[Tensor, ...]  # [waves · parts, most taps · taps], or [points, most taps] twice
-    image: tuple[Tensor, ...]  # [waves · parts, rows · columns]
-    back: tuple[Tensor, ...]  # [height · width, waves · parts · parts]
+    kernel: tuple[Tensor, ...]  # [waves · parts, taps · taps], or [points, taps] and [points, taps]
+    image: tuple[Tensor, ...]  # [waves · parts, rows · columns], or twice [points, points]
+    back: tuple[Tensor, ...]  # [height · width, waves · parts · parts], or twice [results, points]
 
     @classmethod
     def of(cls, phases: Phases, device: torch.device) -> "Transform":
-        _, _, _, height, width, rows, columns, at_points = phases
+        *_, (m, n), height, width, rows, columns, at_points = phases
         if at_points:
             across, down = point_basis(width, columns, device), point_basis(height, rows, device)
             return cls(1, *zip(across, down, strict=True))
         basis = fourier_basis(rows, columns, device)  # [waves, 2, rows, columns]
-        own = phases.of_kernel()
-        of_kernel = basis[:, :, : own.rows, : own.columns].flatten(2).flatten(0, 1)
+        kernel, image = (x.flatten(2).flatten(0, 1) for x in (basis[:, :, :m, :n], basis))
         # And back: y = conj(w) x, so Re y = Re w Re x + Im w Im x, Im y = Re w Im x − Im w Re x.
         # Only the results that did not wrap around the grid's edge are computed.
         real, imaginary = basis[:, :, :height, :width].flatten(2).unbind(1)
         back = torch.stack([real, imaginary, -imaginary, real], dim=1).flatten(0, 1).t()
-        back = back * math.sqrt(rows * columns / 2)
-        return cls(2, (of_kernel,), (basis.flatten(2).flatten(0, 1),), (back,))
+        return cls(2, (kernel,), (image,), (back * math.sqrt(rows * columns / 2),))
 
 
 def transform(x: Tensor, matrices: tuple[Tensor, ...]) -> Tensor:
-    """[rows, columns, …] by one of a :class:`Transform`'s: [waves · parts or points, numbers]."""
+    """Numbers at [rows, columns] by one of a :class:`Transform`'s, at waves, points or results."""
     *across, last = (matrix.to(x.dtype) for matrix in matrices)
     for matrix in across:
         rows, columns = last.shape[1], matrix.shape[1]
@@ -206,10 +200,9 @@ def transform_kernel(weight: Tensor, phases: Sequence[Phases], dtype: torch.dtyp
     """
     kernels = []
     for each in phases:
-        own, (parts, matrices, *_) = each.of_kernel(), Transform.of(each, weight.device)
-        split = own.split(
-            own.fit(weight.to(dtype))
-        )  # [taps, taps, out_channels, *phases, channels]
+        own = each._replace(rows=each.taps[0], columns=each.taps[1])
+        split = own.split(own.fit(weight.to(dtype)))  # [*taps, out_channels, *phases, channels]
+        parts, matrices, *_ = Transform.of(each, weight.device)
         inner = split.shape[3:].numel()
         kernels.append(transform(split, matrices).view(-1, parts * len(weight), inner))
     return kernels
@@ -227,11 +220,12 @@ def correlate(
     """
     results = []
     for x, w_hat, each in zip(images, kernels, phases, strict=True):
-        n, (count, rows, inner) = x.shape[2], w_hat.shape  # of waves or points; summed over
+        n = x.shape[2]
+        count, filters, inner = w_hat.shape  # waves or points; parts · out_channels; summed over
         parts, _, matrices, back = Transform.of(each, x.device)
         x_hat = transform(x, matrices).view(count, parts * n, inner)
         y_hat = parts_apart(RowsByRows.apply(w_hat, x_hat), parts)
-        y = transform(y_hat, back).view(each.height, each.width, rows // parts, n)
+        y = transform(y_hat, back).view(each.height, each.width, filters // parts, n)
         results.append(y)
     y = sum(results[1:], results[0]).permute(3, 2, 0, 1)
     return y if bias is None else y + bias.to(y.dtype).view(-1, 1, 1)

@@ -38,8 +38,7 @@ class FastWildCapsNet(FastCapsNet):
             kernels = transform_kernel(weight, phases, images.dtype)
             return correlate(features, kernels, bias, phases)
 
-        children: Tensor = model.group(conv2d)
-        return children
+        return model.group(conv2d)
 
     def capsules_of(self, children: Tensor) -> Tensor:
         model: Any = self.model

@@ -110,30 +110,33 @@ def test_the_basis_is_orthonormal_and_complete(rows: int, columns: int) -> None:
 @pytest.mark.parametrize(
     ("height", "width", "kernel_size", "stride", "expected"),
     [
-        (20, 20, 9, 2, (6, 6, 10, 10)),  # the paper's
-        (19, 19, 9, 2, (6, 6, 10, 10)),
-        (22, 20, 9, 2, (7, 6, 12, 10)),  # 11 rows would do, but their number is to be even
-        (3, 4, 3, 1, (1, 2, 4, 4)),
+        (20, 20, 9, 2, ((0, 2), (5, 5), 6, 6, 10, 10)),  # the paper's
+        (19, 19, 9, 2, ((0, 2), (5, 5), 6, 6, 10, 10)),
+        (22, 20, 9, 2, ((0, 2), (5, 5), 7, 6, 12, 10)),  # 11 rows would do, but they must be even
+        (3, 4, 3, 1, ((0, 1), (3, 3), 1, 2, 4, 4)),
+        (9, 6, 1, 3, ((0, 1), (1, 1), 3, 2, 4, 2)),  # in other phases the kernel has no tap
     ],
 )
 def test_in_fourier_space_phases_are_together(
-    height: int, width: int, kernel_size: int, stride: int, expected: tuple[int, ...]
+    height: int, width: int, kernel_size: int, stride: int, expected: tuple[Any, ...]
 ) -> None:
-    every = 0, stride
-    wanted = Phases(stride, every, every, *expected, at_points=False)
-    assert phases_of(height, width, kernel_size, stride) == [wanted]
+    every, *rest = expected
+    assert phases_of(height, width, kernel_size, stride) == [
+        Phases(stride, every, every, *rest, at_points=False)
+    ]
 
 
 def test_at_points_each_phase_has_as_few_as_it_needs() -> None:
-    phases = phases_of(20, 19, 9, 2, at_points=True)
-    assert [(each.down[0], each.across[0], each.rows, each.columns) for each in phases] == [
-        (0, 0, 10, 10),
-        (0, 1, 10, 9),
-        (1, 0, 9, 10),
-        (1, 1, 9, 9),
+    found = phases_of(20, 17, 9, 2, at_points=True)
+    assert found == [
+        Phases(2, (0, 1), (0, 1), (5, 5), 6, 5, 10, 9, True),
+        Phases(2, (0, 1), (1, 2), (5, 4), 6, 5, 10, 8, True),
+        Phases(2, (1, 2), (0, 1), (4, 5), 6, 5, 9, 9, True),
+        Phases(2, (1, 2), (1, 2), (4, 4), 6, 5, 9, 8, True),
     ]
-    assert all(each[3:5] == (6, 6) and each.at_points for each in phases)
-    assert len(phases_of(9, 9, 1, 3, at_points=True)) == 1  # in the others is no tap
+    assert len(phases_of(9, 9, 1, 3, at_points=True)) == 1
+    (alone,) = phases_of(3, 4, 3, 1, at_points=True)
+    assert (alone.rows, alone.columns) == (3, 4)
     (together,) = phases_of(20, 21, 9, 2, at_points=True)  # 11 across
     assert not together.at_points
 
@@ -171,6 +174,9 @@ def test_both_convolutions_of_a_network(bias: bool, at_points: bool) -> None:
     phases = phases_of(10, 13, 5, 2, at_points)
     assert all(each.at_points == at_points for each in phases)
     features = relu_conv2d(images, first.weight, first.bias, phases)
+    for each, x in zip(phases, features, strict=True):
+        here = each.down[1] - each.down[0], each.across[1] - each.across[0]
+        assert x.shape == (each.rows, each.columns, 3, *here, 5)
     kernels = transform_kernel(second.weight, phases, F64)
     ours = correlate(features, kernels, second.bias, phases)
     expected = second(F.relu(first(images)))
