@@ -130,8 +130,8 @@ COMPARED = {
     "gpu": Budget(5, {"epochs": 30}, images=20_000, unseen=LAST_THIRD),
 }
 SMALL_W = ["small-w"]
-# What differs between capsules and a CNN, one at a time: iterations; the layers of capsules, beneath
-# the same loss and decoder; the loss and the decoder.
+# What differs between capsules and a CNN, one at a time: iterations; the layers of capsules,
+# beneath the same loss and decoder; the loss and the decoder.
 ARMS: dict[str, dict[str, Any]] = {
     "capsules": {"kind": "wild", "network": {"deviations": SMALL_W}},
     "capsules, 1 iteration": {
@@ -141,8 +141,8 @@ ARMS: dict[str, dict[str, Any]] = {
     "CNN, margin loss and decoder": {"kind": "cnn-drawing"},
     "CNN": {"kind": "cnn-pooled"},
 }
-# As many epochs as make a thousand steps of 128 images, or of all where there are fewer. (A thousand
-# of each class are Table 1's.)
+# As many epochs as make a thousand steps of 128 images, or of all where there are fewer. (A
+# thousand of each class are Table 1's.)
 THOUSAND_STEPS = {10: 1000, 100: 143}
 # Alone on our network: those that change what it computes, but for guards of squash, of which none
 # is seen at usual lengths, and those of other pictures.
