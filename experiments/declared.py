@@ -21,15 +21,13 @@ class Budget:
     """How much of it.
 
     Attributes:
-        seeds: how many trainings, each of its own seed, of the weights, the order of the images and
-            the shifts.
+        seeds: how many trainings, of seeds 0, 1, …; each seeds the weights, the order of the images
+            and the shifts.
         config: options of :class:`capsnet.training.TrainingConfig`.
         images: how many training images are used, from the first on; all if None.
         unseen: count the mistakes on these training images, which no run sees, too.
         match: stop after the first epoch that brings this accuracy on the validation split, which
             is then not trained on; train to the end if None.
-        first: the first of the seeds; later than 0 where a network was picked among several by
-            tuning: from the same seed it would come out again, and look better than its kind is.
     """
 
     seeds: int
@@ -37,7 +35,6 @@ class Budget:
     images: int | None = None
     unseen: range = range(0)
     match: float | None = None
-    first: int = 0
 
     def is_reached(self, epoch: dict[str, Any]) -> bool:
         """Whether an epoch's record has the accuracy at which the training stops, if it has one."""
@@ -96,11 +93,6 @@ class Experiment:
     task: str = "digits"
     tuning: bool = False
     watched: bool = False
-
-    def seeds(self, row: str, budget: str) -> range:
-        """Those of a row's trainings under a budget."""
-        options = self.budgets[budget]
-        return range(options.first, options.first + (self.rows[row].seeds or options.seeds))
 
 
 def wild(*deviations: str, **options: Any) -> Row:

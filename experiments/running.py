@@ -107,9 +107,9 @@ class Training:
 
 def plan(experiments: dict[str, Experiment], budget: str) -> list[Training]:
     """Every declared training, the first seed of every row before the second of any."""
-    seeds = {
+    counts = {
         name: {
-            row: experiment.seeds(row, budget)
+            row: of.seeds or experiment.budgets[budget].seeds
             for row, of in experiment.rows.items()
             if budget in of.budgets
         }
@@ -118,9 +118,9 @@ def plan(experiments: dict[str, Experiment], budget: str) -> list[Training]:
     return [
         Training(name, budget, row, seed, experiment)
         for name, experiment in experiments.items()
-        for seed in sorted(set().union(*seeds[name].values()))
-        for row, mine in seeds[name].items()
-        if seed in mine
+        for seed in range(max(counts[name].values()))
+        for row, count in counts[name].items()
+        if seed < count
     ]
 
 
