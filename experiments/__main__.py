@@ -145,7 +145,7 @@ def hours_left(training: Training, ledger: Path, work: Path) -> float | None:
     if epochs := epochs_of(training, work):
         seconds = sum(epoch["seconds"] for epoch in epochs) / len(epochs)
         return max(total - len(epochs), 0) * seconds / 3600
-    for seed in range(training.row_options.seeds or budget.seeds):
+    for seed in training.declared.seeds(training.row, training.budget):
         if done := recorded(replace(training, seed=seed), ledger, shorter=True):
             last = done["records"][-1]
             share = 1.0 if budget.is_reached(last) else total / last["epoch"]

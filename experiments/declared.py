@@ -21,13 +21,15 @@ class Budget:
     """How much of it.
 
     Attributes:
-        seeds: how many trainings, of seeds 0, 1, …; each seeds the weights, the order of the images
-            and the shifts.
+        seeds: how many trainings, each of its own seed, of the weights, the order of the images and
+            the shifts.
         config: options of :class:`capsnet.training.TrainingConfig`.
         images: how many training images are used, from the first on; all if None.
         unseen: count the mistakes on these training images, which no run sees, too.
         match: stop after the first epoch that brings this accuracy on the validation split, which
             is then not trained on; train to the end if None.
+        first: the first of the seeds; later than 0 where a network was picked among several by
+            tuning: from the same seed it would come out again, and look better than its kind is.
     """
 
     seeds: int
@@ -35,6 +37,7 @@ class Budget:
     images: int | None = None
     unseen: range = range(0)
     match: float | None = None
+    first: int = 0
 
     def is_reached(self, epoch: dict[str, Any]) -> bool:
         """Whether an epoch's record has the accuracy at which the training stops, if it has one."""
@@ -94,6 +97,11 @@ class Experiment:
     tuning: bool = False
     watched: bool = False
 
+    def seeds(self, row: str, budget: str) -> range:
+        """Those of a row's trainings under a budget."""
+        options = self.budgets[budget]
+        return range(options.first, options.first + (self.rows[row].seeds or options.seeds))
+
 
 def wild(*deviations: str, **options: Any) -> Row:
     return Row({"deviations": list(deviations)}, "wild", **options)
@@ -136,6 +144,15 @@ ARMS: dict[str, dict[str, Any]] = {
 # As many epochs as make a thousand steps of 128 images, or of all where there are fewer. (A
 # thousand of each class are Table 1's.)
 THOUSAND_STEPS = {10: 1000, 100: 143}
+# Those tried with so many of each class; one iteration has the rate that suits three.
+LABELS_RATES = {
+    ("capsules", 10): (0.0015, 0.003, 0.006, 0.012),
+    ("capsules", 100): (0.003, 0.006, 0.012),
+    ("CNN, margin loss and decoder", 10): (0.001, 0.002, 0.004),
+    ("CNN, margin loss and decoder", 100): (0.001, 0.002, 0.004),
+    ("CNN", 10): (0.001, 0.002, 0.004),
+    ("CNN", 100): (0.001, 0.002, 0.004),
+}
 # Alone on our network: those that change what it computes, but for guards of squash, of which none
 # is seen at usual lengths, and those of other pictures.
 ALONE = (
@@ -386,15 +403,14 @@ EXPERIMENTS = {
         "Which rate suits each network of few labels?",
         {
             f"{arm}, {count} of each class, rate {rate}": Row(
-                **of,
+                **ARMS[arm],
                 per_class=count,
                 # Of 100 images one draw says little: five of them differ by more than a point.
                 seeds=3 if count == 10 else 1,
-                config={"epochs": epochs, "learning_rate": rate},
+                config={"epochs": THOUSAND_STEPS[count], "learning_rate": rate},
             )
-            for count, epochs in THOUSAND_STEPS.items()
-            for arm, of in ARMS.items()
-            for rate in ((0.003, 0.006, 0.012) if "capsules" in arm else (0.001, 0.002, 0.004))
+            for (arm, count), rates in LABELS_RATES.items()
+            for rate in rates
         },
         {
             budget: Budget(1, {"average": 0.99}, images=20_000, unseen=range(20_000, 30_000))

@@ -107,9 +107,9 @@ class Training:
 
 def plan(experiments: dict[str, Experiment], budget: str) -> list[Training]:
     """Every declared training, the first seed of every row before the second of any."""
-    counts = {
+    seeds = {
         name: {
-            row: of.seeds or experiment.budgets[budget].seeds
+            row: experiment.seeds(row, budget)
             for row, of in experiment.rows.items()
             if budget in of.budgets
         }
@@ -118,9 +118,9 @@ def plan(experiments: dict[str, Experiment], budget: str) -> list[Training]:
     return [
         Training(name, budget, row, seed, experiment)
         for name, experiment in experiments.items()
-        for seed in range(max(counts[name].values()))
-        for row, count in counts[name].items()
-        if seed < count
+        for seed in sorted(set().union(*seeds[name].values()))
+        for row, mine in seeds[name].items()
+        if seed in mine
     ]
 
 

@@ -155,6 +155,9 @@ def test_a_row_has_images_and_seeds_of_its_own_and_may_be_watched(tmp_path: Path
     assert [(t.row, t.seed, t.images) for t in trainings] == [
         ("all", 0, 600), ("fewer", 0, 300), ("fewer", 1, 300), ("fewer", 2, 300)
     ]  # fmt: skip
+    later = {"cpu": dataclasses.replace(budgets["cpu"], first=3)}
+    later_seeds = plan({"tiny": dataclasses.replace(declared, budgets=later)}, "cpu")
+    assert [training.seed for training in later_seeds] == [3, 3, 4, 5]
     assert [len(training_images(training)[0]) for training in trainings[:2]] == [600, 300]
     record = perform(trainings[1], tmp_path / "ledger", tmp_path / "work")
     assert record["watched"] and record["images"] == 300
