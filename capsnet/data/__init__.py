@@ -40,9 +40,10 @@ def load(
 
     **folder:PATH**: a folder of pictures for each class; folders in a class folder belong to it.
     They are below ``PATH/train``, ``PATH/val`` (or valid, validation) and ``PATH/test``, of which
-    train and one of the others must be there; or in PATH, and then a sixth of each class, drawn by
-    a fixed seed, are test pictures. Style "plain" of :func:`capsnet.data.pictures.read_picture`
-    reads them. Training images come in a fixed shuffled order: :func:`hold_out` gets a mixture.
+    train and one of the others must be there; or in PATH, and then about a sixth of each class are
+    test pictures, drawn by their names: pictures that are added later move none. Style "plain" of
+    :func:`capsnet.data.pictures.read_picture` reads them. Training images come in a fixed shuffled
+    order: :func:`hold_out` gets a mixture.
 
     Args:
         name: of the data set.
@@ -73,6 +74,9 @@ def find(
 
     ``learned, validation = find(name).read(("train",), ("validation",))`` is for training.
     """
+    if image_shape is not None and (len(image_shape) != 3 or min(image_shape) < 1):
+        expected = "(channels, height, width), each at least 1"
+        raise ValueError(f"image_shape must be {expected}, got {tuple(image_shape)}")
     if name.startswith("folder:"):
         from capsnet.data.folders import Folder  # which imports Pillow and SciPy
 

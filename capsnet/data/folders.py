@@ -1,5 +1,7 @@
 """Folders of pictures as data sets: a folder for each class."""
 
+import hashlib
+import os
 from collections.abc import Iterable
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -33,8 +35,8 @@ class Folder(Source):
             found = {part: class_folders(folder) for part, folder in self.own.items()}
             by = "split by " + ", ".join(f"{folder.name}/" for folder in self.own.values())
         else:
-            found = drawn(class_folders(self.path))
-            by = "split by a seed: a sixth of each class is for test"
+            found = drawn(self.path, class_folders(self.path))
+            by = "split by their names: about a sixth of each class is for test"
         for part, of in found.items():
             if odd := sorted(of.keys() ^ found["train"].keys()):
                 two = f"{self.own['train'].name}/ and {self.own[part].name}/"
@@ -57,10 +59,10 @@ class Folder(Source):
         super().__init__(name, tuple(found["train"]), image_shape, by, parts, holds_out, size)
 
     def usual_split(self, trained_on: object) -> str:
-        """All pictures of a folder that is not split, unless the network has learned from it."""
-        kind, _, path = str(trained_on).partition(":")
-        same = kind == "folder" and Path(path).expanduser().resolve() == self.path.resolve()
-        return "test" if self.own or same else "all"
+        """All pictures of a folder that is not split, unless the network may have learned from
+        them: it is known to if it learned from any folder, since that may have been moved.
+        """
+        return "test" if self.own or str(trained_on).startswith("folder:") else "all"
 
     def read(
         self, *groups: tuple[str, ...], skip_unreadable: bool = False, progress: bool = False
@@ -92,7 +94,7 @@ class Folder(Source):
                 raise ValueError(f"{self.name}: not one picture of {lost} can be read")
             if progress:
                 print(f"left out: {said}", flush=True)
-        # The full path: evaluate knows the folder by it.
+        # The full path: evaluate finds the folder by it.
         name = f"folder:{self.path.resolve()}"
         whole = ImageSet(images, torch.tensor(labels), self.classes, name)
         bounds = pairwise(accumulate(map(len, wanted), initial=0))
@@ -137,14 +139,27 @@ def folders_in(folder: Path) -> list[Path]:
     return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
 
 
-def drawn(classes: dict[str, list[Path]]) -> dict[str, dict[str, list[Path]]]:
-    """A sixth of each class, drawn by the seed, for test; one picture of a class of 2 to 11."""
+def drawn(folder: Path, classes: dict[str, list[Path]]) -> dict[str, dict[str, list[Path]]]:
+    """About a sixth of each class for test, at least one of two pictures and never all.
+
+    Each picture's own name decides, so those of a folder that has grown, or moved, stay what they
+    were: nothing that was learned from becomes a test picture.
+    """
     parts: dict[str, dict[str, list[Path]]] = {"train": {}, "test": {}}
     for kind, files in classes.items():
-        held = {*mixed(len(files))[: max(len(files) // 6, int(len(files) > 1))]}
-        parts["train"][kind] = [path for i, path in enumerate(files) if i not in held]
-        parts["test"][kind] = [path for i, path in enumerate(files) if i in held]
+        draw = {path: lot(path.relative_to(folder)) for path in files}
+        order = sorted(files, key=draw.__getitem__)
+        held = {path for path in files if draw[path] < 1 / 6}
+        held = (held | {*order[:1]}) - {*order[-1:]}
+        parts["train"][kind] = [path for path in files if path not in held]
+        parts["test"][kind] = [path for path in files if path in held]
     return parts
+
+
+def lot(name: Path) -> float:
+    """A number in 0 … 1 that looks drawn at random, always the same for a name."""
+    digest = hashlib.blake2b(os.fsencode(name.as_posix()), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64
 
 
 def mixed(count: int) -> list[int]:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL.TiffImagePlugin import BITSPERSAMPLE, TiffImageFile
 from scipy import ndimage
 from scipy.cluster.vq import kmeans
 from torch import Tensor
@@ -45,12 +46,21 @@ class Blank(ValueError):
 def pictures_in(folder: Path) -> list[Path]:
     """The files at any depth that are not hidden, nor named like something else than a picture.
 
+    Links are followed; a folder is entered once, though several, or its own, lead to it.
+
     Raises:
         ValueError: there is none.
     """
     endings, found = {"", *Image.registered_extensions()}, []
+    visited: set[tuple[int, int]] = set()
     for root, folders, files in os.walk(folder, followlinks=True):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        status = os.stat(root)
+        if (identity := (status.st_dev, status.st_ino)) in visited:
+            folders.clear()
+            continue
+        visited.add(identity)
+        # Sorted: which of several links is followed is the same on every machine.
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
         paths = [Path(root, name) for name in files if not name.startswith(".")]
         found += [path for path in paths if path.suffix.lower() in endings]
     if not found:
@@ -163,7 +173,10 @@ def open_picture(path: Path) -> Picture:
             with Image.open(path, formats=formats) as picture:  # reads the header only
                 if 0 in picture.size:
                     raise ValueError("it has no pixels")
-                return eight_bits(ImageOps.exif_transpose(picture))
+                wide = False  # asked now: the upright copy does not know its file
+                if isinstance(picture, TiffImageFile):
+                    wide = picture.tag_v2.get(BITSPERSAMPLE) == (32,)
+                return eight_bits(ImageOps.exif_transpose(picture), wide)
     except PermissionError:
         raise
     except (Image.DecompressionBombWarning, Image.DecompressionBombError):
@@ -176,13 +189,15 @@ def open_picture(path: Path) -> Picture:
         raise ValueError(f"{path} is damaged or truncated: {reason}") from None
 
 
-def eight_bits(picture: Picture) -> Picture:
-    """Any of Pillow's modes as L, RGB or RGBA."""
+def eight_bits(picture: Picture, wide: bool) -> Picture:
+    """Any of Pillow's modes as L, RGB or RGBA; wide: the file has 32 bits for a level."""
     if picture.mode in ("I", "F") or picture.mode.startswith("I;16"):
         levels = np.nan_to_num(np.asarray(picture).astype(np.float32))
         low, high = float(levels.min()), float(levels.max())
         if low >= 0 and high <= 65535:
-            low, high = 0, 1 if picture.mode == "F" and high <= 1 else 65535
+            # A file of 16 bits may come in mode I too, and a dark one stays dark.
+            tops = (1, 255) if picture.mode == "F" else (255,) if wide else ()
+            low, high = 0, next((top for top in tops if high <= top), 65535)
         scaled = np.interp(levels, (low, high), (0, 255))
         return Image.fromarray(scaled.round().astype(np.uint8))
     if picture.mode == "La":

@@ -63,12 +63,17 @@ def pays_off(model: CapsNet, own: "type[FastCapsNet]") -> bool:
     return (
         next(model.parameters()).device.type == "cpu"
         and max(model.config["image_shape"][1:]) <= LARGEST_SIDE
-        and all(type(layer) is stock for layer, stock in replaced)
-        and not any(
-            part._forward_hooks or part._forward_pre_hooks
-            for part in (model, *(layer for layer, _ in replaced))
-        )
+        and all(type(layer) is stock and unchanged(layer) for layer, stock in replaced)
+        and unchanged(model)
     )
+
+
+def unchanged(layer: nn.Module) -> bool:
+    """Whether nothing is hooked into a layer, nor is it a convolution of another kind."""
+    hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    if any(getattr(layer, name) for name in hooks):
+        return False
+    return not isinstance(layer, nn.Conv2d) or (layer.groups, *layer.dilation) == (1, 1, 1)
 
 
 class FastCapsNet(nn.Module):

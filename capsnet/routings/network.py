@@ -149,6 +149,10 @@ class RoutedCapsNet(CapsNet):
         return self.say(*self.present(images), labels)
 
     def read_out(self, capsules: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
+        if self.config["routing"] == "em":
+            raise ValueError(
+                "EM's poses do not say what is present: expected a call of the network"
+            )
         scored = self.config["routing"] == "attention"
         return self.say(capsules, self.logistic(capsules) if scored else None, labels)
 

@@ -89,6 +89,9 @@ class TrainingConfig:
                 raise ValueError(f"{name} must be a whole number of at least {low}, got {value}")
         if self.seed >= MAX_SEED:
             raise ValueError(f"seed must be below {MAX_SEED}, got {self.seed}")
+        for name in ("learning_rate", "average", "reconstruction_weight"):
+            if not isinstance(value := getattr(self, name), int | float):
+                raise ValueError(f"{name} must be a number of Python's, got {value!r}")
         if not 0 < self.learning_rate < math.inf:
             raise ValueError(f"learning_rate must be positive, got {self.learning_rate}")
         if not 0 <= self.average < 1:

@@ -107,7 +107,7 @@ def evaluate(
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     check_fits(model, image_set)
-    was_training = model.training
+    modes = {module: module.training for module in model.modules()}
     arranged = arrange(cast(CapsNet, model), arrangement)
     if compile and arranged is not model:
         arranged.compile()
@@ -115,7 +115,8 @@ def evaluate(
         model.eval()
         lengths, squared_errors = run_over(arranged, image_set, batch_size, precision)
     finally:
-        model.train(was_training)
+        for module, mode in modes.items():
+            module.training = mode
     lengths, labels = lengths.cpu(), image_set.labels.cpu()
     weights = map(len, labels.split(batch_size))
     squared_error = sum(e * n for e, n in zip(squared_errors.tolist(), weights, strict=True))

@@ -114,7 +114,10 @@ class Run:
         adam: dict[int, dict[str, Tensor]] = {}
         networks = self._networks()
         expected = dict(networks)
+        begun = {name.split(".")[1] for name in tensors if name.startswith("optimizer.")}
         for index, parameter in enumerate(self.model.parameters()):
+            if str(index) not in begun:  # frozen, or of no use to the loss: it has had no step
+                continue
             # Adam's fused kernel wants its moments laid out like the weights.
             mean, square = torch.empty_like(parameter), torch.empty_like(parameter)
             adam[index] = {"exp_avg": mean, "exp_avg_sq": square, "step": torch.zeros(())}

@@ -253,11 +253,16 @@ def main_check(target: str, adapter: str | None = None) -> Report:
         ImportError: there is no such module, it cannot be imported, or it has no such name.
         ValueError: a name without a colon, another thing than an adapter, or as :func:`check`.
     """
-    model = imported(target)
-    how = None if adapter is None else imported(adapter)
-    if how is not None and not isinstance(how, Adapter):
-        raise ValueError(f"{adapter} must be an Adapter, got {type(how).__name__}")
-    return check(model, how)
+    kept = sys.path.copy()
+    sys.path.insert(0, os.getcwd())
+    try:
+        model = imported(target)
+        how = None if adapter is None else imported(adapter)
+        if how is not None and not isinstance(how, Adapter):
+            raise ValueError(f"{adapter} must be an Adapter, got {type(how).__name__}")
+        return check(model, how)  # what makes a network may import, too
+    finally:
+        sys.path[:] = kept
 
 
 def imported(target: str) -> Any:
@@ -265,14 +270,10 @@ def imported(target: str) -> Any:
     module, colon, name = target.partition(":")
     if not (module and colon and name):
         raise ValueError(f"expected a name such as my_module:MyCapsNet, got {target}")
-    kept = sys.path.copy()
-    sys.path.insert(0, os.getcwd())
     try:
         found = importlib.import_module(module)
     except Exception as error:  # a stranger's
         raise ImportError(f"{module} cannot be imported: {words_of(error)}") from error
-    finally:
-        sys.path[:] = kept
     if not hasattr(found, name):
         raise ImportError(f"{module} has no {name}")
     return getattr(found, name)

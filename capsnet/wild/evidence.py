@@ -253,7 +253,7 @@ def of_primary(net: Subject) -> Verdicts:
     share, types = sizes[0] / sizes[1], channels // dim
     text = f"kernels that should give 0.5 give {0.5 * share:.2g}: {share:.4f} of it, for {types} "
     text += "types"
-    routed = any(abs(share * n - 1) < 1e-3 for n in (types, types + 1))  # with a leak
+    routed = types > 1 and any(abs(share * n - 1) < 1e-3 for n in (types, types + 1))  # with a leak
     plain = abs(share - 1) < 1e-3
     unknown = Unseen(f"kernels give {share:.3g} of what they should")
     verdicts["routed-to-types"] = text if routed else None if plain else unknown

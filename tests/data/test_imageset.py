@@ -1,5 +1,7 @@
 """Labelled images in memory."""
 
+import numpy as np
+import pytest
 import torch
 
 from capsnet.data import ImageSet, hold_out, to_float
@@ -26,6 +28,28 @@ def test_image_set(refuses) -> None:
     ):
         with refuses(expected, got):
             ImageSet(wrong_images, wrong_labels, digits.classes, "x")
+
+
+@pytest.mark.parametrize("made", [list, np.array, torch.tensor])
+def test_a_subset_by_a_mask(refuses, made) -> None:
+    digits = some_digits(32)
+    chosen = digits.subset(made([i in (5, 9) for i in range(32)]))
+    assert torch.equal(chosen.images, digits.images[[5, 9]])
+    assert chosen.labels.tolist() == digits.labels[[5, 9]].tolist()
+    with refuses("a mask must be bool [32]", "got bool [3]"):
+        digits.subset(made([True, False, True]))
+
+
+def test_a_subset_by_indices(refuses) -> None:
+    digits = some_digits(32)
+    for dtype in (np.uint8, np.int32, np.int64):
+        chosen = digits.subset(np.array([9, 5], dtype))
+        assert torch.equal(chosen.images, digits.images[[9, 5]])
+    assert len(digits.subset([])) == len(digits.subset(np.array([]))) == 0
+    with refuses("integers or a mask", "got float32 [2]"):
+        digits.subset([1.0, 2.5])
+    with refuses("integers or a mask", "got float64 [1]"):
+        digits.subset(np.array([1.0]))
 
 
 def test_the_images_of_each_class() -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from capsnet.checkpoint import load_weights
 from capsnet.data import load, to_float
-from capsnet.data.pictures import read_picture, read_pictures
+from capsnet.data.pictures import pictures_in, read_picture, read_pictures
 from capsnet_book import ledger
 from experiments import pictures
 from experiments.pictures import LIGHTS, Maker, enlarged, in_light, inverted, photographed
@@ -71,7 +71,9 @@ KINDS: dict[str, tuple[Maker, str, float]] = {
     "LA": (mode("LA"), "png", 1),
     "PA, as RGBA": (mode("RGBA"), "webp", 1),
     "I": (levels("i4", 257), "tiff", 1),
+    "I of 8 bits": (levels("i4", 1), "tiff", 1),
     "F": (levels("f4", 1 / 255), "tiff", 1),
+    "F of 8 bits": (levels("f4", 1), "tiff", 1),
     "I;16": (levels("u2", 257), "png", 1),
     "I;16B": (levels(">u2", 257), "tiff", 1),
 }
@@ -89,6 +91,19 @@ def test_digits_of_every_kind(digits: Tensor, tmp_path: Path, kind: str) -> None
             continue
         assert difference(found, digit) <= 1
         assert difference(read_picture(path, SHAPE, "plain"), digit) <= 1
+
+
+@pytest.mark.parametrize("kind", ["png", "pgm", "tiff", "signed tiff"])
+def test_a_dark_picture_of_16_bits_stays_dark(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"dark.{kind.removeprefix('signed ')}"
+    if kind == "pgm":
+        path.write_bytes(b"P5 28 28 65535\n" + b"\0\xff" * 28 * 28)
+    else:
+        options = {"tiffinfo": {339: 2}} if kind == "signed tiff" else {}
+        saved(path, Image.fromarray(np.full((28, 28), 255, np.uint16)), **options)
+    with Image.open(path) as opened:  # Pillow opens some in the mode of 32 bits
+        assert opened.mode == ("I" if kind in ("pgm", "signed tiff") else "I;16")
+    assert read_picture(path, SHAPE).eq(1).all()  # 255 of 65535 is 1 of 255
 
 
 @pytest.mark.parametrize("negative", [False, True])
@@ -322,6 +337,20 @@ def test_too_many_pixels_are_refused_before_they_are_decoded(
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IEND", b""))
     with refuses(path, "too large"):  # not "damaged", though it has no pixels at all
         read_picture(path)
+
+
+def test_a_folder_that_links_to_itself_is_entered_once(tmp_path: Path) -> None:
+    paths = [tmp_path / "0.png", tmp_path / "inside" / "1.png"]
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        saved(path, Image.new("L", (9, 9)))
+    (tmp_path / "itself").symlink_to(tmp_path)
+    elsewhere = tmp_path / ".elsewhere"
+    elsewhere.mkdir()
+    saved(elsewhere / "2.png", Image.new("L", (9, 9)))
+    for name in ("z", "linked"):
+        (tmp_path / name).symlink_to(elsewhere)
+    assert pictures_in(tmp_path) == [*paths, tmp_path / "linked" / "2.png"]
 
 
 def test_arguments_that_are_none(tmp_path: Path, refuses) -> None:

@@ -134,6 +134,12 @@ def test_auto_leaves_alone_what_was_changed_and_what_is_large(refuses: Refuses) 
     assert arrange(hooked) is hooked
     handle.remove()
     assert arrange(hooked) is not hooked
+    hooked.primary.register_full_backward_hook(lambda *_: None)
+    assert arrange(hooked) is hooked
+    grouped = CapsNet(**SMALL)
+    channels, out = grouped.primary.conv.in_channels, grouped.primary.conv.out_channels
+    grouped.primary.conv = torch.nn.Conv2d(channels, out, 9, 2, groups=2)
+    assert arrange(grouped) is grouped
     large = CapsNet((1, 65, 28), **SMALL)
     assert arrange(large) is large
 

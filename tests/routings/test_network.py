@@ -224,6 +224,8 @@ def test_what_networks_cannot_be(refuses: Refuses) -> None:
         RoutedCapsNet(routing="em", **{**TINY, "capsule_dim": 6})
     with refuses("images must be", "got shape [1, 1, 28, 28]"):
         RoutedCapsNet(routing="em", **TINY)(torch.rand(1, 1, 28, 28))
+    with refuses("EM's poses do not say what is present"):
+        RoutedCapsNet(routing="em", **TINY).read_out(torch.rand(1, 10, 16))
     for shape in ((1, 26, 28), (1, 28, 26), (28, 28)):
         with refuses("at least 27", f"got {list(shape)}"):
             EfficientCapsNet(shape)

@@ -64,6 +64,10 @@ def test_mode_is_put_back_and_no_gradient_is_kept(digits: ImageSet) -> None:
         model.train(mode)
         assert not evaluate(model, digits).lengths.requires_grad
         assert model.training is mode
+    model.train()
+    model.conv.eval()  # a layer of its own mode
+    evaluate(model, digits)
+    assert model.primary.training and not model.conv.training
 
 
 def test_without_decoder_there_is_no_squared_error(digits: ImageSet) -> None:

@@ -350,6 +350,21 @@ def test_pairs_are_learned(digits: ImageSet) -> None:
     assert records[-1]["loss"] < 0.9 * records[0]["loss"]
 
 
+def test_frozen_layers_have_no_state_and_the_run_goes_on(tmp_path: Path, digits: ImageSet) -> None:
+    def frozen() -> CapsNet:
+        model = tiny_model()
+        model.conv.requires_grad_(False)
+        return model
+
+    two = dataclasses.replace(FP32, epochs=2)
+    whole, broken = frozen(), frozen()
+    fit(whole, digits, None, two)
+    fit(broken, digits, None, two, out=tmp_path, stop_after=1)
+    again = frozen()
+    fit(again, digits, None, two, out=tmp_path)
+    assert torch.equal(parameters(again), parameters(whole))
+
+
 def test_killed_at_any_moment_it_ends_bit_identical(tmp_path: Path) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     tiny.run(whole, "pairs")

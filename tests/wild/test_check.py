@@ -503,6 +503,19 @@ def test_refuses(module: str, target: str, error: type[Exception], message: str)
     assert "\n" not in str(raised.value)
 
 
+def test_what_makes_a_network_may_import_what_lies_beside_it(module: str, tmp_path: Path) -> None:
+    (tmp_path / f"{module}_late.py").write_text(
+        f"def make():\n    from {module} import make\n    return make()"
+    )
+    before = sys.path.copy()
+    assert found(main_check(f"{module}_late:make")) == ["leak"]
+    assert sys.path == before
+
+
+def test_of_one_type_nothing_is_routed_to_types() -> None:
+    assert not check(CapsNet(capsule_types=1)).found
+
+
 def test_refuses_another_adapter(module: str) -> None:
     with pytest.raises(ValueError, match="must be an Adapter, got int"):
         main_check(f"{module}:make", f"{module}:number")

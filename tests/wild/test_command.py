@@ -7,6 +7,7 @@ from PIL import Image
 
 from capsnet import cli, wild
 from capsnet.checkpoint import load_weights
+from capsnet.export import export_onnx
 from helpers.tiny import some_digits
 
 
@@ -42,6 +43,16 @@ def test_as_another_network_that_is_read_again(
     (some, *_) = sorted(folder.rglob("*.png"))
     assert cli.main(["predict", str(weights), str(some)]) == 0
     assert str(some) in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # the exporter's own
+@pytest.mark.parametrize("name", wild.IMPLEMENTATIONS)
+def test_another_network_gives_the_same_answers_in_onnxruntime(name: str, tmp_path: Path) -> None:
+    small = {"num_classes": 3, "conv_channels": 8, "capsule_types": 2, "hidden": (8, 8)}
+    model = wild.IMPLEMENTATIONS[name].make(**small)
+    assert export_onnx(model, tmp_path / "network.onnx") < 1e-5  # in batches of 1 and 3
+    assert (tmp_path / "network.onnx").exists()
 
 
 @pytest.mark.parametrize("routing", ["em", "shared"])
