@@ -29,8 +29,10 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     Several processes may write the same file; the last one wins. An OSError names the file.
     """
     target = Path(os.path.realpath(path))  # the file that a link names, not the link
-    # A name of its own for every write, so that two writers never share a file.
-    partial = target.with_name(f".{target.name[:180]}.{os.getpid()}-{secrets.token_hex(4)}.partial")
+    # A name of its own for every write, so that two writers never share a file; file systems count
+    # a name's bytes, of which there may be 255.
+    name = os.fsencode(target.name)[:180].decode(errors="ignore")
+    partial = target.with_name(f".{name}.{os.getpid()}-{secrets.token_hex(4)}.partial")
     try:
         if target.exists() and not target.is_file():
             raise OSError("it is no ordinary file")
@@ -162,7 +164,10 @@ def load_weights(
     tensors, metadata = read_tensors(path)
     if "model" not in metadata:
         raise ValueError(f"{path} does not say which network it holds")
-    for name in metadata.pop("int8", []):
+    stored = metadata.pop("int8", [])
+    if not isinstance(stored, list) or not all(isinstance(name, str) for name in stored):
+        raise ValueError(f"{path} is damaged: int8 should be a list of names, it is {stored}")
+    for name in stored:
         whole, scale = tensors.get(name), tensors.pop(name + SCALE, None)
         if whole is None or scale is None or scale.shape != whole.shape[: max(1, whole.dim() - 2)]:
             raise ValueError(f"{path} is damaged: {name} and its scales do not fit together")

@@ -28,7 +28,7 @@ from capsnet.fast.allocator import keep_freed_memory
 from capsnet.text import confusion_text, per_class_table
 from capsnet.training import Evaluation, TrainingConfig
 from capsnet.training.config import SUITED
-from capsnet.training.run import WEIGHTS
+from capsnet.training.run import CHECKPOINT, WEIGHTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 INTERRUPTED = 130  # the exit code after Ctrl-C, as a shell's
+UNREAD = 141  # likewise where the reader of our output has gone, as with `| head`
 LONGEST = 1000  # characters of a message; a longer one loses its middle
+ESCAPED = "backslashreplace"  # how what is not UTF-8 in a name is told, as on stderr
 
 
 class Parser(argparse.ArgumentParser):
@@ -52,6 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = make_parser().parse_args(argv)
     keep_freed_memory()  # this process is ours
     logging.getLogger("PIL").setLevel(logging.CRITICAL)  # a damaged picture gets our line alone
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors=ESCAPED)
     if args.debug:
         return args.run(args)
     try:
@@ -59,9 +63,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:  # it is None where it was closed
             sys.stdout.flush()
         return code
-    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+    except BrokenPipeError:
+        speak_to_nobody()
+        return UNREAD
     except (ValueError, OSError, RuntimeError, OverflowError, MemoryError, ImportError) as error:
         # torch says "out of memory" and more in RuntimeErrors of many lines.
         message = one_line(str(error)) or type(error).__name__
@@ -70,6 +74,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"capsnet {args.command}: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def speak_to_nobody() -> None:
+    """Let what is printed go nowhere, once its reader has gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def one_line(message: str) -> str:
@@ -144,7 +153,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     option = add(evaluate, "Count a network's right and wrong answers.")
     option("--dataset", help=f"{sets} (the one trained on)")
-    text = "which images (test; all of a folder that is neither split nor the one trained on)"
+    text = "which images (test; all of an unsplit folder, if the network learned from no folder)"
     option("--split", choices=("train", "validation", "test", "all"), help=text)
     option("--batch-size", type=int, default=500, help="images at a time (%(default)s)")
     option("--figure", type=Path, help=f"draw the confusion matrix {figure}")
@@ -196,7 +205,9 @@ def train(args: argparse.Namespace) -> int:
     given = {"compile": None, **(like.recipe if like else {}), **given}
     seed = TrainingConfig(**given).seed  # it refuses what is out of range before anything is read
     fabric = make_fabric(args.device)
-    dataset = args.dataset or (like.dataset if like else "mnist")
+    dataset = args.dataset  # "" is none: an empty variable of a shell
+    if dataset is None:
+        dataset = like.dataset if like else "mnist"
     data_name = Path(dataset.removeprefix("folder:")).expanduser().resolve().name
     out = args.out or Path("runs") / "-".join([data_name, *filter(None, [args.like])])
     choices = ("routing", "stack", "routing_iterations", "learn_prior", "reconstruct")
@@ -229,13 +240,16 @@ def train(args: argparse.Namespace) -> int:
         its = {"image_shape": source.image_shape, "num_classes": len(source.classes)}
         model = make(**its, **network)
     arrange(model, given.get("arrangement", "auto"))  # refuses what there is not
-    check_writable(out / WEIGHTS)
+    check_apart(out, source)
+    check_writable(out / WEIGHTS, *[args.init] if args.init else [])
+    first = fabric.is_global_zero  # this process alone speaks, and writes
+    if first:
+        check_resumable(out)
     # Last of what may be refused before the pictures are read: torch.compile takes seconds, and
     # has things to say on stderr.
     if args.compile and not can_compile(fabric.device):
         raise ValueError("--compile: torch.compile does not work here; is there a C++ compiler?")
 
-    first = fabric.is_global_zero  # this process alone speaks
     sets = source.read(*groups, skip_unreadable=args.skip_unreadable, progress=first)
     test = sets.pop() if args.test else None
     learned, validation = sets[0], None if args.all else sets[1]
@@ -255,17 +269,18 @@ def train(args: argparse.Namespace) -> int:
     if first:
         print(f"weights: {out / WEIGHTS}")
         if test is not None:
-            print_evaluation(training.evaluate(model, test))
+            print_evaluation(training.evaluate(model, test), model.decoder is not None)
     return 0
 
 
 def evaluate(args: argparse.Namespace) -> int:
-    check_outputs(args, "figure", "reconstructions", "json")
+    outputs = "figure", "reconstructions", "json"
+    check_outputs(args, *outputs)
     device = pick_device(args.device)
     model, metadata = load_weights(args.weights, make_network)
     if args.reconstructions and model.decoder is None:
         raise ValueError("the network has no decoder, so there are no reconstructions to draw")
-    name = args.dataset or metadata.get("dataset")
+    name = metadata.get("dataset") if args.dataset is None else args.dataset
     if not isinstance(name, str):
         raise ValueError(f"{args.weights} does not say on what it was trained: give --dataset")
     TrainingConfig(  # which checks them
@@ -273,6 +288,8 @@ def evaluate(args: argparse.Namespace) -> int:
     )
     source = data.find(name, tuple(model.config["image_shape"]), not args.no_download)
     check_classes(class_names(metadata, model, args.weights), source)
+    pictures = getattr(source, "pictures", {})  # of a folder: files and labels of each part
+    check_outputs(args, *outputs, inputs=[file for of in pictures.values() for file, _ in of])
     arrange(model, args.arrangement)
     split = args.split or source.usual_split(metadata.get("dataset"))
     group, skip = source.group(split), args.skip_unreadable
@@ -283,14 +300,16 @@ def evaluate(args: argparse.Namespace) -> int:
     # Files first: they are there even if nobody reads the text to its end.
     if args.json:
         of = {"dataset": name, "split": split, "weights": metadata}
-        write_json(args.json, {**of, **result.summary()})
+        nothing = {"reconstruction": None} if model.decoder is None else {}
+        write_json(args.json, {**of, **result.summary(), **nothing})
     if args.figure:
         from capsnet import figures
 
-        save_figure(figures.confusion_matrix(result.confusion, result.classes), args.figure)
+        names = printable(result.classes)
+        save_figure(figures.confusion_matrix(result.confusion, names), args.figure)
     if args.reconstructions:
         save_figure(draw_reconstructions(model, images), args.reconstructions)
-    print_evaluation(result)
+    print_evaluation(result, model.decoder is not None)
     return 0
 
 
@@ -302,9 +321,8 @@ def draw_reconstructions(model: CapsNet, images: ImageSet) -> "Figure":
     first = images.subset([labels.index(label) for label in sorted(set(labels))])
     with torch.no_grad():
         out = model(to_float(first.images).to(next(model.parameters()).device))
-    return figures.reconstructions(
-        first.images, out.reconstruction, first.labels, out.lengths.argmax(1), first.classes
-    )
+    answered, names = out.lengths.argmax(1), printable(first.classes)
+    return figures.reconstructions(first.images, out.reconstruction, first.labels, answered, names)
 
 
 def predict(args: argparse.Namespace) -> int:
@@ -318,12 +336,21 @@ def predict(args: argparse.Namespace) -> int:
     outputs = check_outputs(args, "save", "sheet", "json", "csv", inputs=pictures)
     device = pick_device(args.device)
     model, metadata = load_weights(args.weights, make_network)
-    classes, style = class_names(metadata, model, args.weights), args.style
+    classes, style = printable(class_names(metadata, model, args.weights)), args.style
     if style == "auto":
         styles = {"mnist": "digit", "fashion-mnist": "garment"}
         style = styles.get(str(metadata.get("dataset")), "plain")
-    found = answers.predict(model.to(device), classes, pictures, style, args.threshold)
-    answered, missing = answers.tell(found, len(pictures), args.top)
+    how = model.to(device), classes, pictures, style, args.threshold
+    code = 0
+    try:
+        answered, missing = answers.tell(answers.predict(*how), len(pictures), args.top)
+    except BrokenPipeError:
+        if not outputs:
+            raise
+        # The answers so far went with the error: once more, for the files.
+        speak_to_nobody()
+        answered, missing = answers.tell(answers.predict(*how), len(pictures), args.top)
+        code = UNREAD
     if missing:
         from capsnet.data.pictures import unreadable
 
@@ -336,7 +363,13 @@ def predict(args: argparse.Namespace) -> int:
          one.answer in classes)
         for one in answered if one.image is not None
     ]  # fmt: skip
-    if args.save or args.sheet:  # files first, as in evaluate
+    # What no drawing can spoil goes first.
+    if args.json:
+        named = ("picture", "answer", "length", "lengths")
+        write_json(args.json, [{of: getattr(one, of) for of in named} for one in answered])
+    if args.csv:
+        write_atomically(args.csv, answers.table(answered, classes))
+    if args.save or args.sheet:
         from capsnet import figures
     if args.save:
         image, decoded, *_ = cells[0]
@@ -344,15 +377,10 @@ def predict(args: argparse.Namespace) -> int:
         save_figure(figures.prediction(image, decoded, lengths, classes, answer), args.save)
     if args.sheet:
         save_figure(figures.contact_sheet(cells), args.sheet)
-    if args.json:
-        named = ("picture", "answer", "length", "lengths")
-        write_json(args.json, [{of: getattr(one, of) for of in named} for one in answered])
-    if args.csv:
-        write_atomically(args.csv, answers.table(answered, classes))
     for path in outputs:
         some = f" ({len(cells)} of {len(pictures)} pictures)" if path == args.sheet else ""
         print(f"written: {path}{some}")
-    return 0
+    return code
 
 
 def export(args: argparse.Namespace) -> int:
@@ -385,9 +413,10 @@ def check(args: argparse.Namespace) -> int:
     return 3 if report.failed else 1 if report.found else 0
 
 
-def print_evaluation(result: Evaluation) -> None:
+def print_evaluation(result: Evaluation, decoded: bool) -> None:
     print(f"accuracy {result.accuracy:.2%} ({result.correct}/{result.total})")
-    print(f"margin loss {result.margin:.5f}, squared error an image {result.reconstruction:.2f}")
+    drawn = f", squared error an image {result.reconstruction:.2f}" if decoded else ""
+    print(f"margin loss {result.margin:.5f}{drawn}")
     print(f"\n{per_class_table(result.per_class, result.classes)}")
     print(f"\n{confusion_text(result.confusion, result.classes)}")
 
@@ -416,12 +445,41 @@ def class_names(metadata: dict[str, Any], model: CapsNet, source: Path) -> list[
     return names
 
 
+def printable(names: Sequence[str]) -> list[str]:
+    """Names of folders, any bytes, as what a figure and a table can hold."""
+    return [name.encode(errors=ESCAPED).decode() for name in names]
+
+
 def check_classes(names: list[str], source: Source) -> None:
     """Refuse a data set whose classes are not the network's."""
     if names != list(source.classes):
         raise ValueError(
             f"the network tells {', '.join(names)} apart, the classes of {source.name} are "
             f"{', '.join(source.classes)}"
+        )
+
+
+def check_apart(out: Path, source: Source) -> None:
+    """Refuse a run's folder that a data set's folder would take for a class, or pictures of one."""
+    own = getattr(source, "own", {})  # the folders of the parts: beside several, none is looked at
+    folders = own.values() if len(own) > 1 else filter(None, [getattr(source, "path", None)])
+    place = out.resolve()
+    for folder in folders:
+        above = folder.resolve()
+        hidden = any(part.startswith(".") for part in place.parts[len(above.parts) :])
+        if place.is_relative_to(above) and not hidden:
+            raise ValueError(
+                f"{place} is inside the data folder {above}, of which it would become a part: "
+                "choose another --out"
+            )
+
+
+def check_resumable(out: Path) -> None:
+    """Refuse a folder that has weights, but no checkpoint that says of which run."""
+    if (out / WEIGHTS).exists() and not (out / CHECKPOINT).exists():
+        raise ValueError(
+            f"{out} holds {WEIGHTS}, which would be overwritten, but no {CHECKPOINT} to go on "
+            "from: choose another --out, or move them away"
         )
 
 
@@ -448,9 +506,10 @@ def check_writable(path: Path, *inputs: Path, figure: bool = False) -> None:
         raise OSError(f"cannot write {path}: it is {kind}")
     if any(path.exists() and other.exists() and path.samefile(other) for other in inputs):
         raise ValueError(f"{path} would be overwritten: it is an input")
+    # Folders that are missing are made when the file is: no other trace is left of what fails.
+    there = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
+        with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
         raise OSError(f"cannot write {path}: {error.strerror}") from error

@@ -36,7 +36,8 @@ def export_onnx(model: CapsNet, path: str | Path, tolerance: float = 1e-4) -> fl
     Raises:
         ModuleNotFoundError: onnx, onnxscript or onnxruntime is not installed.
         OSError: the file cannot be written.
-        RuntimeError: onnxruntime and PyTorch differ by more than ``tolerance``; nothing is written.
+        RuntimeError: onnxruntime cannot run the network, or differs from PyTorch by more than
+            ``tolerance``; nothing is written.
     """
     import onnxruntime
 
@@ -58,8 +59,12 @@ def export_onnx(model: CapsNet, path: str | Path, tolerance: float = 1e-4) -> fl
     assert program is not None
     data = program.model_proto.SerializeToString()
 
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    found = [session.run(None, {"images": images.numpy()}) for images in batches]
+    try:
+        session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+        found = [session.run(None, {"images": images.numpy()}) for images in batches]
+    except Exception as error:  # all that onnxruntime's own have in common
+        reason = " ".join(str(error).split())
+        raise RuntimeError(f"onnxruntime cannot run the network: {reason}") from error
     difference = torch.stack([  # a NaN is the largest
         (theirs - torch.from_numpy(ours)).abs().max()
         for pair in zip(expected, found, strict=True)

@@ -130,6 +130,14 @@ def test_8_bits_refuse_what_they_cannot_hold(tmp_path: Path, refuses: Refuses) -
             load_weights(path)
 
 
+@pytest.mark.parametrize("names", [None, 3, "conv.weight", [1], [["conv.weight"]]])
+def test_8_bits_of_no_names_are_refused(names: object, tmp_path: Path, refuses: Refuses) -> None:
+    path, model = tmp_path / "w.safetensors", make()
+    save_weights(path, model, {"int8": names})
+    with refuses(path, f"damaged: int8 should be a list of names, it is {names}"):
+        load_weights(path)
+
+
 def test_channels_last_weights_are_saved(tmp_path: Path) -> None:
     model = make().to(memory_format=torch.channels_last)
     save_weights(tmp_path / "w.safetensors", model)
@@ -175,6 +183,16 @@ def test_writing_replaces_whole_files_only(tmp_path: Path) -> None:
     write_atomically(path, b"second")
     assert path.read_bytes() == b"second"
     assert [entry.name for entry in path.parent.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["字" * 80, "a" + "é" * 120, "a" * 255, "\udcff" * 250],
+    ids=["of three bytes", "of two bytes", "of one byte", "not UTF-8"],
+)
+def test_any_name_that_the_file_system_allows(name: str, tmp_path: Path) -> None:
+    write_atomically(tmp_path / name, b"whole")
+    assert [(entry.name, entry.read_bytes()) for entry in tmp_path.iterdir()] == [(name, b"whole")]
 
 
 def test_a_link_is_followed_and_a_special_file_refused(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The command line, as a user runs it."""
 
 import dataclasses
+import io
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import safetensors.torch
@@ -20,7 +22,7 @@ from capsnet.checkpoint import load_weights, save_weights
 from capsnet.cli import main
 from capsnet.training import TrainingConfig
 from capsnet.training.evaluation import evaluate
-from capsnet.training.run import METRICS, WEIGHTS
+from capsnet.training.run import CHECKPOINT, METRICS, WEIGHTS
 from helpers.tiny import fit, mnist, some_digits, tiny_model
 
 Captured = pytest.CaptureFixture[str]
@@ -89,7 +91,7 @@ def test_a_folder_of_ones_own_from_training_to_prediction(
     (folder / "is 3" / "bad.png").write_text("no picture")
     small = tiny_model(image_shape=(1, 17, 18), num_classes=2)
     save_weights(init, small, {"classes": ["is 3", "is 7"]})
-    words = ["train", "--dataset", f"folder:{folder}", "--out", out, "--epochs", "15", "--test"]
+    words = ["train", "--dataset", f"folder:{folder}", "--out", out, "--epochs", "30", "--test"]
     words += ["--batch-size", "10", "--no-compile", "--average", "0", "--init", init]
     words += ["--learning-rate", "2e-3"]
     with pytest.raises(ValueError, match=r"1 of 61 pictures cannot be read: is 3/bad\.png; "):
@@ -98,11 +100,11 @@ def test_a_folder_of_ones_own_from_training_to_prediction(
     command = [Path(sys.executable).with_name("capsnet"), *words, "--skip-unreadable"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"folder:{folder}: 2 classes, split by a seed: a sixth of each ")
+    assert done.stdout.startswith(f"folder:{folder}: 2 classes, split by their names: about a ")
     assert "left out: 1 of 61 pictures" in done.stdout
-    assert re.search(r"accuracy \d+\.00% \(([89]|10)/10\)", done.stdout)
-    assert "images/s" in done.stderr and "epoch 15/15" in done.stderr
-    assert len((out / METRICS).read_text().splitlines()) == 15
+    assert re.search(r"accuracy [\d.]+% \([89]/9\)", done.stdout)
+    assert "images/s" in done.stderr and "epoch 30/30" in done.stderr
+    assert len((out / METRICS).read_text().splitlines()) == 30
     assert load_weights(out / WEIGHTS)[1]["classes"] == ["is 3", "is 7"]
 
     assert main(["evaluate", str(out / WEIGHTS), "--skip-unreadable"]) == 0
@@ -160,11 +162,11 @@ def test_evaluate_counts_the_pictures_that_are_meant(
 
     monkeypatch.chdir(pictures.parent)
     for name in (f"folder:{pictures}", f"folder:{pictures.name}", None):  # trained on it
-        assert counted(*(["--dataset", name] if name else [])) == 10
-    assert counted("--split", "validation") == 8  # of 50
+        assert counted(*(["--dataset", name] if name else [])) == 9
+    assert counted("--split", "validation") == 8  # of 51
     assert counted("--split", "all") == 60
-    assert counted("--dataset", f"folder:{copy}") == 60
-    assert counted("--dataset", f"folder:{copy}", "--split", "test") == 10
+    assert counted("--dataset", f"folder:{copy}") == 9  # it may be the same folder, moved
+    assert counted("--dataset", f"folder:{copy}", "--split", "all") == 60
     for part, count in (("validation", 60), ("train", 60), ("all", 120)):
         assert counted("--dataset", f"folder:{split}", "--split", part) == count
     assert "no 'test' images" in fails("evaluate", path, "--dataset", f"folder:{split}")
@@ -182,8 +184,8 @@ def test_train_learns_from_what_is_meant(
     monkeypatch.setattr(training, "fit", lambda model, *sets, **_: seen.append((model, *sets[:2])))
     words = ["train", "--device", "cpu", "--no-compile", "--out", str(tmp_path / "out")]
     for folder, more, learned, held in (
-        (pictures, [], 42, 8),
-        (pictures, ["--all"], 50, None),
+        (pictures, [], 43, 8),
+        (pictures, ["--all"], 51, None),
         (tmp_path / "split", [], 60, 59),
         (tmp_path / "split", ["--all"], 119, None),
     ):
@@ -216,6 +218,53 @@ def test_export_gives_the_same_answers_in_onnxruntime(
         torch.testing.assert_close(torch.from_numpy(right), left, rtol=1e-4, atol=1e-5)
 
 
+def test_what_onnxruntime_does_not_take_is_one_line(
+    fails, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = SimpleNamespace(model_proto=SimpleNamespace(SerializeToString=lambda: b"no network"))
+    monkeypatch.setattr(torch.onnx, "export", lambda *args, **_: program)
+    said = fails("export", weights, tmp_path / "new" / "network.onnx")
+    assert said.startswith("capsnet export: onnxruntime cannot run the network: [ONNXRuntimeError]")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_network_that_draws_nothing_has_no_error_of_its_drawing(
+    pictures: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    path, document = tmp_path / "w.safetensors", tmp_path / "e.json"
+    for reconstruct in (False, True):
+        model = tiny_model(num_classes=2, reconstruct=reconstruct)
+        save_weights(path, model, {"classes": ["is 3", "is 7"], "dataset": f"folder:{pictures}"})
+        assert main(["evaluate", str(path), "--json", str(document)]) == 0
+        assert ("squared error" in capsys.readouterr().out) == reconstruct
+        assert (json.loads(document.read_text())["reconstruction"] is not None) == reconstruct
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_names_that_are_not_utf_8(
+    strict: bool, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As bytes where the terminal takes them, else escaped; and in figures."""
+    folder, classes = tmp_path / "copy", ["$is_{$", "is \udcff"]
+    for name, own in zip(classes, ("is 3", "is 7"), strict=True):
+        shutil.copytree(pictures / own, folder / name)
+    (folder / classes[1] / "bad\udcfe.png").write_text("no picture")
+    path, said = tmp_path / "w.safetensors", io.BytesIO()
+    save_weights(path, tiny_model(num_classes=2), {"classes": classes})
+    errors = "strict" if strict else "surrogateescape"
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(said, "utf-8", errors))
+    monkeypatch.setattr(training, "fit", lambda *args, **_: None)
+    words = ["--dataset", f"folder:{folder}", "--skip-unreadable"]
+    assert main(["train", *words, "--no-compile", "--out", str(tmp_path / "out")]) == 0
+    drawn = [str(tmp_path / name) for name in ("a.png", "b.svg")]
+    figures = ["--figure", drawn[0], "--reconstructions", drawn[1]]
+    assert main(["evaluate", str(path), *words, *figures]) == 0
+    for name in (b"is \xff", b"bad\xfe.png"):
+        escaped = name.decode(errors="surrogateescape").encode(errors="backslashreplace")
+        assert (escaped in said.getvalue(), name in said.getvalue()) == (strict, not strict)
+    assert all(Path(path).stat().st_size for path in drawn)
+
+
 @pytest.mark.slow
 def test_bench_prints_and_writes_a_table(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
@@ -242,7 +291,7 @@ def test_every_setting_of_the_training_is_an_option(
         "seed": 9,
     }  # fmt: skip
     config = TrainingConfig(**given)
-    usual = TrainingConfig.suited(CapsNet(num_classes=2), 42, compile=None)
+    usual = TrainingConfig.suited(CapsNet(num_classes=2), 43, compile=None)
     assert all(getattr(config, name) != getattr(usual, name) for name in given)
     assert given.keys() == {field.name for field in dataclasses.fields(config)}
     seen = []
@@ -334,6 +383,7 @@ def test_no_command_and_unknown_words(fails, weights: Path) -> None:
         (["--device", "abacus"], "device must be auto, cpu, cuda, mps, got abacus"),
         (["--routing-iterations", 0], "routing_iterations must be at least 1, got 0"),
         (["--dataset", "cifar-1"], "unknown data set 'cifar-1'"),
+        (["--dataset", ""], "unknown data set ''; expected one of: mnist, "),
         (["--dataset", "folder:nowhere"], "no such folder"),
         (["--image-shape", "1x16x28"], "at least 17 × 17 pixels"),
         (["--image-shape", "28"], "--image-shape must be like 1x28x28 or 3x32x32, got 28"),
@@ -371,6 +421,11 @@ def test_output_that_cannot_be_written(fails, weights: Path, tmp_path: Path) -> 
     assert "no ordinary file" in fails("evaluate", tmp_path / "fifo.json")
     assert "--precision" in fails("predict", weights, "x.png", "--precision", "int8")
     assert "auto, bf16, fp32, got int8" in fails("evaluate", weights, "--precision", "int8")
+    assert "unknown data set ''" in fails("evaluate", weights, "--dataset", "")
+    new = tmp_path / "new" / "newer"
+    assert "no such" in fails("predict", tmp_path / "none", file, "--json", new / "a.json")
+    assert "unknown data set" in fails("train", "--dataset", "no", "--out", new)
+    assert not new.parent.exists()
 
 
 def test_other_weights_to_start_from_are_another_run(
@@ -387,6 +442,52 @@ def test_other_weights_to_start_from_are_another_run(
     assert main([*words, "--init", str(one)]) == 0  # this very run again
     assert main([*words, "--init", str(other)]) == 2
     assert "its task has start = " in capsys.readouterr().err
+
+
+def test_results_without_a_checkpoint_are_not_overwritten(
+    fails, pictures: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    out, init = tmp_path / "out", tmp_path / "init.safetensors"
+    save_weights(init, tiny_model(num_classes=2), {"classes": ["is 3", "is 7"]})
+    words = ["train", "--dataset", f"folder:{pictures}", "--epochs", "1", "--batch-size", "8"]
+    words += ["--no-compile", "--out", str(out)]
+    out.mkdir()
+    assert main([*words, "--init", str(init)]) == 0
+    assert main([*words, "--init", str(init)]) == 0  # this very run again
+    capsys.readouterr()
+    (out / CHECKPOINT).unlink()
+    before = {file.name: file.read_bytes() for file in out.iterdir() if file.is_file()}
+    told = f"{out} holds {WEIGHTS}, which would be overwritten, but no {CHECKPOINT} to go on from: "
+    told += "choose another --out, or move them away"
+    assert told in fails(*words)
+    said = fails(*words, "--init", out / WEIGHTS)
+    assert f"{out / WEIGHTS} would be overwritten: it is an input" in said
+    assert before == {file.name: file.read_bytes() for file in out.iterdir() if file.is_file()}
+    (out / WEIGHTS).unlink()
+    assert main(words) == 0  # metrics alone are of a run that was cut off
+
+
+def test_a_run_inside_its_own_pictures(
+    fails, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, split = shutil.copytree(pictures, tmp_path / "copy"), tmp_path / "split"
+    for part in ("train", "test"):
+        shutil.copytree(pictures, split / part)
+    monkeypatch.setattr(training, "fit", lambda *args, **_: None)
+    monkeypatch.chdir(folder)
+    words = ["train", "--no-compile", "--dataset"]
+    assert f"{folder / 'runs' / 'copy'} is inside the data folder {folder}, of" in fails(
+        *words, "folder:."
+    )
+    said = fails(*words, "folder:.", "--out", folder / "is 3" / "run")
+    assert f"{folder / 'is 3' / 'run'} is inside the data folder {folder}, of" in said
+    assert "inside" in fails(*words, "folder:.", "--out", ".")
+    said = fails(*words, f"folder:{split}", "--out", split / "train" / "run")
+    assert f"inside the data folder {split / 'train'}, of" in said
+    assert sorted(path.name for path in folder.iterdir()) == ["is 3", "is 7"]
+    # What is not looked at: beside the pictures, hidden, or beside parts.
+    for name, out in ((folder, "../copy-run"), (folder, ".run"), (split, split / "run")):
+        assert main([*words, f"folder:{name}", "--out", str(out)]) == 0
 
 
 def test_metadata_that_says_too_little_or_nonsense(
@@ -413,13 +514,20 @@ def test_metadata_that_says_too_little_or_nonsense(
         assert str(path) in fails("predict", path, digit)
 
 
-def test_an_input_is_never_written_to(fails, weights: Path, tmp_path: Path) -> None:
+def test_an_input_is_never_written_to(fails, weights: Path, tmp_path: Path, pictures: Path) -> None:
     photo = tmp_path / "photo.png"
     Image.fromarray(mnist(train=False).images[0, 0].numpy()).save(photo)
     before = weights.read_bytes(), photo.read_bytes()
     assert "would be overwritten" in fails("export", weights, weights)
     assert "would be overwritten" in fails("evaluate", weights, "--json", weights)
     assert "would be overwritten" in fails("predict", weights, photo, "--save", photo)
+    other, picture = tmp_path / "w.safetensors", pictures / "is 7" / "5.png"
+    save_weights(other, tiny_model(num_classes=2), {"classes": ["is 3", "is 7"]})
+    whole = picture.read_bytes()
+    for option in ("--json", "--figure", "--reconstructions"):
+        said = fails("evaluate", other, "--dataset", f"folder:{pictures}", option, picture)
+        assert f"{picture} would be overwritten: it is an input" in said
+    assert picture.read_bytes() == whole
     twice = tmp_path / "f.png"
     assert "different files" in fails(
         "evaluate", weights, "--figure", twice, "--reconstructions", twice

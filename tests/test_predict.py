@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +103,53 @@ def test_many_pictures(
         best, second = sorted(record["lengths"].items(), key=lambda item: -item[1])[:2]
         told = ", ".join(f"{name} {length:.3f}" for name, length in (best, second))
         assert line == f"{record['picture']}: {best[0]}  {told}"
+
+
+def test_files_are_written_though_nobody_reads_the_text(
+    weights: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["predict", weights, str(folder)]
+    files = [tmp_path / name for name in ("o.csv", "o.json", "o.png")]
+    for path, option in zip(files, ("--csv", "--json", "--sheet"), strict=True):
+        words += [option, str(path)]
+    assert main(words) == 0
+    whole = [path.read_bytes() for path in files]
+    for path in files:
+        path.unlink()
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w", buffering=1) as nobody:  # as soon as a line is printed
+        monkeypatch.setattr(sys, "stdout", nobody)
+        assert main(words) == 141
+    assert [path.read_bytes() for path in files] == whole
+
+
+def test_names_with_dollars_and_of_any_bytes(
+    folder: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    other = tmp_path / "other.safetensors"
+    save_weights(other, tiny_model(num_classes=2), {"classes": ["$x_{$", "b\udcff"]})
+    os.rename(folder / "one.png", folder / "$y_{$.png")
+    os.rename(folder / "zero.png", folder / "z\udcff.png")
+    files = [tmp_path / name for name in ("o.csv", "o.json", "o.png", "one.svg")]
+    options = ["--csv", files[0], "--json", files[1], "--threshold", 0]
+    assert main([*map(str, ["predict", other, folder, *options, "--sheet", files[2]])]) == 0
+    one = folder / "$y_{$.png"
+    assert main([*map(str, ["predict", other, one, "--save", files[3]])]) == 0
+    assert "b\\udcff" in capsys.readouterr().out
+    header, *rows = csv.reader(files[0].read_text().splitlines())
+    assert header[3:] == ["$x_{$", "b\\udcff"]
+    assert [row[0] for row in rows] == [one["picture"] for one in json.loads(files[1].read_text())]
+    assert str(one) in [row[0] for row in rows]
+    assert files[2].stat().st_size and files[3].stat().st_size
+
+
+def test_answers_are_written_before_anything_is_drawn(weights: str, tmp_path: Path) -> None:
+    blank, table = tmp_path / "blank.pgm", tmp_path / "a.csv"
+    blank.write_bytes(WHITE)
+    words = ["predict", weights, str(blank), str(blank), "--csv", str(table)]
+    assert main([*words, "--sheet", str(tmp_path / "sheet.png")]) == 2  # nothing to draw
+    assert len(table.read_text().splitlines()) == 3
 
 
 def test_a_batch_is_answered_before_the_next_is_read(

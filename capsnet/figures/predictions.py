@@ -20,8 +20,11 @@ from capsnet.figures.style import (
     show,
 )
 
+# Of figures with the names of files and classes: a $ in one is a $, and begins no mathematics.
+NAMING = STYLE | {"text.parse_math": False}
 
-@mpl.rc_context(STYLE)
+
+@mpl.rc_context(NAMING)
 def confusion_matrix(confusion: ArrayLike, classes: Sequence[str]) -> Figure:
     """Counts [classes, classes], a row for each label; only mistakes are coloured."""
     counts = array(confusion)
@@ -48,7 +51,7 @@ def confusion_matrix(confusion: ArrayLike, classes: Sequence[str]) -> Figure:
     return figure
 
 
-@mpl.rc_context(STYLE)
+@mpl.rc_context(NAMING)
 def reconstructions(
     images: ArrayLike,
     reconstructed: ArrayLike,
@@ -96,7 +99,7 @@ def reconstructions(
     return figure
 
 
-@mpl.rc_context(STYLE)
+@mpl.rc_context(NAMING)
 def prediction(
     image: ArrayLike,
     reconstruction: ArrayLike | None,
@@ -140,7 +143,7 @@ def prediction(
 Cell = tuple[ArrayLike, ArrayLike | None, str, str, bool]
 
 
-@mpl.rc_context(STYLE)
+@mpl.rc_context(NAMING)
 def contact_sheet(cells: Sequence[Cell]) -> Figure:
     """Inputs over their reconstructions, ten side by side, with the answer under each.
 

@@ -70,7 +70,7 @@ def routed_to_types(primary: PrimaryCapsules, share: Share, conv2d: Conv2d) -> T
 
 def neighbours_in_space(maps: Tensor, capsule_dim: int) -> Tensor:
     """The maps' numbers as they lie in memory, a row of a map at a time, cut into capsules."""
-    return maps.reshape(len(maps), -1, capsule_dim)
+    return maps.reshape(maps.shape[0], -1, capsule_dim)
 
 
 def bare_squash(s: Tensor, dim: int) -> Tensor:

@@ -87,6 +87,19 @@ def test_a_contact_sheet_without_a_decoder() -> None:
         figures.contact_sheet([])
 
 
+def test_a_dollar_in_a_name_begins_no_mathematics() -> None:
+    image, names = torch.rand(1, 1, 4, 4), ["$x_{$", "US$ 5$^"]
+    for figure in (
+        figures.confusion_matrix(np.eye(2, dtype=int), names),
+        figures.reconstructions(image, image, [0], [1], names),
+        figures.prediction(image[0], image[0], [0.1, 0.9], names),
+        figures.contact_sheet([(image[0], None, names[0], names[1], True)]),
+    ):
+        shown = figure._repr_svg_()  # outside of the figure's own settings
+        assert any(name in shown for name in names)
+        assert figure.png().startswith(b"\x89PNG")
+
+
 def test_other_shapes_are_refused(refuses: Refuses) -> None:
     images = torch.zeros(2, 1, 4, 4)
     with refuses("[n, channels, height, width]", "got [2, 1, 4, 4] and [1, 1, 4, 4]"):
