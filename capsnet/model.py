@@ -1,6 +1,5 @@
 """The paper's network (section 4, Fig. 1 and 2)."""
 
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,17 +17,6 @@ class CapsNetOutput(NamedTuple):
     capsules: Tensor  # v, one a class: [batch, num_classes, capsule_dim]
     lengths: Tensor  # ‖v‖, how present each class is: [batch, num_classes], float32 or wider
     reconstruction: Tensor | None  # shaped like the images, in 0 … 1; None without a decoder
-
-
-def whole(name: str, size: Any) -> int:
-    """A size as a plain number, which JSON can hold: NumPy's and torch's are whole as well."""
-    try:
-        number = operator.index(size)
-    except TypeError:
-        raise ValueError(f"{name} must be a whole number, got {size}") from None
-    if number < 1:
-        raise ValueError(f"{name} must be at least 1, got {number}")
-    return number
 
 
 class CapsNet(nn.Module):
@@ -74,19 +62,21 @@ class CapsNet(nn.Module):
         hidden: Sequence[int] = (512, 1024),
     ) -> None:
         super().__init__()
-        if len(image_shape) != 3 or min(image_shape) < 1:
+        if len(image_shape) != 3 or not all(isinstance(n, int) and n > 0 for n in image_shape):
             raise ValueError(
                 f"image_shape must be [channels, height, width], got {list(image_shape)}"
             )
-        image_shape = [whole("image_shape", size) for size in image_shape]
-        hidden = [whole("hidden", size) for size in hidden]
-        num_classes = whole("num_classes", num_classes)
-        routing_iterations = whole("routing_iterations", routing_iterations)
-        conv_channels = whole("conv_channels", conv_channels)
-        kernel_size = whole("kernel_size", kernel_size)
-        capsule_types = whole("capsule_types", capsule_types)
-        primary_dim = whole("primary_dim", primary_dim)
-        capsule_dim = whole("capsule_dim", capsule_dim)
+        for name, size in {
+            "num_classes": num_classes,
+            "routing_iterations": routing_iterations,
+            "conv_channels": conv_channels,
+            "kernel_size": kernel_size,
+            "capsule_types": capsule_types,
+            "primary_dim": primary_dim,
+            "capsule_dim": capsule_dim,
+        }.items():
+            if not isinstance(size, int) or size < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, got {size}")
         channels, height, width = image_shape
         stride = 2
         smallest = 2 * kernel_size - 1
@@ -98,7 +88,7 @@ class CapsNet(nn.Module):
         grid = [(side - smallest) // stride + 1 for side in (height, width)]
 
         self.config: dict[str, Any] = {
-            "image_shape": image_shape,
+            "image_shape": list(image_shape),
             "num_classes": num_classes,
             "routing_iterations": routing_iterations,
             "learn_prior": learn_prior,
@@ -108,7 +98,7 @@ class CapsNet(nn.Module):
             "capsule_types": capsule_types,
             "primary_dim": primary_dim,
             "capsule_dim": capsule_dim,
-            "hidden": hidden,
+            "hidden": list(hidden),
         }
         self.conv = nn.Conv2d(channels, conv_channels, kernel_size)
         self.primary = PrimaryCapsules(

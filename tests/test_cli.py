@@ -381,7 +381,7 @@ def test_no_command_and_unknown_words(fails, weights: Path) -> None:
         (["--learning-rate", "nan"], "learning_rate must be positive, got nan"),
         (["--precision", "int8"], "precision must be one of auto, bf16, fp32, got int8"),
         (["--device", "abacus"], "device must be auto, cpu, cuda, mps, got abacus"),
-        (["--routing-iterations", 0], "routing_iterations must be at least 1, got 0"),
+        (["--routing-iterations", 0], "routing_iterations must be a whole number of"),
         (["--dataset", "cifar-1"], "unknown data set 'cifar-1'"),
         (["--dataset", ""], "unknown data set ''; expected one of: mnist, "),
         (["--dataset", "folder:nowhere"], "no such folder"),

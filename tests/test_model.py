@@ -176,17 +176,9 @@ def test_arguments_out_of_range_are_refused(refuses: Refuses) -> None:
         with refuses("image_shape must be [channels, height, width]", f"got {shape}"):
             small(image_shape=shape)
     for name in SIZES:
-        for size in (0, -1):
-            with refuses(f"{name} must be at least 1", f"got {size}"):
+        for size in (0, -1, 2.5, np.int64(2)):  # JSON, in weights, holds none of NumPy's
+            with refuses(f"{name} must be a whole number of at least 1", f"got {size}"):
                 small(**{name: size})
-        with refuses(f"{name} must be a whole number", "got 2.5"):
-            small(**{name: 2.5})
-
-
-def test_sizes_may_be_numbers_of_numpy_and_torch() -> None:
-    numbers = {"image_shape": np.array([1, 28, 28]), "hidden": np.array([8, 8])}
-    model = small(num_classes=torch.tensor(3), capsule_dim=np.int64(4), **numbers)
-    assert json.loads(json.dumps(model.config)) == model.config
 
 
 def test_every_size_may_be_1() -> None:

@@ -156,11 +156,11 @@ CASES = [
         },
     ),
     case(
-        figures.errors_by_labels,
-        {"capsules": {100: [5.0], 1: [50.0, 70.0]}, "CNN": {1: [45.0, 49.0, 56.0]}},
+        figures.errors_by_draw,
+        {"ten": {"capsules": [5.0, 7.0], "CNN": [8.0]}, "more": {"capsules": [1.0], "CNN": [2.0]}},
         drawn={
-            "y": [[60, 5], [50]],
-            "ends": [[[1 / 1.07, 50], [1 / 1.07, 70]], [[1, 45], [1, 56]]],
+            "x": [[5, 7], [6], [8], [8], [1], [1], [2], [2]],
+            "text": ["ten", "more", "capsules", "CNN"],
         },
     ),
     case(
