@@ -12,7 +12,7 @@ from capsnet_book.figures.comparison import (
     against_amount,
     effects,
     errors_beside_paper,
-    errors_by_labels,
+    errors_by_draw,
     moved_and_bent,
     summary_table,
     switched,

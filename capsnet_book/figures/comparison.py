@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator, MultipleLocator, NullLocator
+from matplotlib.ticker import MaxNLocator, MultipleLocator
 
-from capsnet.figures.style import FAINT, INK, LINES, PAPER, QUANTITIES, STYLE, Figure, logarithmic
+from capsnet.figures.style import FAINT, INK, LINES, PAPER, QUANTITIES, STYLE, Figure
 from capsnet.text import columns
 
 Difference = tuple[float, float]  # of two errors, and the half-width of its 95 % interval
@@ -67,9 +67,7 @@ def errors_beside_paper(summary: Mapping[str, Any]) -> Figure:
     for height, row in enumerate(rows):
         axes.axhline(height, color=FAINT, linewidth=0.5, zorder=0)
         if row["n"]:
-            errors = np.array(row["errors"])
-            axes.plot(errors, np.full(len(errors), height), "o", color=colour, markersize=5)
-            axes.plot([row["mean"]], [height], "|", color=colour, markersize=16, markeredgewidth=2)
+            dots_and_mean(axes, height, row["errors"])
         if row["paper"] is not None:
             axes.plot([row["paper"]], [height], "D", color=INK, markersize=5, fillstyle="none")
     axes.plot([], [], "o", color=colour, markersize=5, label="a training here")
@@ -80,6 +78,13 @@ def errors_beside_paper(summary: Mapping[str, Any]) -> Figure:
     axes.set_xlim(0, 1.04 * axes.get_xlim()[1])  # room for the last dot
     axes.set_xlabel("error on the test set, %")
     return figure
+
+
+def dots_and_mean(axes: Axes, height: int, errors: Sequence[float]) -> None:
+    """One row: a dot for each error, a stroke for their mean."""
+    colour, mean = QUANTITIES["v"].colour, statistics.mean(errors)
+    axes.plot(errors, [height] * len(errors), "o", color=colour, markersize=5)
+    axes.plot([mean], [height], "|", color=colour, markersize=16, markeredgewidth=2)
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
@@ -151,32 +156,23 @@ def switched(panels: Mapping[str, Mapping[str, Sequence[Arm]]], ends: Sequence[s
 
 
 @mpl.rc_context(STYLE)
-def errors_by_labels(curves: Mapping[str, Mapping[int, Sequence[float]]]) -> Figure:
-    """Error on the test set against labels per class, both axes logarithmic.
-
-    The mean of the draws is a point of the curve; the lowest and the highest are the ends of an
-    upright line. The curves stand a little beside each other, so that these lines do not overlap.
+def errors_by_draw(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
+    """Each training's error as a dot, the mean of a row as a stroke; each panel has its own scale.
 
     Args:
-        curves: at most three; by name, the errors in percent of all draws by labels per class.
+        panels: by title, the errors in percent of each network, all of the same networks.
     """
-    figure, axes = Figure.single(3.4)
-    for k, (name, draws) in enumerate(curves.items()):
-        colour, line = LINES[k]
-        counts = sorted(draws)
-        places = [count * 1.07 ** (k - 1) for count in counts]
-        means = [statistics.mean(draws[count]) for count in counts]
-        axes.plot(places, means, line, color=colour, ms=5, linewidth=1.5, label=name)
-        lowest, highest = ([end(draws[count]) for count in counts] for end in (min, max))
-        axes.vlines(places, lowest, highest, color=colour, linewidth=1.2, zorder=1)
-    counts = sorted({count for draws in curves.values() for count in draws})
-    axes.set_xscale("log")
-    logarithmic(axes)
-    axes.set_xticks(counts, [f"{count:,}" for count in counts])
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("labels of each class")
-    axes.set_ylabel("error on the test set, %")
-    axes.legend()
+    rows = list(next(iter(panels.values())))
+    figure = Figure(1.2 + 0.34 * len(rows))
+    columns_of = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for axes, (title, errors) in zip(columns_of, panels.items(), strict=True):
+        for height, row in enumerate(rows):
+            axes.axhline(height, color=FAINT, linewidth=0.5, zorder=0)
+            dots_and_mean(axes, height, errors[row])
+        name_rows(axes, rows)
+        axes.set_title(title)
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.set_xlabel("mistakes, %")
     return figure
 
 
