@@ -242,14 +242,13 @@ def train(args: argparse.Namespace) -> int:
     arrange(model, given.get("arrangement", "auto"))  # refuses what there is not
     check_apart(out, source)
     check_writable(out / WEIGHTS, *[args.init] if args.init else [])
-    first = fabric.is_global_zero  # this process alone speaks, and writes
-    if first:
-        check_resumable(out)
+    check_resumable(out)
     # Last of what may be refused before the pictures are read: torch.compile takes seconds, and
     # has things to say on stderr.
     if args.compile and not can_compile(fabric.device):
         raise ValueError("--compile: torch.compile does not work here; is there a C++ compiler?")
 
+    first = fabric.is_global_zero  # this process alone speaks
     sets = source.read(*groups, skip_unreadable=args.skip_unreadable, progress=first)
     test = sets.pop() if args.test else None
     learned, validation = sets[0], None if args.all else sets[1]

@@ -74,6 +74,7 @@ class CapsNet(nn.Module):
             "capsule_types": capsule_types,
             "primary_dim": primary_dim,
             "capsule_dim": capsule_dim,
+            **{f"hidden[{i}]": size for i, size in enumerate(hidden)},
         }.items():
             if not isinstance(size, int) or size < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {size}")

@@ -179,6 +179,8 @@ def test_arguments_out_of_range_are_refused(refuses: Refuses) -> None:
         for size in (0, -1, 2.5, np.int64(2)):  # JSON, in weights, holds none of NumPy's
             with refuses(f"{name} must be a whole number of at least 1", f"got {size}"):
                 small(**{name: size})
+    with refuses("hidden[1] must be a whole number of at least 1, got 2.5"):
+        small(hidden=(8, 2.5))
 
 
 def test_every_size_may_be_1() -> None:

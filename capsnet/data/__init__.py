@@ -41,9 +41,9 @@ def load(
     **folder:PATH**: a folder of pictures for each class; folders in a class folder belong to it.
     They are below ``PATH/train``, ``PATH/val`` (or valid, validation) and ``PATH/test``, of which
     train and one of the others must be there; or in PATH, and then about a sixth of each class are
-    test pictures, drawn by their names: pictures that are added later move none. Style "plain" of
-    :func:`capsnet.data.pictures.read_picture` reads them. Training images come in a fixed shuffled
-    order: :func:`hold_out` gets a mixture.
+    test pictures, drawn by their names: those that are added later move none, but in classes of
+    few. Style "plain" of :func:`capsnet.data.pictures.read_picture` reads them. Training images
+    come in a fixed shuffled order: :func:`hold_out` gets a mixture.
 
     Args:
         name: of the data set.

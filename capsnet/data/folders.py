@@ -143,7 +143,7 @@ def drawn(folder: Path, classes: dict[str, list[Path]]) -> dict[str, dict[str, l
     """About a sixth of each class for test, at least one of two pictures and never all.
 
     Each picture's own name decides, so those of a folder that has grown, or moved, stay what they
-    were: nothing that was learned from becomes a test picture.
+    were. Only in a class of few, where none or all would be held, do the others count.
     """
     parts: dict[str, dict[str, list[Path]]] = {"train": {}, "test": {}}
     for kind, files in classes.items():

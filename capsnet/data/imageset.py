@@ -54,14 +54,14 @@ class ImageSet:
             ValueError: a mask is not as long as the images, or indices are not integers.
         """
         if not isinstance(index, slice):
-            given, index = index, torch.as_tensor(index)
+            index = torch.as_tensor(index)
             if index.dtype == torch.bool:
                 if index.shape != self.labels.shape:
                     raise ValueError(f"a mask must be bool [{len(self)}], got {kind(index)}")
             elif index.numel() and (index.is_floating_point() or index.is_complex()):
                 raise ValueError(f"indices must be integers or a mask, got {kind(index)}")
-            elif index.numel() == 0 or not isinstance(given, Tensor):  # [] would be float32
-                index = index.to(torch.int64)
+            else:
+                index = index.long()
         images, labels = self.images[index], self.labels[index]
         return replace(self, images=images, labels=labels, trusted=True)
 

@@ -73,7 +73,9 @@ def unchanged(layer: nn.Module) -> bool:
     hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     if any(getattr(layer, name) for name in hooks):
         return False
-    return not isinstance(layer, nn.Conv2d) or (layer.groups, *layer.dilation) == (1, 1, 1)
+    if not isinstance(layer, nn.Conv2d):
+        return True
+    return (layer.groups, *layer.dilation, *layer.padding) == (1, 1, 1, 0, 0)
 
 
 class FastCapsNet(nn.Module):

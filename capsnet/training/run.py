@@ -70,6 +70,7 @@ class Run:
             "step": self.step,
             "records": self.records,
             "optimizer": optimizer["param_groups"],
+            "stepped": sorted(optimizer["state"]),  # not what is frozen, or of no use to the loss
             "schedule": self.schedule.state_dict(),
         }
         write_tensors(path, tensors, document)
@@ -88,7 +89,8 @@ class Run:
             raise ValueError(f"{path} is damaged: {type(error).__name__} {error}") from error
         if difference is not None:
             raise ValueError(
-                f"{path} is of another run: {difference}; choose another folder or remove it"
+                f"{path} is of another run: {difference}; choose another folder, or remove it and "
+                "its weights"
             )
 
     def _networks(self) -> dict[str, Tensor]:
@@ -114,10 +116,9 @@ class Run:
         adam: dict[int, dict[str, Tensor]] = {}
         networks = self._networks()
         expected = dict(networks)
-        begun = {name.split(".")[1] for name in tensors if name.startswith("optimizer.")}
-        for index, parameter in enumerate(self.model.parameters()):
-            if str(index) not in begun:  # frozen, or of no use to the loss: it has had no step
-                continue
+        parameters = [*self.model.parameters()]
+        for index in document.get("stepped", range(len(parameters))):
+            parameter = parameters[index]
             # Adam's fused kernel wants its moments laid out like the weights.
             mean, square = torch.empty_like(parameter), torch.empty_like(parameter)
             adam[index] = {"exp_avg": mean, "exp_avg_sq": square, "step": torch.zeros(())}

@@ -140,6 +140,9 @@ def test_auto_leaves_alone_what_was_changed_and_what_is_large(refuses: Refuses) 
     channels, out = grouped.primary.conv.in_channels, grouped.primary.conv.out_channels
     grouped.primary.conv = torch.nn.Conv2d(channels, out, 9, 2, groups=2)
     assert arrange(grouped) is grouped
+    padded = CapsNet(**SMALL)
+    padded.conv = torch.nn.Conv2d(1, padded.conv.out_channels, 13, padding=2)
+    assert arrange(padded) is padded
     large = CapsNet((1, 65, 28), **SMALL)
     assert arrange(large) is large
 
