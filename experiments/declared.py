@@ -436,8 +436,8 @@ EXPERIMENTS = {
         },
         {
             # From the seeds of tuning the networks that it picked would come out again.
-            budget: Budget(seeds, {"average": 0.99}, images=20_000, unseen=LAST_HALF, first=3)
-            for budget, seeds in (("cpu", 5), ("gpu", 10))
+            budget: Budget(seeds, {"average": 0.99}, images=20_000, unseen=unseen, first=3)
+            for budget, seeds, unseen in (("cpu", 5, LAST_HALF), ("gpu", 10, LAST_THIRD))
         },
     ),
 }
