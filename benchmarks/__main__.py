@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import accuracy, counts, growth, memory, rows, speed
+from benchmarks import accuracy, counts, growth, launches, memory, rows, speed
 from benchmarks.tables import text
 from capsnet.checkpoint import write_json
 from capsnet.device import describe_machine, pick_device
@@ -23,6 +23,7 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "results" / "bench"
 PARTS: dict[str, Callable[[torch.device], dict[str, Any]]] = {
     "speed": speed.run,
+    "launches": launches.run,
     "memory": memory.run,
     "growth": growth.run,
     "counts": counts.run,

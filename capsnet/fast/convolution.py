@@ -138,6 +138,16 @@ def relu_conv2d(
     return features
 
 
+def relu_conv2d_channels_last(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """ReLU of a convolution of stride 1 as one matrix product, for a few channels.
+
+    [n, channels, height, width] → [n, out_channels, …, …], channels last in memory.
+    """
+    k = weight.shape[2]
+    patches = x.unfold(2, k, 1).unfold(3, k, 1).permute(0, 2, 3, 1, 4, 5).flatten(3)
+    return F.relu(F.linear(patches, weight.flatten(1), bias)).permute(0, 3, 1, 2)
+
+
 def points_suffice(x: Tensor) -> bool:
     """Whether points are faster for such images and exact enough: float32 on a processor that is
     not allowed to round it to fewer bits.
@@ -170,6 +180,12 @@ class Transform(NamedTuple):
 
     @classmethod
     def of(cls, phases: Phases, device: torch.device) -> "Transform":
+        """The one of these phases; on a GPU it is kept, for it takes many small kernels to make."""
+        kept = device.type == "cuda" and not torch.compiler.is_compiling()
+        return kept_transform(phases, device) if kept else cls.made(phases, device)
+
+    @classmethod
+    def made(cls, phases: Phases, device: torch.device) -> "Transform":
         *_, (m, n), height, width, rows, columns, at_points = phases
         if at_points:
             across, down = point_basis(width, columns, device), point_basis(height, rows, device)
@@ -181,6 +197,12 @@ class Transform(NamedTuple):
         real, imaginary = basis[:, :, :height, :width].flatten(2).unbind(1)
         back = torch.stack([real, imaginary, -imaginary, real], dim=1).flatten(0, 1).t()
         return cls(2, (kernel,), (image,), (back * math.sqrt(rows * columns / 2),))
+
+
+@functools.cache
+def kept_transform(phases: Phases, device: torch.device) -> Transform:
+    with torch.inference_mode(False):
+        return Transform.made(phases, device)
 
 
 def transform(x: Tensor, matrices: tuple[Tensor, ...]) -> Tensor:

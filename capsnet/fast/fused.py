@@ -2,8 +2,9 @@
 
 A program holds a block of images and goes through children one by one: û_{j|i} = W_ij u_i, its
 agreement with the sum of v, the softmax over the parents, and what the child adds to s_j. All of
-that fits into registers, so that memory sees only u, W and v. Each program writes a sum of its own,
-and these are added up in a fixed order: the same numbers each time.
+that fits into registers, so that memory sees only u, W and v; and, in the backward pass, the
+gradient of û, from which two products of matrices make those of u and W. Each program writes a sum
+of its own, and these are added up in a fixed order: the same numbers each time.
 
 The mathematics is that of :mod:`capsnet.fast.routing`; numbers are added up in float32. Triton
 compiles the kernels when they are first called, and its interpreter runs them without a GPU.
@@ -17,12 +18,9 @@ from torch import Tensor
 
 from capsnet.fast.kernels import grad_kernel, sum_kernel
 
-IMAGES = 16  # of a program; a tensor core multiplies no fewer
-CHILDREN = 48  # that a program goes through
-HELD = 2**12  # numbers of û and of W that it holds at most; with more, a T4's memory is too small
-# Loading ahead, as more stages do, takes more shared memory than a GPU has; fewer warps, more
-# registers than a thread has.
-LAUNCH = {"num_warps": 8, "num_stages": 1}
+HELD = 2**11  # numbers of û that a warp holds at most: 64 a thread
+CHILDREN = 18  # that a program goes through
+LAUNCH = {"num_warps": 4, "num_stages": 1}
 
 
 def power_of_2(n: int) -> int:
@@ -31,18 +29,18 @@ def power_of_2(n: int) -> int:
 
 
 def sizes(weight: Tensor) -> dict[str, int]:
-    """The shape as it is and, as blocks want it, in powers of 2; and the images of a block."""
+    """W's, D as a block wants it, a power of 2, and the images of a block."""
     _, j, k, d = weight.shape
-    padded = {"JP": power_of_2(j), "KP": max(16, power_of_2(k)), "DP": power_of_2(d)}
-    return {"J": j, "K": k, "D": d, **padded, "IMAGES": IMAGES}
+    padded = power_of_2(d)
+    images = min(16, HELD // (power_of_2(j) * padded))  # of a warp
+    return {"J": j, "K": k, "D": d, "DP": padded, "IMAGES": LAUNCH["num_warps"] * max(1, images)}
 
 
 def fits(u: Tensor, weight: Tensor) -> bool:
     """Whether a program can multiply these numbers, and hold what it makes of them."""
     known = u.dtype in (torch.float32, torch.bfloat16, torch.float16)
     size = sizes(weight)
-    parents = size["JP"] * size["DP"]
-    return known and u.numel() > 0 and parents >= 16 and size["KP"] * parents <= HELD
+    return known and u.numel() > 0 and size["K"] <= 32 and size["J"] * size["DP"] <= HELD
 
 
 @torch.library.custom_op("capsnet::sum_over_children", mutates_args=())
@@ -51,12 +49,13 @@ def sum_over_children(
 ) -> Tensor:
     """s_j, or from its gradient that of the sum of v: [n, out_capsules, out_dim], float32."""
     n, children, _ = u.shape
-    blocks = -(-children // CHILDREN)
-    sums = v_sum.new_empty(blocks, *v_sum.shape)
+    size = sizes(weight)
+    grid = -(-n // size["IMAGES"]), -(-children // CHILDREN)
+    sums = v_sum.new_empty(grid[1], *v_sum.shape)
     with torch.cuda.device_of(u):
-        sum_kernel[-(-n // IMAGES), blocks](
+        sum_kernel[grid](
             u, weight, prior, v_sum, grad_s, sums, n, children,
-            **sizes(weight), CHILDREN=CHILDREN, **LAUNCH,
+            **size, CHILDREN=CHILDREN, **LAUNCH,
         )  # fmt: skip
     return sums.sum(0)
 
@@ -66,30 +65,31 @@ def _(u: Any, weight: Any, prior: Any, v_sum: Tensor, grad_s: Any) -> Tensor:
     return torch.empty_like(v_sum)
 
 
-@torch.library.custom_op("capsnet::grad_of_children", mutates_args=())
-def grad_of_children(
+@torch.library.custom_op("capsnet::grad_of_predictions", mutates_args=())
+def grad_of_predictions(
     u: Tensor, weight: Tensor, prior: Tensor | None, v_sums: Tensor, grads_s: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of u, W and the prior from those of every iteration's s_j, float32."""
+) -> tuple[Tensor, Tensor]:
+    """The gradients of û, [in_capsules, n, out_capsules · out_dim] in the dtype of u, and of the
+    prior, float32, from those of every iteration's s_j.
+    """
     n, children, _ = u.shape
-    found = like_inputs(u, weight, v_sums)
+    size = sizes(weight)
+    grid = -(-n // size["IMAGES"]), -(-children // CHILDREN)
+    grad_u_hat = u.new_empty(children, n, size["J"] * size["D"])
+    parts = len(v_sums) * grid[0]  # an iteration's, a block's
+    grad_prior = v_sums.new_empty(parts, children, size["J"])
     with torch.cuda.device_of(u):
-        grad_kernel[children,](
-            u, weight, prior, v_sums, grads_s, *found, n, children,
-            **sizes(weight), ITERATIONS=len(v_sums), **LAUNCH,
+        grad_kernel[grid](
+            u, weight, prior, v_sums, grads_s, grad_u_hat, grad_prior, n, children,
+            **size, CHILDREN=CHILDREN, ITERATIONS=len(v_sums), **LAUNCH,
         )  # fmt: skip
-    return found
+    return grad_u_hat, grad_prior.sum(0)
 
 
-@grad_of_children.register_fake
+@grad_of_predictions.register_fake
 def _(u: Tensor, weight: Tensor, prior: Any, v_sums: Tensor, grads_s: Any) -> Any:
-    return like_inputs(u, weight, v_sums)
-
-
-def like_inputs(u: Tensor, weight: Tensor, v_sums: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Room for the gradients of u, W and the prior."""
-    like = v_sums.new_empty
-    return like(u.shape), like(weight.shape), like(weight.shape[:2])
+    children, j, _, d = weight.shape
+    return u.new_empty(children, len(u), j * d), v_sums.new_empty(children, j)
 
 
 class FusedRouting(torch.autograd.Function):
@@ -103,17 +103,24 @@ class FusedRouting(torch.autograd.Function):
         prior: Tensor | None,
         iterations: int,
         squash: Callable[[Tensor, int], Tensor],
+        gradients: bool,
     ) -> Tensor:
         u, weight = u.contiguous(), weight.contiguous()
         prior = None if prior is None else prior.contiguous()
         _, j, _, d = weight.shape
-        inputs, v_sums = [], [u.new_zeros(len(u), j, d, dtype=torch.float32)]
+        learn = gradients and any(ctx.needs_input_grad)
+        v_sum = u.new_zeros(len(u), j, d, dtype=torch.float32)
+        inputs, v_sums = [], []
         for _ in range(iterations):
-            inputs.append(sum_over_children(u, weight, prior, v_sums[-1], None))
-            v = squash(inputs[-1], 2)
-            v_sums.append(v_sums[-1] + v)
-        ctx.save_for_backward(u, weight, prior, torch.stack(v_sums[:-1]), torch.stack(inputs))
-        ctx.squash = squash
+            s = sum_over_children(u, weight, prior, v_sum, None)
+            v = squash(s, 2)
+            if learn:
+                inputs.append(s)
+                v_sums.append(v_sum)
+            v_sum = v_sum + v
+        if learn:
+            ctx.save_for_backward(u, weight, prior, torch.stack(v_sums), torch.stack(inputs))
+            ctx.squash = squash
         return v
 
     @staticmethod
@@ -127,5 +134,9 @@ class FusedRouting(torch.autograd.Function):
             if t > 0:  # each v is part of the sums of all later iterations
                 more = sum_over_children(u, weight, prior, v_sums[t], grads_s[t])
                 grad_v = grad_sum = grad_sum + more
-        grad_u, grad_weight, grad_prior = grad_of_children(u, weight, prior, v_sums, grads_s)
-        return grad_u, grad_weight, None if prior is None else grad_prior, None, None
+        grad_u_hat, grad_prior = grad_of_predictions(u, weight, prior, v_sums, grads_s)
+        matrices = weight.to(u.dtype).transpose(2, 3).flatten(1, 2)  # [i, j · d, k]
+        grad_u = torch.bmm(grad_u_hat, matrices).transpose(0, 1)
+        grad_weight = torch.bmm(u.permute(1, 2, 0), grad_u_hat)  # [i, k, j · d]
+        grad_weight = grad_weight.unflatten(2, weight.shape[1::2]).transpose(1, 2)
+        return grad_u, grad_weight, None if prior is None else grad_prior, None, None, None

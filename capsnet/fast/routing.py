@@ -10,6 +10,7 @@ memory are the same number of different images, and every loop is one over whole
 """
 
 import functools
+import importlib.metadata
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from capsnet.functional import squash
 
 LANES = 16  # float32 numbers that one instruction works on (AVX-512)
 CACHE = 6 * 2**20  # bytes of û to work on at a time
+TRITON = (3, 4)  # the first version with tuples such as ours
 Share = Callable[[Tensor], Tensor]  # b_ij → c_ij, [in_capsules, out_capsules, n]
 Squash = Callable[[Tensor, int], Tensor]
 
@@ -55,8 +57,8 @@ def routed_capsules(
         share: the shares c_ij of logits b_ij.
         squash: of s_j, along a dimension.
         stop_gradient: no gradient through û but in the last iteration; not with a prior.
-        compile: use torch.compile for the loops over û; on CUDA kernels of our own
-            (:mod:`capsnet.fast.fused`), where they can do what is asked.
+        compile: use torch.compile for the loops over û. On CUDA there are kernels of our own in
+            their place (:mod:`capsnet.fast.fused`), where those can do what is asked.
 
     Returns:
         v_j, [n, out_capsules, out_dim], float32 or wider.
@@ -65,11 +67,11 @@ def routed_capsules(
     # What is computed in which dtype is said here, for the backward pass too.
     with torch.autocast(u.device.type, enabled=False):
         v: Tensor
-        if compile and u.device.type == "cuda" and share is over_parents and not stop_gradient:
-            from capsnet.fast import fused  # not everywhere is Triton
+        if u.device.type == "cuda" and share is over_parents and not stop_gradient and has_triton():
+            from capsnet.fast import fused
 
             if fused.fits(u, weight):
-                v = fused.FusedRouting.apply(u, weight, prior, iterations, squash)
+                v = fused.FusedRouting.apply(u, weight, prior, iterations, squash, gradients)
                 return v
         how = Routing(share, squash, stop_gradient, compile)
         v = RoutedCapsules.apply(u, weight, prior, iterations, how, gradients)
@@ -183,6 +185,16 @@ def chunk_backward(
 
 
 @functools.cache
+def has_triton() -> bool:
+    """Whether Triton is here, in a version that compiles kernels of our own."""
+    try:
+        found = importlib.metadata.version("triton").split(".")
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return tuple(map(int, found[:2])) >= TRITON
+
+
+@functools.cache
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function through torch.compile, anew for each of the first eight shapes (its limit)."""
     return torch.compile(function, dynamic=False)
@@ -262,7 +274,9 @@ def squash_backward(s: Tensor, grad_v: Tensor, squash: Squash) -> Tensor:
 
 
 def chunk_size(n: int, weight: Tensor, dtype: torch.dtype) -> int:
-    """Images to work on at a time, of n: whole vectors, and û within the cache."""
+    """Images to work on at a time, of n: whole vectors, and û within a processor's cache."""
     i, j, _, d = weight.shape
+    if weight.device.type == "cuda":
+        return n
     fits = CACHE // (i * j * d * dtype.itemsize)
     return LANES * max(1, min(fits // LANES, -(-n // LANES)))

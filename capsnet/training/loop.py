@@ -325,6 +325,7 @@ class Trainer:
     def compile(self) -> None:
         if resolve_compile(self.config.compile, self.fabric.device):
             self.step.compile()
+        self.step.record()
 
     def say(self, text: str) -> None:
         if self.show:

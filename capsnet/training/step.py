@@ -1,6 +1,7 @@
 """One training step: forward, backward, optimiser."""
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -11,10 +12,14 @@ from capsnet.fast import arrange
 from capsnet.functional import margin_loss
 from capsnet.model import CapsNet
 from capsnet.training.config import TrainingConfig
+from capsnet.training.graph import Graph, nothing_waits
 from capsnet.training.loss import Criterion, TrainingLoss
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
+
+
+WARM_UP = 2  # calls before one is recorded: what is first called is compiled and tuned
 
 
 class Step:
@@ -23,7 +28,8 @@ class Step:
     ``step = make_step(model)``; ``step(images, labels)`` updates the weights and returns the loss
     before the update, a scalar without gradient. Images are [batch, channels, height, width],
     floating point in 0 … 1; labels are class indices [batch]. (Another ``loss`` may take other
-    tensors.) ``step.compile()`` compiles from the next call on.
+    tensors.) ``step.compile()`` compiles from the next call on, and ``step.record()`` turns it into
+    a CUDA graph.
 
     Args:
         model: the network, on its device; the plain arrangement puts its convolutions into
@@ -49,7 +55,7 @@ class Step:
         self.optimizer, self.fabric = optimizer or make_optimizer(model, config), fabric
         device = next(model.parameters()).device
         arranged = arrange(cast(CapsNet, model), config.arrangement)
-        if arranged is model:
+        if arranged is model or device.type == "cuda":
             for module in model.modules():
                 # oneDNN and cuDNN are faster so, in bf16 above all.
                 if isinstance(module, nn.Conv2d):
@@ -59,6 +65,8 @@ class Step:
         # The fast arrangement compiles its own parts.
         self._to_compile = self.loss if arranged is model else arranged
         self.compiled = False
+        self.graph: Graph | None = None
+        self.calls_to_recording: int | None = None
         if fabric is not None and fabric.world_size > 1:
             self.loss = fabric.setup_module(self.loss)
         if resolve_compile(config.compile, device):
@@ -68,14 +76,46 @@ class Step:
         self._to_compile.compile()
         self.compiled = True
 
+    def record(self) -> None:
+        """Record forward and backward pass as a CUDA graph, where a single GPU computes them.
+
+        Two calls later all further ones are replays: nothing that Python decides is decided again,
+        such as a change of ``requires_grad``. Where the loss cannot be recorded, a warning says
+        why, and steps go on as before.
+        """
+        alone = self.fabric is None or self.fabric.world_size == 1
+        if alone and next(self.loss.parameters()).device.type == "cuda":
+            self.calls_to_recording = WARM_UP
+
     def __call__(self, *batch: Tensor) -> Tensor:
+        if self.calls_to_recording is not None:
+            self.calls_to_recording -= 1
+            if self.calls_to_recording < 0:
+                self.calls_to_recording, self.graph = None, self.recorded(batch)
+        if self.graph is not None and self.graph.takes(batch):
+            loss = self.graph(batch)
+        else:
+            loss = self.forward_and_backward(batch)
+        self.optimizer.step()
+        return loss
+
+    def recorded(self, batch: Sequence[Tensor]) -> Graph | None:
+        try:
+            with nothing_waits():
+                self.forward_and_backward(batch)
+            return Graph(self.loss, batch)
+        except RuntimeError as error:
+            what = str(error).splitlines()[0]
+            warnings.warn(f"no CUDA graph, so steps are slower: {what}", stacklevel=3)
+            return None
+
+    def forward_and_backward(self, batch: Sequence[Tensor]) -> Tensor:
         self.optimizer.zero_grad()
         loss: Tensor = self.loss(*batch)
         if self.fabric is None:
             loss.backward()
         else:
             self.fabric.backward(loss)
-        self.optimizer.step()
         return loss.detach()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from capsnet.fast import FastCapsNet
+from capsnet.fast import FastCapsNet, cudnn_pays_off
 from capsnet.fast.convolution import correlate, relu_conv2d, transform_kernel
 from capsnet.fast.routing import over_parents, routed_capsules
 from capsnet.wild.parts import Share, uniform
@@ -28,7 +28,7 @@ class FastWildCapsNet(FastCapsNet):
 
     def children_of(self, images: Tensor) -> Tensor:
         model: Any = self.model
-        if model.parts.same_padding:
+        if model.parts.same_padding or cudnn_pays_off(images):
             return model.children_of(images)
         phases, conv = self.phases_of(images), model.conv
 

@@ -87,9 +87,12 @@ def test_precision_at_the_papers_size(
 
     y = F.conv2d(x, weight, stride=2)
     expected = [y, *torch.autograd.grad(y, [x, weight], grad)]
-    for way in (found(fast_conv2d, at_points), found(F.conv2d)):
+    # cuDNN's own is less exact than ours in float32.
+    direct = max(limit, 1e-5) if device.type == "cuda" else limit
+    ways = (found(fast_conv2d, at_points), limit), (found(F.conv2d), direct)
+    for way, most in ways:
         for one, exact in zip(way, expected, strict=True):
-            assert (one.double() - exact).norm() < limit * exact.norm()
+            assert (one.double() - exact).norm() < most * exact.norm()
 
 
 def test_weights_are_cast_to_the_images_dtype() -> None:

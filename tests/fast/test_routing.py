@@ -164,5 +164,5 @@ def test_inference_keeps_nothing_of_an_iteration(device: torch.device) -> None:
             return tensor_peak(lambda: routed_capsules(u, weight, iterations), device)
 
     u_hat = LANES * 64 * 10 * 16 * 4
-    assert peak(3) > u_hat
+    assert (peak(3) > u_hat) == (device.type == "cpu")  # CUDA's kernels never store it
     assert peak(12) == peak(3)

@@ -1,0 +1,70 @@
+"""A training step on a GPU, its kernels launched one by one, and replayed as a graph."""
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from benchmarks.contestants import BATCH, CONTESTANTS, DTYPES, batch, training_step
+from benchmarks.memory import run_alone
+from capsnet import CapsNet
+from capsnet.bench import in_turn
+from capsnet.device import bfloat16_is_fast
+from capsnet.training import TrainingConfig, make_step
+
+ROUNDS, STEPS = 7, 10  # timings, and steps of each: the host runs ahead of the device
+
+
+def run(device: torch.device) -> dict[str, Any]:
+    """{"batch_size", "rows": {name: :func:`step_times`}}; others' networks as they are published.
+
+    Raises:
+        ValueError: the device is no CUDA device.
+    """
+    if device.type != "cuda":
+        raise ValueError(f"launches are those of a CUDA device, got {device.type}")
+    others = [name for name, of in CONTESTANTS.items() if not of.ours and not of.compile]
+    rows = {name: run_alone(peer_times, name, device) for name in others}
+    for arrangement in ("plain", "fast"):
+        for precision in DTYPES:
+            if precision == "fp32" or bfloat16_is_fast(device):
+                for recorded in (False, True):
+                    name = f"capsnet {arrangement}, {precision}" + ", as a graph" * recorded
+                    how = arrangement, precision, recorded
+                    rows[name] = run_alone(step_times, *how, device)
+    return {"batch_size": BATCH, "rows": rows}
+
+
+def step_times(
+    arrangement: str, precision: str, recorded: bool, device: torch.device
+) -> dict[str, float]:
+    """Of ours: "milliseconds" of a step, the median, "images_per_second", and "mib", the most
+    memory that all of its tensors take.
+    """
+    images, labels = batch(BATCH, device)
+    config = TrainingConfig(arrangement=arrangement, precision=precision)
+    step = make_step(CapsNet().to(device), config=config)
+    if recorded:
+        step.record()
+    return timed(lambda: step(images, labels), device)
+
+
+def peer_times(name: str, device: torch.device) -> dict[str, float]:
+    """:func:`step_times` of another's."""
+    return timed(training_step(name, device), device)
+
+
+def timed(call: Callable[[], Any], device: torch.device) -> dict[str, float]:
+    def steps() -> None:
+        for _ in range(STEPS):
+            call()
+
+    steps()  # what is recorded is, by now
+    torch.cuda.reset_peak_memory_stats()
+    found = statistics.median(each for (each,) in in_turn([steps], device, ROUNDS)) / STEPS
+    return {
+        "milliseconds": round(found, 3),
+        "images_per_second": round(1e3 * BATCH / found),
+        "mib": round(torch.cuda.max_memory_allocated() / 2**20),
+    }
