@@ -39,9 +39,7 @@ def run(device: torch.device) -> dict[str, Any]:
 def step_times(
     arrangement: str, precision: str, recorded: bool, device: torch.device
 ) -> dict[str, float]:
-    """Of ours: "milliseconds" of a step, the median, "images_per_second", and "mib", the most
-    memory that all of its tensors take.
-    """
+    """Of ours: "milliseconds" of a step, the median, and "images_per_second"."""
     images, labels = batch(BATCH, device)
     config = TrainingConfig(arrangement=arrangement, precision=precision)
     step = make_step(CapsNet().to(device), config=config)
@@ -61,10 +59,8 @@ def timed(call: Callable[[], Any], device: torch.device) -> dict[str, float]:
             call()
 
     steps()  # what is recorded is, by now
-    torch.cuda.reset_peak_memory_stats()
     found = statistics.median(each for (each,) in in_turn([steps], device, ROUNDS)) / STEPS
     return {
         "milliseconds": round(found, 3),
         "images_per_second": round(1e3 * BATCH / found),
-        "mib": round(torch.cuda.max_memory_allocated() / 2**20),
     }

@@ -268,7 +268,7 @@ def train(args: argparse.Namespace) -> int:
     if first:
         print(f"weights: {out / WEIGHTS}")
         if test is not None:
-            print_evaluation(training.evaluate(model, test), model.decoder is not None)
+            print_evaluation(training.evaluate(model, test))
     return 0
 
 
@@ -287,8 +287,7 @@ def evaluate(args: argparse.Namespace) -> int:
     )
     source = data.find(name, tuple(model.config["image_shape"]), not args.no_download)
     check_classes(class_names(metadata, model, args.weights), source)
-    pictures = getattr(source, "pictures", {})  # of a folder: files and labels of each part
-    check_outputs(args, *outputs, inputs=[file for of in pictures.values() for file, _ in of])
+    check_outputs(args, *outputs, inputs=source.files())
     arrange(model, args.arrangement)
     split = args.split or source.usual_split(metadata.get("dataset"))
     group, skip = source.group(split), args.skip_unreadable
@@ -299,8 +298,7 @@ def evaluate(args: argparse.Namespace) -> int:
     # Files first: they are there even if nobody reads the text to its end.
     if args.json:
         of = {"dataset": name, "split": split, "weights": metadata}
-        nothing = {"reconstruction": None} if model.decoder is None else {}
-        write_json(args.json, {**of, **result.summary(), **nothing})
+        write_json(args.json, of | result.summary())
     if args.figure:
         from capsnet import figures
 
@@ -308,7 +306,7 @@ def evaluate(args: argparse.Namespace) -> int:
         save_figure(figures.confusion_matrix(result.confusion, names), args.figure)
     if args.reconstructions:
         save_figure(draw_reconstructions(model, images), args.reconstructions)
-    print_evaluation(result, model.decoder is not None)
+    print_evaluation(result)
     return 0
 
 
@@ -412,9 +410,10 @@ def check(args: argparse.Namespace) -> int:
     return 3 if report.failed else 1 if report.found else 0
 
 
-def print_evaluation(result: Evaluation, decoded: bool) -> None:
+def print_evaluation(result: Evaluation) -> None:
     print(f"accuracy {result.accuracy:.2%} ({result.correct}/{result.total})")
-    drawn = f", squared error an image {result.reconstruction:.2f}" if decoded else ""
+    error = result.reconstruction
+    drawn = "" if error is None else f", squared error an image {error:.2f}"
     print(f"margin loss {result.margin:.5f}{drawn}")
     print(f"\n{per_class_table(result.per_class, result.classes)}")
     print(f"\n{confusion_text(result.confusion, result.classes)}")
@@ -460,10 +459,8 @@ def check_classes(names: list[str], source: Source) -> None:
 
 def check_apart(out: Path, source: Source) -> None:
     """Refuse a run's folder that a data set's folder would take for a class, or pictures of one."""
-    own = getattr(source, "own", {})  # the folders of the parts: beside several, none is looked at
-    folders = own.values() if len(own) > 1 else filter(None, [getattr(source, "path", None)])
     place = out.resolve()
-    for folder in folders:
+    for folder in source.folders():
         above = folder.resolve()
         hidden = any(part.startswith(".") for part in place.parts[len(above.parts) :])
         if place.is_relative_to(above) and not hidden:

@@ -93,8 +93,11 @@ def is_no_advice(record: logging.LogRecord) -> bool:
 
 
 def resolve_compile(wish: bool | None, device: torch.device) -> bool:
-    """Whether to use torch.compile: as wished, and for None where it works."""
-    return can_compile(device) if wish is None else wish
+    """Whether to use torch.compile: as wished, and for None on a processor where it works.
+
+    On CUDA a training step is a graph, which starts at once; compiled ones were not timed there.
+    """
+    return device.type != "cuda" and can_compile(device) if wish is None else wish
 
 
 def can_compile(device: torch.device) -> bool:

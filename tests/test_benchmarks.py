@@ -7,11 +7,23 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from benchmarks import accuracy, contestants, counts, growth, memory, peers, rows, speed, tables
+from benchmarks import (
+    accuracy,
+    contestants,
+    counts,
+    growth,
+    launches,
+    memory,
+    peers,
+    rows,
+    speed,
+    tables,
+)
 from capsnet import CapsNet, fast
 from capsnet.device import describe_machine
 from capsnet.functional import RoutingStep, dynamic_routing, squash
 from capsnet_book import ledger
+from helpers import Refuses
 
 CPU = torch.device("cpu")
 SIZES = peers.Sizes(in_capsules=5, out_capsules=3, in_dim=2, out_dim=4)
@@ -204,3 +216,12 @@ def test_a_step_of_a_row(experiment: str, row: str, beside: str) -> None:
     shared = 1_411_344 + 5_329_664 + 32 * 10 * 8 * 16
     assert found["parameters"] == (shared if row == "shared" else 8_215_568)
     assert found["step_ms"] > 0 and found["tensors_mib"] > 0 and 0.01 < found["ratio"] < 100
+
+
+def test_launches_are_those_of_a_gpu(refuses: Refuses) -> None:
+    with refuses("launches are those of a CUDA device", "got cpu"):
+        launches.run(torch.device("cpu"))
+    assert set(ledger.read("bench/launches-cuda.json")["rows"]["labml"]) == {
+        "milliseconds",
+        "images_per_second",
+    }

@@ -101,3 +101,4 @@ def test_compile_as_wished_or_where_a_compiler_is_found() -> None:
     cpu = torch.device("cpu")
     assert resolve_compile(True, cpu) and not resolve_compile(False, cpu)
     assert resolve_compile(None, cpu)
+    assert not resolve_compile(None, torch.device("cuda"))  # its steps are graphs

@@ -88,6 +88,11 @@ def test_the_speed_is_the_ledgers() -> None:
     for name in ("labml", "XifengGuo", "adambielski"):
         assert f"{name} {steps[name]['median'] / steps[fast]['median']:.1f} ×" in said
     assert f"{tensors[fast]['tensors'] / tensors['labml']['tensors']:.2f} of labml's memory" in said
+    launches = ledger.read("bench/launches-cuda.json")
+    rate = {name: row["images_per_second"] for name, row in launches["rows"].items()}
+    ours = rate["capsnet fast, bf16, as a graph"]
+    device = launches["machine"]["device"].removeprefix("NVIDIA ")
+    assert f"on an {device}, {ours:,} images a second, {ours / rate['labml']:.1f} × as" in said
 
 
 def test_links_lead_to_files() -> None:

@@ -64,6 +64,13 @@ class Folder(Source):
         """
         return "test" if self.own or str(trained_on).startswith("folder:") else "all"
 
+    def files(self) -> list[Path]:
+        return [file for of in self.pictures.values() for file, _ in of]
+
+    def folders(self) -> list[Path]:
+        # Beside those of the parts, none is looked at.
+        return [*self.own.values()] if len(self.own) > 1 else [self.path]
+
     def read(
         self, *groups: tuple[str, ...], skip_unreadable: bool = False, progress: bool = False
     ) -> list[ImageSet]:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -103,6 +104,14 @@ class Source:
     def usual_split(self, trained_on: object) -> str:
         """The split to evaluate on; trained_on: the name of what the network learned from."""
         return "test"
+
+    def files(self) -> list[Path]:
+        """The files that the images are read from, where each has one of its own."""
+        return []
+
+    def folders(self) -> list[Path]:
+        """The folders in which whatever lies is taken for images or classes."""
+        return []
 
     def group(self, split: str) -> tuple[str, ...]:
         """The parts that make up a split; a ValueError where the data set has no such split."""

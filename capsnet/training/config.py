@@ -53,10 +53,12 @@ class TrainingConfig:
     precision: str = option("auto", "fp32, bf16, or auto: bf16 where the hardware has it")
     arrangement: str = option(
         "auto",
-        "of the arithmetic: plain (as the book prints it), fast, or auto: fast on a processor",
+        "of the arithmetic: plain (as the book prints it), fast, or auto: fast where it pays",
     )
-    # None: where it works; fit finds that out after the first batch of a new run.
-    compile: bool | None = option(False, "use torch.compile (where it works, if not given)")
+    # None: on a processor where it works; fit finds that out after the first batch of a new run.
+    compile: bool | None = option(
+        False, "use torch.compile (on a processor where it works, if not given)"
+    )
     seed: int = option(0, "of the weights, of the images' order and of their shifts")
 
     @classmethod

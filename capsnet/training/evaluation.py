@@ -22,12 +22,13 @@ class Evaluation:
     labels: Tensor  # [n]
     classes: tuple[str, ...]
     margin: float | None  # eq. 4, mean over images; None of a network without capsules
-    reconstruction: float  # summed squared error under the label's mask, mean over images
+    # Summed squared error under the label's mask, mean over images; None without a decoder.
+    reconstruction: float | None
 
     @property
     def loss(self) -> float | None:
         """The training loss, with the paper's weight of the reconstruction; None as the margin."""
-        weighted = RECONSTRUCTION_WEIGHT * self.reconstruction
+        weighted = RECONSTRUCTION_WEIGHT * (self.reconstruction or 0.0)
         return None if self.margin is None else self.margin + weighted
 
     @property
@@ -118,22 +119,27 @@ def evaluate(
         for module, mode in modes.items():
             module.training = mode
     lengths, labels = lengths.cpu(), image_set.labels.cpu()
-    weights = map(len, labels.split(batch_size))
-    squared_error = sum(e * n for e, n in zip(squared_errors.tolist(), weights, strict=True))
+    reconstruction = None
+    if squared_errors is not None:
+        weights = map(len, labels.split(batch_size))
+        total = sum(e * n for e, n in zip(squared_errors.tolist(), weights, strict=True))
+        reconstruction = total / len(labels)
     return Evaluation(
         lengths=lengths,
         labels=labels,
         classes=image_set.classes,
         margin=margin_loss(lengths, labels).item() if isinstance(model, CapsNet) else None,
-        reconstruction=squared_error / len(labels),
+        reconstruction=reconstruction,
     )
 
 
 @torch.no_grad()
 def run_over(
     network: nn.Module, image_set: ImageSet, batch_size: int, precision: str
-) -> tuple[Tensor, Tensor]:
-    """All lengths [n, num_classes], and each batch's mean squared error: on the device, unread."""
+) -> tuple[Tensor, Tensor | None]:
+    """All lengths [n, num_classes], and each batch's mean squared error, None without a decoder: on
+    the device, unread.
+    """
     device = next(network.parameters()).device
     lengths, squared_errors = [], []
     for first in range(0, len(image_set), batch_size):
@@ -141,11 +147,10 @@ def run_over(
         images = to_float(image_set.images[part].to(device))
         with autocast(device, precision):
             out = network(images, image_set.labels[part].to(device))
-        # Without a decoder there is no error.
-        drawn = images if out.reconstruction is None else out.reconstruction.float()
         lengths.append(out.lengths.float())
-        squared_errors.append(reconstruction_loss(drawn, images))
-    return torch.cat(lengths), torch.stack(squared_errors)
+        if out.reconstruction is not None:
+            squared_errors.append(reconstruction_loss(out.reconstruction.float(), images))
+    return torch.cat(lengths), torch.stack(squared_errors) if squared_errors else None
 
 
 def check_fits(model: nn.Module, image_set: ImageSet) -> None:

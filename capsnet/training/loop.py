@@ -117,7 +117,9 @@ def fit(
 ) -> list[dict[str, Any]]:
     """Train a model; where ``out`` holds a checkpoint of this very run, go on from it.
 
-    Under ``torchrun`` every process takes its share of each batch, on one or several machines.
+    Under ``torchrun`` every process takes its share of each batch, on one or several machines. On a
+    single GPU the step is recorded as a graph; where the loss reads a value, a warning says that it
+    cannot be.
 
     Args:
         model: a :class:`CapsNet`, or another network with its ``config`` and its output; it ends
@@ -142,8 +144,8 @@ def fit(
 
     Returns:
         one record an epoch: "epoch", "step", "loss", "learning_rate", "seconds" and
-        "images_per_second" of training, and with validation images "validation_accuracy",
-        "validation_reconstruction" and, of a :class:`CapsNet`, "validation_margin" and
+        "images_per_second" of training, and with validation images "validation_accuracy", with a
+        decoder "validation_reconstruction", and of a :class:`CapsNet` "validation_margin" and
         "validation_loss", which are of the margin loss, whatever the criterion.
 
     Raises:
@@ -222,8 +224,8 @@ class Trainer:
     def train(self, last: int) -> bool:
         """Run the epochs that are left up to ``last``; whether the run is then done."""
         records, epochs = self.run.records, self.config.epochs
-        if records:  # a new run compiles after its first batch, which shows at once that it works
-            self.compile()
+        if records:  # a new run does so after its first batch, which shows at once that it works
+            self.speed_up()
             self.say(f"continuing after epoch {len(records)} of {epochs}")
         done = self.done()
         while not done and len(records) < last:
@@ -283,7 +285,7 @@ class Trainer:
                     if self.run.step == 1:
                         if self.show:
                             bar.write(f"first batch: loss {losses[0]:.4f}", file=sys.stderr)
-                        self.compile()
+                        self.speed_up()
         seconds = time.perf_counter() - start
         sums = {name: p.detach().sum() for name, p in self.run.model.named_parameters()}
         for name, total in zip(sums, torch.stack([*sums.values()]).tolist(), strict=True):
@@ -311,18 +313,17 @@ class Trainer:
         """What an epoch's record says of the validation images."""
         how: Any = {"precision": self.config.precision, "arrangement": self.config.arrangement}
         result = evaluate(self.run.averaged, validation, compile=self.step.compiled, **how)
-        record = {
-            "validation_reconstruction": result.reconstruction,
-            "validation_accuracy": result.accuracy,
-        }
+        record = {"validation_accuracy": result.accuracy}
+        if result.reconstruction is not None:
+            record["validation_reconstruction"] = result.reconstruction
         if result.margin is not None:
             self.trouble = diagnose(result, self.config.learning_rate)
-            weighted = self.config.reconstruction_weight * result.reconstruction
+            weighted = self.config.reconstruction_weight * (result.reconstruction or 0.0)
             record["validation_margin"] = result.margin
             record["validation_loss"] = result.margin + weighted
         return record
 
-    def compile(self) -> None:
+    def speed_up(self) -> None:
         if resolve_compile(self.config.compile, self.fabric.device):
             self.step.compile()
         self.step.record()

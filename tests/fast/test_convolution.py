@@ -25,6 +25,7 @@ from capsnet.fast.convolution import (
     phases_of,
     points_suffice,
     relu_conv2d,
+    relu_conv2d_channels_last,
     transform_kernel,
 )
 from helpers import Refuses
@@ -93,6 +94,20 @@ def test_precision_at_the_papers_size(
     for way, most in ways:
         for one, exact in zip(way, expected, strict=True):
             assert (one.double() - exact).norm() < most * exact.norm()
+
+
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_one_product_is_a_convolution_and_relu(with_bias: bool, device: torch.device) -> None:
+    x, weight = torch.randn(3, 2, 9, 8, dtype=F64), torch.randn(5, 2, 4, 4, dtype=F64)
+    bias = torch.randn(5, dtype=F64).to(device) if with_bias else None
+    inputs = [each.to(device).requires_grad_() for each in (x, weight)]
+    found = relu_conv2d_channels_last(*inputs, bias)
+    wanted = F.relu(F.conv2d(*inputs, bias))
+    assert found.is_contiguous(memory_format=torch.channels_last)
+    assert_close(found, wanted)
+    grad = torch.randn_like(wanted)
+    gradients = [torch.autograd.grad(y, inputs, grad) for y in (found, wanted)]
+    assert_close(gradients[0], gradients[1])
 
 
 def test_weights_are_cast_to_the_images_dtype() -> None:
