@@ -141,14 +141,13 @@ def seconds_of(record: dict[str, Any]) -> float:
 
 def hours_left(training: Training, ledger: Path, work: Path) -> float | None:
     """What is left of a training, by its own epochs so far or by a record of the same row."""
-    total, budget = training.config.epochs, training.budget_options
+    total = training.config.epochs
     if epochs := epochs_of(training, work):
         seconds = sum(epoch["seconds"] for epoch in epochs) / len(epochs)
         return max(total - len(epochs), 0) * seconds / 3600
     for seed in training.declared.seeds(training.row, training.budget):
         if done := recorded(replace(training, seed=seed), ledger, shorter=True):
-            last = done["records"][-1]
-            share = 1.0 if budget.is_reached(last) else total / last["epoch"]
+            share = total / done["records"][-1]["epoch"]
             return (share * done["seconds"] + done["evaluation_seconds"]) / 3600
     return None
 

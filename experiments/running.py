@@ -12,14 +12,14 @@ from filelock import FileLock, Timeout
 
 from capsnet import CapsNet
 from capsnet.checkpoint import load_weights, save_weights, write_atomically, write_json
-from capsnet.data import ImageSet, centred, hold_out, load
+from capsnet.data import ImageSet, centred, load
 from capsnet.device import describe_machine, make_fabric, resolve_compile
 from capsnet.training import TrainingConfig, evaluate, fit
 from capsnet.training.run import METRICS, WEIGHTS
 from capsnet_book.ledger import record_name
 from experiments.declared import Budget, Experiment, Row
 from experiments.networks import KINDS, Kind
-from experiments.tasks import TASKS, moved
+from experiments.tasks import TASKS
 
 ROOT = Path(__file__).parent.parent
 LEDGER = ROOT / "results"
@@ -68,7 +68,7 @@ class Training:
     @property
     def declaration(self) -> dict[str, Any]:
         """What the training is made from: with it, it can be made again."""
-        row, budget = self.row_options, self.budget_options
+        row = self.row_options
         config = dataclasses.asdict(self.config)
         del config["compile"]  # of the machine
         for name in LATER:
@@ -87,7 +87,6 @@ class Training:
             "config": config,
             "canvas": self.declared.canvas,
             "task": self.declared.task,
-            "match": budget.match,
             "watched": self.declared.watched or None,
             "tuning": self.declared.tuning or None,
         }
@@ -166,11 +165,10 @@ def unseen_images(training: Training) -> ImageSet:
 
 
 def training_images(training: Training) -> tuple[ImageSet, ImageSet | None]:
-    """The images a network learns from, and those that tell it when to stop, if any do."""
+    """The images a network learns from, and those that it is evaluated on after each epoch, if it
+    is watched.
+    """
     images, validation = images_of(training.declared, train=True), None
-    if training.budget_options.match is not None:
-        images, validation = hold_out(images)
-        validation = moved(validation, training.config.shift)
     if training.declared.watched:
         validation = images_of(training.declared, train=False)
     if training.images is not None:
@@ -202,7 +200,6 @@ def train(
         draw=task.draw,
         loss=kind.loss or task.loss,
         stop_after=stop_after,
-        until=training.budget_options.is_reached,
         checkpoint_seconds=CHECKPOINT_SECONDS,
     )
     return model, records

@@ -42,12 +42,10 @@ def summary(declared: list[Training], records: list[dict[str, Any]]) -> dict[str
     """A row of :func:`summarise`, from its trainings and the records of those that were made."""
     training = declared[0]
     errors = [100 * (1 - r["test"]["correct"] / r["test"]["total"]) for r in records]
-    n, budget = len(errors), training.budget_options
+    n, epochs = len(errors), training.config.epochs
     deviation = round(statistics.stdev(errors), 6) if n > 1 else None
     last = [record["records"][-1] for record in records]
-    # A training that stopped at a given accuracy is whole.
-    epochs = training.config.epochs
-    short = [e["epoch"] for e in last if e["epoch"] < epochs and not budget.is_reached(e)]
+    short = [epoch["epoch"] for epoch in last if epoch["epoch"] < epochs]
     return {
         "row": training.row,
         "n": n,

@@ -1,4 +1,4 @@
-"""What a network learns and is tested on: single digits, pairs of them, or bent ones."""
+"""What a network learns and is tested on: single digits, pairs of them, or digits anywhere."""
 
 import dataclasses
 import itertools
@@ -140,28 +140,12 @@ def two_longest(model: CapsNet, images: Tensor, arrangement: str = "auto") -> Te
     return torch.cat(lengths).topk(2, dim=1).indices.sort(dim=1).values
 
 
-def moved(images: ImageSet, shift: int) -> ImageSet:
-    """Each image at a place of its own, once and for all."""
-    return dataclasses.replace(images, images=random_shift(images.images, shift, seeded()))
-
-
 def anywhere(images: ImageSet, bent: bool) -> ImageSet:
     """Each image anywhere, as affNIST's, and turned, sheared and stretched as those if ``bent``."""
     changed, generator = images.images, seeded()
     if bent:
         changed = affnist.affine(changed, generator, size=changed.shape[-1])
     return dataclasses.replace(images, images=affnist.moved_whole(changed, generator))
-
-
-def bent_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
-    """Bent digits; moved as far but not bent; moved as in training; affNIST's, if here."""
-    sets = {
-        "test": anywhere(test, bent=True),
-        "placed": anywhere(test, bent=False),
-        "moved": moved(test, shift),
-        "affnist": affnist.load(),
-    }
-    return counted(model, sets, arrangement)
 
 
 def counted(
@@ -195,16 +179,19 @@ def placed_course(model: CapsNet, test: ImageSet, arrangement: str) -> dict[str,
 
 
 def placed_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
-    """:func:`placed_sets`; and in the middle, bent and plain."""
+    """:func:`placed_sets`; in the middle, bent and plain; and affNIST's own, if they are here."""
     bent = affnist.affine(test.images, seeded(), size=test.images.shape[-1])
-    middle = {"bent": dataclasses.replace(test, images=bent), "middle": test}
-    return counted(model, placed_sets(test) | middle, arrangement)
+    others = {
+        "bent": dataclasses.replace(test, images=bent),
+        "middle": test,
+        "affnist": affnist.load(),
+    }
+    return counted(model, placed_sets(test) | others, arrangement)
 
 
 TASKS = {
     "digits": Task(shifted, digits_test),
     "drawn": Task(drawn, digits_test),
     "pairs": Task(overlaid, pairs_test, PairsLoss),
-    "bent": Task(shifted, bent_test),
     "placed": Task(placed, placed_test, course=placed_course),
 }

@@ -36,10 +36,10 @@ def arrange(model: CapsNet, arrangement: str = "auto") -> nn.Module:
     Args:
         model: the network; its parameters are shared.
         arrangement: "plain", the model itself; "fast", a :class:`FastCapsNet`; "auto", fast where
-            that pays and computes the same: on a processor and, with Triton, on a GPU, for images
-            of up to 64 pixels a side, and for a network whose layers nobody has replaced or hooked
-            into. A subclass of :class:`CapsNet` has a fast arrangement if its ``fast_arrangement``
-            names one.
+            that pays and computes the same: on a processor and, for up to 16 classes and with
+            Triton, on a GPU; for images of up to 64 pixels a side, and for a network whose layers
+            nobody has replaced or hooked into. A subclass of :class:`CapsNet` has a fast
+            arrangement if its ``fast_arrangement`` names one.
 
     Raises:
         ValueError: another arrangement, or "fast" on a device other than "cpu" and "cuda", or of
@@ -62,11 +62,21 @@ def pays_off(model: CapsNet, own: "type[FastCapsNet]") -> bool:
     """Whether "auto" means fast, for a network that has such an arrangement."""
     replaced, device = own.replaced(model), next(model.parameters()).device.type
     return (
-        (device == "cpu" or (device == "cuda" and has_triton()))
+        (device == "cpu" or (device == "cuda" and has_kernels(model)))
         and max(model.config["image_shape"][1:]) <= LARGEST_SIDE
         and all(type(layer) is stock and unchanged(layer) for layer, stock in replaced)
         and unchanged(model)
     )
+
+
+def has_kernels(model: CapsNet) -> bool:
+    """Whether its routing has kernels of its own on CUDA."""
+    weight = getattr(model.digits, "weight", None)
+    if weight is None or not has_triton():
+        return False
+    from capsnet.fast import fused
+
+    return fused.takes(weight)
 
 
 def cudnn_pays_off(images: Tensor) -> bool:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from capsnet.fast.kernels import grad_kernel, sum_kernel
 
-HELD = 2**11  # numbers of û that a warp holds at most: 64 a thread
+MOST = 16, 32, 128  # of J, K and D; with more parents, a thread would have too few registers
 CHILDREN = 18  # that a program goes through
 LAUNCH = {"num_warps": 4, "num_stages": 1}
 
@@ -32,15 +32,19 @@ def sizes(weight: Tensor) -> dict[str, int]:
     """W's, D as a block wants it, a power of 2, and the images of a block."""
     _, j, k, d = weight.shape
     padded = power_of_2(d)
-    images = min(16, HELD // (power_of_2(j) * padded))  # of a warp
-    return {"J": j, "K": k, "D": d, "DP": padded, "IMAGES": LAUNCH["num_warps"] * max(1, images)}
+    images = min(16, MOST[2] // padded)  # of a warp: each thread has four numbers of a parent
+    return {"J": j, "K": k, "D": d, "DP": padded, "IMAGES": LAUNCH["num_warps"] * images}
+
+
+def takes(weight: Tensor) -> bool:
+    """Whether a program can hold what it makes of such matrices."""
+    return all(size <= most for size, most in zip(weight.shape[1:], MOST, strict=True))
 
 
 def fits(u: Tensor, weight: Tensor) -> bool:
-    """Whether a program can multiply these numbers, and hold what it makes of them."""
+    """Whether a program can multiply these numbers, too."""
     known = u.dtype in (torch.float32, torch.bfloat16, torch.float16)
-    size = sizes(weight)
-    return known and u.numel() > 0 and size["K"] <= 32 and size["J"] * size["DP"] <= HELD
+    return known and u.numel() > 0 and takes(weight)
 
 
 @torch.library.custom_op("capsnet::sum_over_children", mutates_args=())

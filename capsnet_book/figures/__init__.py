@@ -10,10 +10,10 @@ from capsnet_book.figures.comparison import (
     Arm,
     Sweep,
     against_amount,
+    bent_against_plain,
     effects,
     errors_beside_paper,
     errors_by_draw,
-    moved_and_bent,
     summary_table,
     switched,
 )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator, MultipleLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator, MultipleLocator, NullLocator
 
 from capsnet.figures.style import FAINT, INK, LINES, PAPER, QUANTITIES, STYLE, Figure
 from capsnet.text import columns
@@ -204,33 +204,35 @@ def against_amount(sweeps: Mapping[str, Sweep]) -> Figure:
 
 
 @mpl.rc_context(STYLE)
-def moved_and_bent(
-    accuracies: Mapping[str, Sequence[float | None]], reported: Collection[str] = ()
+def bent_against_plain(
+    courses: Mapping[str, Sequence[Sequence[tuple[float, float]]]],
+    level: float,
+    reported: Mapping[str, tuple[float, float]],
 ) -> Figure:
-    """Each network's accuracy on digits moved as in training, put anywhere, and bent.
+    """Mistakes on bent digits over those on plain ones, as trainings go on; both logarithmic.
 
     Args:
-        accuracies: by the name of the network, from top to bottom: the three in percent, None for
-            one that is not known.
-        reported: names of those that the paper reports; they are drawn hollow.
+        courses: by the name of a network, up to four, each training: percent of mistakes on plain
+            digits and on bent ones, one pair an epoch.
+        level: of mistakes on plain digits, at which networks are compared; a vertical line.
+        reported: by name, a pair that the paper reports; it is drawn hollow.
     """
-    figure, axes = Figure.single(1.2 + 0.36 * len(accuracies))
-    kinds = {"as in training": "o", "anywhere": "^", "bent": "s"}
-    lowest = 100.0
-    for height, (name, shares) in enumerate(accuracies.items()):
-        known = [share for share in shares if share is not None]
-        lowest = min(lowest, *known)
-        axes.plot([min(known), max(known)], [height] * 2, color=FAINT, linewidth=1.2, zorder=1)
-        inside = "white" if name in reported else INK
-        for share, marker in zip(shares, kinds.values(), strict=True):
-            if share is not None:
-                axes.plot([share], [height], marker, color=INK, mfc=inside, ms=6, clip_on=False)
-    for kind, marker in kinds.items():
-        axes.plot([], [], marker, color=INK, ms=6, label=kind)
-    if reported:
-        axes.plot([], [], "o", color=INK, mfc="white", ms=6, label="hollow: the paper")
-    figure.legend(loc="outside upper center", ncols=2)
-    name_rows(axes, list(accuracies))
-    axes.set_xlim(max(0.0, 10 * np.floor((lowest - 2) / 10)), 100)
-    axes.set_xlabel("images read correctly, %")
+    figure, axes = Figure.single(3.6)
+    axes.set(xscale="log", yscale="log")
+    axes.axvline(level, color=FAINT, linewidth=0.9, zorder=0)
+    styles = *LINES, (QUANTITIES["v"].colour, "D:")
+    for (name, trainings), (colour, line) in zip(courses.items(), styles, strict=False):
+        for number, training in enumerate(trainings):
+            (drawn,) = axes.plot(*zip(*training, strict=True), line, color=colour, linewidth=1)
+            drawn.set(markersize=4.5, markevery=[-1], label="" if number else name)
+    for name, pair in reported.items():
+        axes.plot(*pair, "o", color=INK, mfc=PAPER, ms=6)
+        axes.annotate(name, pair, (8, 0), textcoords="offset points", va="center", fontsize=9)
+    figure.legend(loc="outside upper center", ncols=len(courses))
+    for axis, ticks in ((axes.xaxis, (1, 2, 3, 5, 10)), (axes.yaxis, (5, 10, 20, 30))):
+        axis.set_major_locator(FixedLocator(ticks))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_locator(NullLocator())
+    axes.set_xlabel("mistakes on plain digits, %")
+    axes.set_ylabel("mistakes on bent digits, %")
     return figure

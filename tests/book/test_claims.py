@@ -29,7 +29,7 @@ OTHER = [
     r"https?://\S+",
     r"\((?:\d(?:,| and| to|–)? ?)+\)",  # (1), (2 and 3): equations
     r"\b(?:[Ff]igs?\.|[Ee]qs?\.|[Ee]quations?|[Ff]igures?|[Tt]ables?|[Ss]ections?|[Pp]rocedures?|[Ss]teps?|[Ee]xercises?"
-    r"|[Cc]hapters?|[Pp]ages?|[Vv]ersions?|Python|Py[Tt]orch|torch|NumPy|CUDA|TensorFlow|Keras)"
+    r"|[Cc]hapters?|[Pp]ages?|[Vv]ersions?|Python|Py[Tt]orch|torch|NumPy|CUDA|Triton|TensorFlow|Keras)"
     r"[  ](?:[\d.]*\d(?:, | and | to | or |–))*[\d.]*\d",
     r"\b\d+\.\d+\.\d+\b|\b\d{4}-\d\d-\d\d\b",  # versions, dates
     rf"\b\d+ (?:{MONTHS})\b|\b(?:{MONTHS}) \d+\b",

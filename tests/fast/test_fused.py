@@ -19,7 +19,8 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from capsnet.fast import fused, kernels, routing
+from capsnet import CapsNet, fast
+from capsnet.fast import FastCapsNet, arrange, fused, kernels, routing
 from capsnet.functional import dynamic_routing, squash
 from helpers.interpreted import routed
 
@@ -151,8 +152,19 @@ def test_what_does_not_fit_is_left_to_the_loops() -> None:
     assert fused.fits(u, PAPER)
     assert not fused.fits(u.double(), PAPER)
     assert not fused.fits(u[:0], PAPER)
-    assert not fused.fits(u, torch.empty(1152, 200, 8, 16, device="meta"))
-    assert not fused.fits(u, torch.empty(1152, 10, 65, 16, device="meta"))
+    for large in ((17, 8, 16), (10, 33, 16), (10, 8, 129)):
+        assert not fused.fits(u, torch.empty(1152, *large, device="meta"))
+
+
+@pytest.mark.parametrize("classes", [16, 17])
+def test_auto_is_fast_where_there_are_kernels(
+    fake_cuda: torch.device, classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fake_cuda:
+        model = CapsNet(num_classes=classes)
+    assert isinstance(arrange(model), FastCapsNet) == (classes == 16)
+    monkeypatch.setattr(fast, "has_triton", lambda: False)
+    assert arrange(model) is model
 
 
 @pytest.mark.parametrize("with_prior", [False, True])

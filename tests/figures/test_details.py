@@ -51,15 +51,13 @@ def test_names_of_lines_that_end_together_keep_apart() -> None:
     assert len(heights) == 9 and points.min() > 9  # the size of the type
 
 
-def test_what_the_paper_reports_is_hollow() -> None:
-    networks = {"here": (99.0, 91.0, 85.0), "paper": (99.0, 91.0, 62.5)}
-    (axes,) = figures.moved_and_bent(networks, reported=["paper"]).axes
-    inside = {
-        float(line.get_ydata()[0]): line.get_markerfacecolor()
-        for line in axes.lines
-        if len(line.get_xdata()) == 1
-    }
-    assert inside == {0: style.INK, 1: "white"}
+def test_what_the_paper_reports_is_hollow_and_a_networks_trainings_look_alike() -> None:
+    courses = {"capsules": [[(3.0, 9.0), (2.0, 6.0)]] * 2, "CNN": [[(3.0, 8.0), (2.0, 7.0)]]}
+    (axes,) = figures.bent_against_plain(courses, 2.0, {"the paper": (0.8, 20.0)}).axes
+    _, *lines, paper = axes.lines
+    looks = [(line.get_color(), line.get_linestyle(), line.get_marker()) for line in lines]
+    assert looks[0] == looks[1] and all(a != b for a, b in zip(looks[1], looks[2], strict=True))
+    assert paper.get_markerfacecolor() == style.PAPER != style.INK == paper.get_color()
 
 
 def test_mistakes_are_marked_in_a_gallery() -> None:

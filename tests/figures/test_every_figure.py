@@ -104,9 +104,13 @@ CASES = [
         drawn={"x": [[-20, 0, 20]] * 2, "y": [[50, 100, 75], [0.25, 0.9, 0.5]]},
     ),
     case(
-        figures.moved_and_bent, {"here": (99.5, 91.0, 85.0), "paper": (99.0, None, 62.5)},
-        reported=["paper"],
-        drawn={"x": [[99.5], [91.0], [85.0], [99.0], [62.5]]},
+        figures.bent_against_plain,
+        {"three": [[(4, 10), (2, 6)], [(3, 9), (2.5, 5)]], "CNN": [[(4, 11), (1.5, 7)]]},
+        2.5, {"capsules, the paper": (0.75, 20)},
+        drawn={
+            "x": [[2.5, 2.5], [4, 2], [3, 2.5], [4, 1.5], [0.75]],
+            "y": [[10, 6], [9, 5], [11, 7], [20]], "text": ["three", "CNN", "capsules, the paper"],
+        },
     ),
     case(
         figures.runaway, VOTES[:, 0], 1, 2, "the seven",
