@@ -93,9 +93,9 @@ def is_no_advice(record: logging.LogRecord) -> bool:
 
 
 def resolve_compile(wish: bool | None, device: torch.device) -> bool:
-    """Whether to use torch.compile: as wished, and for None on a processor where it works.
+    """Whether to use torch.compile: as wished, and for None where it works, but not on CUDA.
 
-    On CUDA a training step is a graph, which starts at once; compiled ones were not timed there.
+    There a training step is a graph, which starts at once; compiled ones were not timed.
     """
     return device.type != "cuda" and can_compile(device) if wish is None else wish
 

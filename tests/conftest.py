@@ -1,5 +1,6 @@
 """What every test shares: markers, seeds, and a few fixtures."""
 
+import importlib.util
 import os
 import shutil
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from capsnet.fast.convolution import kept_transform
+from capsnet.fast.routing import has_triton
 from helpers import Refuses
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -98,5 +101,10 @@ def fake_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
     # Weights are drawn with a look at their values, and fake tensors have no memory to pin.
     monkeypatch.setattr(nn.init, "trunc_normal_", lambda weight, **_: weight)
     monkeypatch.setattr(Tensor, "pin_memory", lambda tensor: tensor)
+    if importlib.util.find_spec("triton") is not None:
+        monkeypatch.setattr("capsnet.fast.fused.works", lambda: True)
+    has_triton.cache_clear()
     with FakeTensorMode(allow_non_fake_inputs=True):
         yield torch.device("cuda", 0)
+    for kept in (kept_transform, has_triton):  # of this device that is none
+        kept.cache_clear()

@@ -92,7 +92,9 @@ def test_the_speed_is_the_ledgers() -> None:
     rate = {name: row["images_per_second"] for name, row in launches["rows"].items()}
     ours = rate["capsnet fast, bf16, as a graph"]
     device = launches["machine"]["device"].removeprefix("NVIDIA ")
-    assert f"on an {device}, {ours:,} images a second, {ours / rate['labml']:.1f} × as" in said
+    exact = rate["capsnet fast, fp32, as a graph"] / rate["labml"]
+    assert f"on an {device}, {ours:,} images a second in bfloat16" in said
+    assert f"{ours / rate['labml']:.1f} × as fast as labml, and {exact:.1f} × in float32" in said
 
 
 def test_links_lead_to_files() -> None:

@@ -62,21 +62,12 @@ def pays_off(model: CapsNet, own: "type[FastCapsNet]") -> bool:
     """Whether "auto" means fast, for a network that has such an arrangement."""
     replaced, device = own.replaced(model), next(model.parameters()).device.type
     return (
-        (device == "cpu" or (device == "cuda" and has_kernels(model)))
+        device in FAST_DEVICES
         and max(model.config["image_shape"][1:]) <= LARGEST_SIDE
         and all(type(layer) is stock and unchanged(layer) for layer, stock in replaced)
         and unchanged(model)
+        and (device == "cpu" or own.has_kernels(model))
     )
-
-
-def has_kernels(model: CapsNet) -> bool:
-    """Whether its routing has kernels of its own on CUDA."""
-    weight = getattr(model.digits, "weight", None)
-    if weight is None or not has_triton():
-        return False
-    from capsnet.fast import fused
-
-    return fused.takes(weight)
 
 
 def cudnn_pays_off(images: Tensor) -> bool:
@@ -125,6 +116,15 @@ class FastCapsNet(nn.Module):
             (model.primary.conv, nn.Conv2d),
             (model.digits, CapsuleLayer),
         ]
+
+    @staticmethod
+    def has_kernels(model: Any) -> bool:
+        """Whether its routing has kernels of its own on CUDA, if Triton works there."""
+        if not has_triton():
+            return False
+        from capsnet.fast import fused
+
+        return fused.takes(model.digits.weight)
 
     def compile(self) -> None:
         """torch.compile for the convolutions and for the loops of the routing, each by itself."""

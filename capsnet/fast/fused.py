@@ -10,15 +10,18 @@ The mathematics is that of :mod:`capsnet.fast.routing`; numbers are added up in 
 compiles the kernels when they are first called, and its interpreter runs them without a GPU.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from capsnet.fast.kernels import grad_kernel, sum_kernel
+from capsnet.fast.kernels import grad_kernel, one_kernel, sum_kernel
 
-MOST = 16, 32, 128  # of J, K and D; with more parents, a thread would have too few registers
+MOST_PARENTS = 16  # with more a thread would have too few registers
+MOST_PRODUCTS = 160  # J · K, which are written out: with more, compiling takes minutes
+MOST_NUMBERS = 128  # D: four for each thread of a warp
 CHILDREN = 18  # that a program goes through
 LAUNCH = {"num_warps": 4, "num_stages": 1}
 
@@ -32,19 +35,31 @@ def sizes(weight: Tensor) -> dict[str, int]:
     """W's, D as a block wants it, a power of 2, and the images of a block."""
     _, j, k, d = weight.shape
     padded = power_of_2(d)
-    images = min(16, MOST[2] // padded)  # of a warp: each thread has four numbers of a parent
+    images = min(16, MOST_NUMBERS // padded)  # of a warp
     return {"J": j, "K": k, "D": d, "DP": padded, "IMAGES": LAUNCH["num_warps"] * images}
 
 
 def takes(weight: Tensor) -> bool:
     """Whether a program can hold what it makes of such matrices."""
-    return all(size <= most for size, most in zip(weight.shape[1:], MOST, strict=True))
+    _, j, k, d = weight.shape
+    return j <= MOST_PARENTS and j * k <= MOST_PRODUCTS and d <= MOST_NUMBERS
 
 
 def fits(u: Tensor, weight: Tensor) -> bool:
-    """Whether a program can multiply these numbers, too."""
+    """Whether a program can multiply these numbers, too, and count them in 32 bits."""
     known = u.dtype in (torch.float32, torch.bfloat16, torch.float16)
-    return known and u.numel() > 0 and takes(weight)
+    predictions = len(u) * weight[:, :, 0].numel()
+    return known and 0 < predictions < 2**31 and takes(weight)
+
+
+@functools.cache
+def works() -> bool:
+    """Whether Triton can compile and launch a kernel here; it needs a C compiler, say."""
+    try:
+        one_kernel[1,](found := torch.zeros(1, device="cuda"))
+        return found.item() == 1
+    except Exception:  # compilers, headers and caches can be missing in many ways
+        return False
 
 
 @torch.library.custom_op("capsnet::sum_over_children", mutates_args=())
@@ -80,7 +95,7 @@ def grad_of_predictions(
     size = sizes(weight)
     grid = -(-n // size["IMAGES"]), -(-children // CHILDREN)
     grad_u_hat = u.new_empty(children, n, size["J"] * size["D"])
-    parts = len(v_sums) * grid[0]  # an iteration's, a block's
+    parts = 0 if prior is None else len(v_sums) * grid[0]  # an iteration's, a block's
     grad_prior = v_sums.new_empty(parts, children, size["J"])
     with torch.cuda.device_of(u):
         grad_kernel[grid](

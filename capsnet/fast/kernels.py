@@ -99,7 +99,7 @@ def grad_of_logits(u_hat, c, grad_s, J: tl.constexpr):
     return found
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])  # batches differ
 def sum_kernel(
     u, weight, prior, v_sum, grad_s, sums, n, children,
     J: tl.constexpr, K: tl.constexpr, D: tl.constexpr, DP: tl.constexpr,
@@ -128,7 +128,7 @@ def sum_kernel(
         tl.store(at, total[j], known)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])  # batches differ
 def grad_kernel(
     u, weight, prior, v_sums, grads_s, grad_u_hat, grad_prior, n, children,
     J: tl.constexpr, K: tl.constexpr, D: tl.constexpr, DP: tl.constexpr,
@@ -165,3 +165,9 @@ def grad_kernel(
         for j in tl.static_range(J):
             at, known = of_parent(grad_u_hat + i * n * J * D, image, n, j, J, D, DP)
             tl.store(at, total[j].to(u.dtype.element_ty), known)
+
+
+@triton.jit
+def one_kernel(found):
+    """Shows that a kernel can be compiled and launched."""
+    tl.store(found, 1.0)

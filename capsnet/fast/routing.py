@@ -186,12 +186,16 @@ def chunk_backward(
 
 @functools.cache
 def has_triton() -> bool:
-    """Whether Triton is here, in a version that compiles kernels of our own."""
+    """Whether Triton is here, in a version that compiles kernels of our own, and works."""
     try:
         found = importlib.metadata.version("triton").split(".")
     except importlib.metadata.PackageNotFoundError:
         return False
-    return tuple(map(int, found[:2])) >= TRITON
+    if tuple(map(int, found[:2])) < TRITON:
+        return False
+    from capsnet.fast import fused
+
+    return fused.works()
 
 
 @functools.cache

@@ -26,6 +26,10 @@ class FastRoutedCapsNet(FastCapsNet):
         layers = (*model.stack, model.digits) if model.config["routing"] == "dynamic" else ()
         return [*convolutions, *((layer, CapsuleLayer) for layer in layers)]
 
+    @staticmethod
+    def has_kernels(model: Any) -> bool:
+        return model.config["routing"] == "dynamic" and FastCapsNet.has_kernels(model)
+
     def compile(self) -> None:
         super().compile()
         self.route = torch.compile(self.route, dynamic=False)

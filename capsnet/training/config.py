@@ -55,9 +55,9 @@ class TrainingConfig:
         "auto",
         "of the arithmetic: plain (as the book prints it), fast, or auto: fast where it pays",
     )
-    # None: on a processor where it works; fit finds that out after the first batch of a new run.
+    # None: where it works, but on CUDA; fit finds that out after the first batch of a new run.
     compile: bool | None = option(
-        False, "use torch.compile (on a processor where it works, if not given)"
+        False, "use torch.compile (if not given, where it works, but on CUDA)"
     )
     seed: int = option(0, "of the weights, of the images' order and of their shifts")
 

@@ -1,6 +1,7 @@
 """A training step's forward and backward pass as one CUDA graph."""
 
 import contextlib
+import warnings
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -14,8 +15,10 @@ def nothing_waits() -> Iterator[None]:
     A recording would end with one as well, but would leave CUDA's random numbers unusable.
     """
     before = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Synchronization debug mode is a prototype")
+            torch.cuda.set_sync_debug_mode("error")
         yield
     finally:
         torch.cuda.set_sync_debug_mode(before)
@@ -32,29 +35,36 @@ class Graph:
         batch: tensors on the device; what is replayed takes others of these shapes.
 
     Raises:
-        RuntimeError: something in it waits for the device.
+        RuntimeError: a tensor is not on the device, or something cannot be recorded.
     """
 
     def __init__(self, loss: nn.Module, batch: Sequence[Tensor]) -> None:
+        if not all(part.is_cuda for part in batch):
+            raise RuntimeError("a part of the batch is not on the GPU")
         self.parameters = [p for p in loss.parameters() if p.requires_grad]
+        self.device = batch[0].device
         self.batch = [part.clone() for part in batch]
         for parameter in self.parameters:
             parameter.grad = None  # the recording makes its own, which each replay writes anew
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        stream = torch.cuda.Stream(self.device)
+        with torch.cuda.device(self.device), torch.cuda.graph(self.graph, stream=stream):
             total = loss(*self.batch)
             total.backward()
         self.loss, self.gradients = total.detach(), [p.grad for p in self.parameters]
 
     def takes(self, batch: Sequence[Tensor]) -> bool:
         """Whether these are tensors such as it was recorded with."""
-        kinds = [[(part.shape, part.dtype) for part in each] for each in (self.batch, batch)]
-        return kinds[0] == kinds[1]
+        mine, given = (
+            [(part.shape, part.dtype, part.device) for part in each] for each in (self.batch, batch)
+        )
+        return mine == given
 
     def __call__(self, batch: Sequence[Tensor]) -> Tensor:
         for mine, given in zip(self.batch, batch, strict=True):
             mine.copy_(given)
         for parameter, gradient in zip(self.parameters, self.gradients, strict=True):
             parameter.grad = gradient
-        self.graph.replay()
+        with torch.cuda.device(self.device):
+            self.graph.replay()
         return self.loss.clone()

@@ -79,35 +79,44 @@ class Step:
     def record(self) -> None:
         """Record forward and backward pass as a CUDA graph, where a single GPU computes them.
 
-        Two calls later all further ones are replays: nothing that Python decides is decided again,
-        such as a change of ``requires_grad``. Where the loss cannot be recorded, a warning says
-        why, and steps go on as before.
+        Three calls later all further ones are replays: nothing that Python decides is decided
+        again, such as a margin that grows, or what ``requires_grad``. Where the host waits for the
+        device, as it does to read a value, a warning says so, and steps go on as before.
         """
         alone = self.fabric is None or self.fabric.world_size == 1
         if alone and next(self.loss.parameters()).device.type == "cuda":
             self.calls_to_recording = WARM_UP
 
     def __call__(self, *batch: Tensor) -> Tensor:
-        if self.calls_to_recording is not None:
-            self.calls_to_recording -= 1
-            if self.calls_to_recording < 0:
-                self.calls_to_recording, self.graph = None, self.recorded(batch)
         if self.graph is not None and self.graph.takes(batch):
             loss = self.graph(batch)
+        elif self.calls_to_recording == 0:
+            return self.record_after(batch)
         else:
+            if self.calls_to_recording is not None:
+                self.calls_to_recording -= 1
             loss = self.forward_and_backward(batch)
         self.optimizer.step()
         return loss
 
-    def recorded(self, batch: Sequence[Tensor]) -> Graph | None:
+    def record_after(self, batch: Sequence[Tensor]) -> Tensor:
+        """A call that shows whether the host waits; if not, the next ones are replays."""
+        self.calls_to_recording = None
+        waits = False
         try:
             with nothing_waits():
-                self.forward_and_backward(batch)
-            return Graph(self.loss, batch)
+                loss = self.forward_and_backward(batch)
         except RuntimeError as error:
-            what = str(error).splitlines()[0]
-            warnings.warn(f"no CUDA graph, so steps are slower: {what}", stacklevel=3)
-            return None
+            waits = True
+            say_slower(error)
+            loss = self.forward_and_backward(batch)
+        self.optimizer.step()
+        if not waits:
+            try:
+                self.graph = Graph(self.loss, batch)
+            except RuntimeError as error:
+                say_slower(error)
+        return loss
 
     def forward_and_backward(self, batch: Sequence[Tensor]) -> Tensor:
         self.optimizer.zero_grad()
@@ -117,6 +126,11 @@ class Step:
         else:
             self.fabric.backward(loss)
         return loss.detach()
+
+
+def say_slower(error: RuntimeError) -> None:
+    what = str(error).splitlines()[0]
+    warnings.warn(f"no CUDA graph, so steps are slower: {what}", stacklevel=4)
 
 
 make_step = Step

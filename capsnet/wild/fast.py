@@ -21,6 +21,13 @@ class FastWildCapsNet(FastCapsNet):
     squash, and a gradient that is stopped short of a prior keep the plain routing.
     """
 
+    @staticmethod
+    def has_kernels(model: Any) -> bool:
+        parts = model.parts
+        kept = parts.share in (papers, uniform) and not parts.stop_gradient
+        other = parts.batch_logits or parts.bias or parts.digits_axis != 2
+        return kept and not other and FastCapsNet.has_kernels(model)
+
     def compile(self) -> None:
         super().compile()
         for name in ("children_of", "route_plainly"):

@@ -87,8 +87,9 @@ def test_the_papers_network_on_real_digits_agrees_with_float64(
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None
         error = (parameter.grad.cpu().double() - gradients[name]).norm() / gradients[name].norm()
-        # In the decoder the rounding of bf16 turns a unit of ReLU on or off, in either arrangement.
-        most = 5 * limit if precision == "bf16" and name.startswith("decoder") else limit
+        # In a GPU's decoder the rounding of bf16 turned a unit of ReLU off.
+        turned = precision == "bf16" and name.startswith("decoder") and device.type == "cuda"
+        most = 5 * limit if turned else limit
         assert error < most, name
 
 

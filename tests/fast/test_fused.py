@@ -22,6 +22,7 @@ from triton.compiler import ASTSource
 from capsnet import CapsNet, fast
 from capsnet.fast import FastCapsNet, arrange, fused, kernels, routing
 from capsnet.functional import dynamic_routing, squash
+from capsnet.wild import WildCapsNet
 from helpers.interpreted import routed
 
 F64 = torch.float64
@@ -39,7 +40,8 @@ def interpreter() -> Iterator[ProcessPoolExecutor]:
 
 # Images, shape, iterations, whether there is a prior, dtype, limit of the error.
 CASES = [
-    (17, (50, 10, 8, 16), 3, False, torch.float32, 1e-5),  # two blocks of images, and children
+    (33, (50, 10, 8, 16), 3, False, torch.float32, 1e-5),  # two blocks of images, and children
+    (66, (5, 3, 2, 6), 2, True, torch.float32, 1e-5),
     (5, (7, 3, 2, 6), 4, True, torch.float32, 1e-5),
     (16, (48, 5, 17, 3), 2, True, torch.float16, 5e-3),
     (1, (1, 4, 1, 4), 1, True, torch.float32, 1e-5),
@@ -152,7 +154,7 @@ def test_what_does_not_fit_is_left_to_the_loops() -> None:
     assert fused.fits(u, PAPER)
     assert not fused.fits(u.double(), PAPER)
     assert not fused.fits(u[:0], PAPER)
-    for large in ((17, 8, 16), (10, 33, 16), (10, 8, 129)):
+    for large in ((17, 8, 16), (10, 17, 16), (10, 8, 129)):
         assert not fused.fits(u, torch.empty(1152, *large, device="meta"))
 
 
@@ -162,7 +164,9 @@ def test_auto_is_fast_where_there_are_kernels(
 ) -> None:
     with fake_cuda:
         model = CapsNet(num_classes=classes)
+        others_shares = WildCapsNet(deviations=["leak"])
     assert isinstance(arrange(model), FastCapsNet) == (classes == 16)
+    assert arrange(others_shares) is others_shares
     monkeypatch.setattr(fast, "has_triton", lambda: False)
     assert arrange(model) is model
 
@@ -178,10 +182,10 @@ def test_cuda_is_given_the_kernels(
     with fake_cuda:
         u, weight = torch.rand(3, 6, 8), torch.rand(6, 10, 8, 16)
         prior = torch.rand(6, 10) if with_prior else None
-        v = routing.routed_capsules(u, weight, 3, prior, compile=True)
+        v = routing.routed_capsules(u, weight, 3, prior)
         assert v.shape == (3, 10, 16) and v.device == fake_cuda
         with pytest.raises(AssertionError, match="the loops ran"):
-            routing.routed_capsules(u, weight, 3, prior, compile=True, stop_gradient=True)
+            routing.routed_capsules(u, weight, 3, prior, stop_gradient=True)
         context = type("Context", (), {"squash": staticmethod(squash)})
         v_sums = torch.rand(3, 3, 10, 16)
         context.saved_tensors = u, weight, prior, v_sums, torch.rand_like(v_sums)
