@@ -15,7 +15,7 @@ ORDER = [
     "checkpoint", "data.imageset", "data.archives", "data.augment", "data.pictures",
     "data.folders", "data", "figures.style", "figures.predictions", "figures", "text",
     "predict", "device", "training.loss", "training.config", "training.evaluation",
-    "training.run", "training.step", "training.loop", "training",
+    "training.run", "training.graph", "training.step", "training.loop", "training",
     "routings.votes", "routings.em", "routings.self_attention", "routings.attention",
     "routings.uniform", "routings.fast", "routings.network", "routings",
     "wild.parts", "wild.fast", "wild.deviations", "wild.network", "wild.implementations",
