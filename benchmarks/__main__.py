@@ -41,7 +41,10 @@ def main(words: list[str]) -> None:
     device = pick_device()
     machine = describe_machine(device) | {"system": platform.system()}
     for part in words or [part for part in PARTS if part != "launches" or device.type == "cuda"]:
-        document = {"machine": machine, **PARTS[part](device)}
+        try:
+            document = {"machine": machine, **PARTS[part](device)}
+        except ValueError as error:  # of a part that this machine cannot do
+            sys.exit(f"benchmarks: {error}")
         write_json(FOLDER / f"{part}-{device.type}.json", document)
         print(text(document), flush=True)
 

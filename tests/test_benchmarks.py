@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from benchmarks import __main__ as command
 from benchmarks import (
     accuracy,
     contestants,
@@ -218,9 +219,12 @@ def test_a_step_of_a_row(experiment: str, row: str, beside: str) -> None:
     assert found["step_ms"] > 0 and found["tensors_mib"] > 0 and 0.01 < found["ratio"] < 100
 
 
-def test_launches_are_those_of_a_gpu(refuses: Refuses) -> None:
+def test_launches_are_those_of_a_gpu(refuses: Refuses, monkeypatch: pytest.MonkeyPatch) -> None:
     with refuses("launches are those of a CUDA device", "got cpu"):
-        launches.run(torch.device("cpu"))
+        launches.run(CPU)
+    monkeypatch.setattr(command, "pick_device", lambda: CPU)
+    with pytest.raises(SystemExit, match=r"^benchmarks: launches are .* got cpu$"):
+        command.main(["launches"])
     assert set(ledger.read("bench/launches-cuda.json")["rows"]["labml"]) == {
         "milliseconds",
         "images_per_second",
