@@ -9,7 +9,6 @@ import os
 import platform
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,9 +17,9 @@ from benchmarks import accuracy, counts, growth, launches, memory, rows, speed
 from benchmarks.tables import text
 from capsnet.checkpoint import write_json
 from capsnet.device import describe_machine, pick_device
+from experiments.running import LEDGER, ROOT
 
-ROOT = Path(__file__).parent.parent
-FOLDER = ROOT / "results" / "bench"
+FOLDER = LEDGER / "bench"
 PARTS: dict[str, Callable[[torch.device], dict[str, Any]]] = {
     "speed": speed.run,
     "launches": launches.run,

@@ -19,9 +19,9 @@ import torch
 
 from capsnet.checkpoint import write_json
 from capsnet.device import describe_machine
-from experiments.running import same_machine
+from experiments.running import LEDGER, same_machine
 
-RUNS = Path("results") / "time-to-accuracy"
+RUNS = LEDGER / "time-to-accuracy"
 # What each recipe was to reach on the test set, in percent, and its options.
 RECIPES = {
     "99.0": (99.0, "--epochs 2 --learning-rate 3e-3"),

@@ -14,7 +14,6 @@ from benchmarks.memory import run_alone, tensor_peak
 from capsnet.bench import in_turn
 from capsnet.training import TrainingLoss, make_step
 from experiments.declared import EXPERIMENTS
-from experiments.networks import KINDS
 from experiments.running import Training
 
 ROUNDS = 9
@@ -47,7 +46,7 @@ def row_step(
 
     def step_of(row: str) -> tuple[nn.Module, Callable[[], Any]]:
         training = Training(experiment, "cpu", row, 0, EXPERIMENTS[experiment])
-        kind = KINDS[training.row_options.kind]
+        kind = training.kind
         model = kind.make((1, 28, 28), 10, **training.row_options.network).to(device)
         loss = kind.loss or TrainingLoss
         config = dataclasses.replace(training.config, compile=compile)

@@ -99,23 +99,24 @@ def save_weights(
         path: the file; its folder is made if it is missing.
         model: the network, with its ``config``.
         metadata: JSON-able facts to keep beside the weights, such as the names of the classes.
-        dtype: store in this type: float16 halves the file, int8 quarters it (:func:`in_8_bits`);
-            as it is if None.
+        dtype: store what is floating point in this type: float16 halves the file, int8 quarters it
+            (:func:`in_8_bits`); as it is if None.
 
     Raises:
         OSError: the file cannot be written; what was there is untouched.
         ValueError: the type is int8, and a weight is not finite.
     """
     tensors, document = dict(model.state_dict()), {**(metadata or {}), "model": model.config}
+    floating = [name for name, tensor in tensors.items() if tensor.is_floating_point()]
     if dtype == torch.int8:
-        document["int8"] = [name for name, tensor in tensors.items() if tensor.dim() > 1]
+        document["int8"] = [name for name in floating if tensors[name].dim() > 1]
         for name in document["int8"]:
             try:
                 tensors[name], tensors[name + SCALE] = in_8_bits(tensors[name])
             except ValueError as error:
                 raise ValueError(f"cannot store {name} in 8 bits: {error}") from None
     else:
-        tensors = {name: tensor.to(dtype) for name, tensor in tensors.items()}
+        tensors |= {name: tensors[name].to(dtype) for name in floating}
     write_tensors(path, tensors, document)
 
 
@@ -135,7 +136,7 @@ def in_8_bits(tensor: Tensor) -> tuple[Tensor, Tensor]:
     scale = scale.clamp(min=torch.finfo(torch.float16).tiny).half()
     if not scale.isfinite().all():
         raise ValueError("expected finite numbers of moderate size")
-    return (tensor / spread(scale, tensor)).round().clamp(-127, 127).to(torch.int8), scale
+    return (tensor / spread(scale, tensor)).round().to(torch.int8), scale
 
 
 def spread(scale: Tensor, tensor: Tensor) -> Tensor:

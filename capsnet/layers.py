@@ -89,7 +89,8 @@ class CapsuleLayer(nn.Module):
         [batch, in_capsules, in_dim] → [batch, out_capsules, out_dim].
 
     Raises:
-        ValueError: ``routing_iterations`` is below 1, or the children have another shape.
+        ValueError: ``routing_iterations`` is not a whole number of at least 1, or the children have
+            another shape.
     """
 
     def __init__(
@@ -102,8 +103,10 @@ class CapsuleLayer(nn.Module):
         learn_prior: bool = False,
     ) -> None:
         super().__init__()
-        if routing_iterations < 1:
-            raise ValueError(f"routing_iterations must be at least 1, got {routing_iterations}")
+        if not isinstance(routing_iterations, int) or routing_iterations < 1:
+            raise ValueError(
+                f"routing_iterations must be a whole number of at least 1, got {routing_iterations}"
+            )
         self.routing_iterations = routing_iterations
         self.weight = nn.Parameter(torch.empty(in_capsules, out_capsules, in_dim, out_dim))
         self.prior = nn.Parameter(torch.zeros(in_capsules, out_capsules)) if learn_prior else None

@@ -66,16 +66,16 @@ class CapsNet(nn.Module):
             raise ValueError(
                 f"image_shape must be [channels, height, width], got {list(image_shape)}"
             )
-        for name, size in {
+        sizes = {
             "num_classes": num_classes,
-            "routing_iterations": routing_iterations,
             "conv_channels": conv_channels,
             "kernel_size": kernel_size,
             "capsule_types": capsule_types,
             "primary_dim": primary_dim,
             "capsule_dim": capsule_dim,
-            **{f"hidden[{i}]": size for i, size in enumerate(hidden)},
-        }.items():
+        }
+        units = {f"hidden[{i}]": size for i, size in enumerate(hidden)}
+        for name, size in (sizes | units).items():
             if not isinstance(size, int) or size < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {size}")
         channels, height, width = image_shape
@@ -90,15 +90,10 @@ class CapsNet(nn.Module):
 
         self.config: dict[str, Any] = {
             "image_shape": list(image_shape),
-            "num_classes": num_classes,
+            **sizes,
             "routing_iterations": routing_iterations,
             "learn_prior": learn_prior,
             "reconstruct": reconstruct,
-            "conv_channels": conv_channels,
-            "kernel_size": kernel_size,
-            "capsule_types": capsule_types,
-            "primary_dim": primary_dim,
-            "capsule_dim": capsule_dim,
             "hidden": list(hidden),
         }
         self.conv = nn.Conv2d(channels, conv_channels, kernel_size)

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from capsnet.data import to_float
 from capsnet.model import CapsNet
+from capsnet.text import bar_moves
 
 # What reads pictures imports Pillow and SciPy, and so is imported where it is needed.
 
@@ -111,7 +111,7 @@ def tell(
 
     answered: list[Prediction] = []
     missing: list[Prediction] = []
-    show = total > 1 and sys.stderr is not None and sys.stderr.isatty()
+    show = total > 1 and bar_moves()
     for one in tqdm(found, total=total, unit=" pictures", leave=False, disable=not show):
         if one.error and total == 1:
             raise one.error

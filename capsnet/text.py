@@ -1,5 +1,6 @@
-"""Results as aligned text."""
+"""Results as aligned text, and where a bar shows progress."""
 
+import sys
 from collections.abc import Sequence
 
 from torch import Tensor
@@ -34,3 +35,13 @@ def columns(rows: Sequence[Sequence[str]]) -> str:
         aligned = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
         lines.append("  ".join([name.ljust(widths[0]), *aligned]).rstrip())
     return "\n".join(lines)
+
+
+def bar_moves() -> bool:
+    """Whether stderr is a terminal: not a file, a pipe, or closed, when there is none."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def bar_interval() -> float:
+    """Seconds between two looks of a bar: a file or a pipe gets a line now and then."""
+    return 0.2 if bar_moves() else 15

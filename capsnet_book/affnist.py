@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from capsnet.data import ImageSet, data_folders
+from capsnet.data.archives import DIGITS
 from capsnet.data.augment import below, draw, in_the_middle, shift
 from capsnet.data.imageset import kind
 
@@ -87,8 +88,7 @@ def read(path: Path) -> ImageSet:
         found = loadmat(path, squeeze_me=True, variable_names=["affNISTdata"])["affNISTdata"]
         pixels = torch.from_numpy(found["image"].item().T.copy())  # [n, 1600], uint8
         labels = torch.from_numpy(found["label_int"].item().astype("int64"))
-        classes = tuple(str(digit) for digit in range(10))
-        return ImageSet(pixels.view(-1, 1, SIDE, SIDE), labels, classes, "affnist")
+        return ImageSet(pixels.view(-1, 1, SIDE, SIDE), labels, DIGITS, "affnist")
     except Exception as error:  # SciPy's reader raises what it happens upon
         raise ValueError(
             f"{path} must be affNIST's test.mat, with affNISTdata of 40 × 40 pixels, got: {error}"

@@ -24,7 +24,7 @@ def wilson_interval(right: int, total: int) -> tuple[float, float]:
     return interval.low, interval.high
 
 
-def t95(degrees: int) -> float:
+def t95(degrees: float) -> float:
     """Student's t: 95 % of its distribution with so many degrees of freedom lie within ± t."""
     return float(stats.t.ppf(0.975, degrees))
 
@@ -56,15 +56,17 @@ def paired_difference(
 def difference_of_means(
     before: tuple[float, float], after: tuple[float, float], n: int
 ) -> tuple[float, float]:
-    """The difference before − after, and the half-width of its 95 % interval (Student's).
+    """The difference before − after, and the half-width of its 95 % interval (Welch's: the two
+    may spread differently).
 
     Args:
         before: mean and sample standard deviation of n numbers.
-        after: likewise, of n others, which have nothing to do with these.
+        after: likewise, of n others, which have nothing to do with these; not both without spread.
         n: how many there are of each, at least 2.
     """
-    spread = math.hypot(before[1], after[1]) / math.sqrt(n)
-    return before[0] - after[0], t95(2 * (n - 1)) * spread
+    difference, spread = before[0] - after[0], math.hypot(before[1], after[1])
+    degrees = (n - 1) / sum((deviation / spread) ** 4 for _, deviation in (before, after))
+    return difference, t95(degrees) * spread / math.sqrt(n)
 
 
 def main_effect(

@@ -229,7 +229,7 @@ def cost(with_it: Records, without: Records) -> Cost:
 def more(cost: Cost) -> str:
     """Such as "+0.12 ± 0.05"."""
     points, half, _ = cost
-    text = f"{points:+.2f}" if half is None else f"{points:+.2f} ± {half:.2f}"
+    text = f"{points:+z.2f}" if half is None else f"{points:+z.2f} ± {half:.2f}"
     return text.replace("-", "−")
 
 

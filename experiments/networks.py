@@ -18,6 +18,7 @@ from capsnet.routings import EfficientCapsNet, RoutedCapsNet, spread_loss
 from capsnet.training.loss import Criterion, TrainingLoss
 from capsnet.wild import DEVIATIONS, WildCapsNet, WildLoss
 from capsnet.wild.fast import FastWildCapsNet
+from capsnet.wild.parts import over_parents
 
 
 class CNN(nn.Module):
@@ -128,6 +129,30 @@ def uncontested(*args: Any, **options: Any) -> WildCapsNet:
     return model
 
 
+GAIN = 4.0  # as much longer three iterations make s_j of the true digit in the trained network
+
+
+def louder(logits: Tensor) -> Tensor:
+    """Shares by the softmax that add up to :data:`GAIN`: as if all votes were so much longer."""
+    return GAIN * over_parents(logits)
+
+
+def amplified(*args: Any, same_start: bool = False, **options: Any) -> WildCapsNet:
+    """The paper's network, all of its votes :data:`GAIN` times as long.
+
+    Args:
+        args: of :class:`WildCapsNet`.
+        same_start: W starts as much smaller, and so its votes begin as without the gain.
+        options: of :class:`WildCapsNet`.
+    """
+    model = WildCapsNet(*args, **options)
+    model.parts = dataclasses.replace(model.parts, share=louder)
+    if same_start:
+        with torch.no_grad():
+            model.digits.weight.div_(GAIN)
+    return model
+
+
 class RememberingCapsNet(FastWildCapsNet):
     """Keeps the primary capsules of its last call, as ``children_seen``."""
 
@@ -181,6 +206,7 @@ KINDS = {
     "routed-em": Kind(RoutedCapsNet, spread_loss),
     "efficient": Kind(EfficientCapsNet, arrangement="plain"),
     "uncontested": Kind(uncontested, loss=WildLoss),
+    "amplified": Kind(amplified, loss=WildLoss),
     "penalised": Kind(WatchedCapsNet, arrangement="fast", loss=PenalisedLoss),
     "decayed": Kind(WildCapsNet, loss=DecayedLoss),
     "cnn": Kind(CNN, F.cross_entropy, "plain"),

@@ -44,11 +44,11 @@ LIGHTS = {
 }
 
 
-def photographed(ink: NDArray[Any], light: str, size: tuple[int, int] = (300, 400)) -> Picture:
-    """Ink (0..1, smaller than size) near the middle of a sheet, in light that is uneven."""
+def photographed(ink: NDArray[Any], light: str) -> Picture:
+    """Ink (0..1, smaller than 300 × 400) near the middle of a sheet, in light that is uneven."""
     paper, level, fall, shadow, noise = LIGHTS[light]
-    height, width = size
-    y, x = np.mgrid[0:height, 0:width] / max(size)
+    size = height, width = 300, 400
+    y, x = np.mgrid[0:height, 0:width] / width
     strokes = np.zeros(size)
     top, left = (height - ink.shape[0]) // 2, (width - ink.shape[1]) // 3
     strokes[top : top + ink.shape[0], left : left + ink.shape[1]] = ink

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from capsnet.checkpoint import load_weights, write_json
 from capsnet.data import ImageSet, hold_out, load
+from capsnet.data.archives import DIGITS
 from capsnet.model import CapsNet
 from capsnet.predict import predict
 from capsnet.training import evaluate
@@ -97,10 +98,10 @@ def refused(model: CapsNet, kind: Sequence[Image.Image], threshold: float) -> di
         paths = [Path(folder, f"{i}.png") for i in range(len(kind))]
         for path, picture in zip(paths, kind, strict=True):
             picture.save(path)
-        answers = [one.answer for one in predict(model, "0123456789", paths, "digit", threshold)]
+        answers = [one.answer for one in predict(model, DIGITS, paths, "digit", threshold)]
     small = [np.array(picture.resize((28, 28), Image.Resampling.BOX)) for picture in kind]
     nothing = torch.zeros(len(kind), dtype=torch.int64)
-    raw = ImageSet(torch.from_numpy(np.stack(small)[:, None]), nothing, (*"0123456789",), "raw")
+    raw = ImageSet(torch.from_numpy(np.stack(small)[:, None]), nothing, DIGITS, "raw")
     counts = {"blank": answers.count("blank"), "no digit": answers.count("no digit")}
     return {"pictures": len(kind), **counts, "raw": count(longest(model, raw) < threshold)}
 

@@ -66,6 +66,16 @@ def test_half_precision_halves_the_file_and_comes_back_as_float32(tmp_path: Path
         assert torch.equal(left.half().float(), right)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.int8])
+def test_whole_numbers_stay_what_they_are(tmp_path: Path, dtype: torch.dtype) -> None:
+    model, path = make(), tmp_path / "w.safetensors"
+    model.register_buffer("seen", torch.tensor([[70_001, 3]]))
+    save_weights(path, model, dtype=dtype)
+    tensors, _ = read_tensors(path)
+    torch.testing.assert_close(tensors["seen"], model.seen, rtol=0, atol=0)
+    assert tensors["conv.weight"].dtype == dtype
+
+
 @pytest.mark.parametrize("shape", [(5, 300), (4, 3, 9, 9), (6, 10, 8, 16)])
 def test_8_bits_are_off_by_half_a_scale_at_most(shape: tuple[int, ...]) -> None:
     tensor = torch.randn(shape) * torch.logspace(-9, 3, shape[0]).reshape(-1, *[1] * len(shape[1:]))

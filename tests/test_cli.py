@@ -20,6 +20,7 @@ from PIL import Image
 from capsnet import CapsNet, data, training
 from capsnet.checkpoint import load_weights, save_weights
 from capsnet.cli import main
+from capsnet.export import export_onnx
 from capsnet.training import TrainingConfig
 from capsnet.training.evaluation import evaluate
 from capsnet.training.run import CHECKPOINT, METRICS, WEIGHTS
@@ -216,6 +217,21 @@ def test_export_gives_the_same_answers_in_onnxruntime(
     found = session.run(None, {"images": images.numpy()})
     for left, right in zip((out.lengths, out.capsules, out.reconstruction), found, strict=True):
         torch.testing.assert_close(torch.from_numpy(right), left, rtol=1e-4, atol=1e-5)
+
+
+def test_a_network_in_training_is_exported_and_trains_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exported(network: torch.nn.Module, *_: object, **__: object) -> None:
+        assert not any(module.training for module in network.modules())
+        raise InterruptedError
+
+    monkeypatch.setattr(torch.onnx, "export", exported)
+    model = tiny_model().train()
+    model.conv.eval()  # a layer of its own mode
+    with pytest.raises(InterruptedError):
+        export_onnx(model, tmp_path / "network.onnx")
+    assert model.primary.training and not model.conv.training
 
 
 def test_what_onnxruntime_does_not_take_is_one_line(

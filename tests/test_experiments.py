@@ -21,7 +21,7 @@ from capsnet_book import ledger as ledger_names
 from experiments import running, tables, tasks
 from experiments.__main__ import main
 from experiments.declared import EXPERIMENTS, Budget, Experiment, Row
-from experiments.networks import KINDS, uncontested, without_competition
+from experiments.networks import KINDS, amplified, uncontested, without_competition
 from experiments.running import Training, perform, plan, recorded, train, training_images, verify
 from helpers import Refuses
 
@@ -96,6 +96,21 @@ def test_without_competition_a_share_grows_with_its_own_agreement_alone() -> Non
     expected = dataclasses.replace(model.parts, share=without_competition)
     assert model.parts == expected != WildCapsNet(**SMALL).parts
     assert not torch.equal(model.route(u_hat), WildCapsNet(**SMALL).route(u_hat))
+
+
+@pytest.mark.parametrize("same_start", [False, True])
+def test_louder_votes_are_those_of_a_larger_matrix(same_start: bool) -> None:
+    torch.manual_seed(0)
+    model = amplified(**SMALL, routing_iterations=1, same_start=same_start)
+    torch.manual_seed(0)
+    plain = CapsNet(**SMALL, routing_iterations=1)
+    images = torch.rand(3, 1, 28, 28)
+    quiet = plain(images).lengths
+    plain.digits.weight.data *= 1 if same_start else 4
+    for network in (model, arrange(model, "fast")):
+        lengths = network(images).lengths
+        torch.testing.assert_close(lengths, plain(images).lengths)
+        assert torch.allclose(lengths, quiet, rtol=0.1) is same_start
 
 
 @pytest.mark.parametrize("kind", ["penalised", "decayed"])

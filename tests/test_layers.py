@@ -262,9 +262,10 @@ def test_what_a_capsule_layer_cannot_take(refuses: Refuses) -> None:
     for shape in ([2, 5, 3], [2, 4, 4], [2, 4, 5], [5, 4], [2, 5, 4, 1], [2, 20]):
         with refuses("capsules must be [batch, 5, 4]", f"got shape {shape}"):
             layer(torch.rand(shape))
-    for iterations in (0, -1):
-        with refuses("routing_iterations must be at least 1", f"got {iterations}"):
-            CapsuleLayer(5, 4, 3, 2, iterations)
+    for iterations in (0, -1, 2.5, np.int64(2)):
+        expected = "routing_iterations must be a whole number of at least 1"
+        with refuses(f"{expected}, got {iterations}"):
+            CapsuleLayer(5, 4, 3, 2, iterations)  # type: ignore[arg-type]
 
 
 def test_what_a_decoder_cannot_take(refuses: Refuses) -> None:

@@ -1,8 +1,13 @@
-"""Results as aligned text."""
+"""Results as aligned text, and bars."""
 
+import sys
+
+import pytest
 import torch
 
-from capsnet.text import columns, confusion_text, per_class_table
+from capsnet.data.pictures import read_pictures
+from capsnet.text import bar_interval, bar_moves, columns, confusion_text, per_class_table
+from helpers.tiny import FP32, fit, some_digits, tiny_model
 
 
 def test_columns_line_up() -> None:
@@ -22,3 +27,21 @@ def test_confusion_text() -> None:
         "a                 5   2\n"
         "b                 ·  17"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_bar_moves_on_a_terminal(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    assert (bar_moves(), bar_interval()) == (terminal, 0.2 if terminal else 15)
+
+
+def test_without_stderr_nothing_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)  # as where it was closed
+    assert (bar_moves(), bar_interval()) == (False, 15)
+    assert len(fit(tiny_model(), some_digits(128), None, FP32, progress=True)) == FP32.epochs
+    asked: list[object] = []
+    monkeypatch.setattr("tqdm.tqdm", lambda found, *_, disable, **__: asked.append(disable) or [])
+    read_pictures([], (1, 28, 28), progress=True)
+    assert asked == [True] and capsys.readouterr().out == ""

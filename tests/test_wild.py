@@ -121,6 +121,8 @@ def test_effects_are_means_over_seeds() -> None:
     [
         ((0.125, None, 1), "+0.12 points, 1 seed"),
         ((-1.5, 0.25, 5), "−1.50 ± 0.25 points, 5 seeds"),
+        ((-0.004, None, 2), "+0.00 points, 2 seeds"),
+        ((-0.004, 0.01, 3), "+0.00 ± 0.01 points, 3 seeds"),
     ],
 )
 def test_what_is_said_of_a_cost(cost: wild.Cost, words: str) -> None:

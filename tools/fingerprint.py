@@ -2,11 +2,9 @@
 
 import hashlib
 import subprocess
-from pathlib import Path
 
-from address import address
+from address import ROOT, address
 
-ROOT = Path(__file__).resolve().parent.parent
 NOT_READ = ("benchmarks/", "experiments/")
 
 

@@ -15,7 +15,7 @@ from sphinx.util.nodes import split_explicit_title
 
 import myst
 from capsnet.figures.style import MACROS
-from myst import ChapterError as ChapterError
+from myst import ChapterError
 from notes import Pieces, annotated, computed, place
 
 # Blocks that Jupyter knows too: what they hold is lowered.

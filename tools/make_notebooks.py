@@ -28,18 +28,18 @@ import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import jupytext
 import nbformat
 from nbformat import NotebookNode
 
-from address import address
+from address import ROOT, address
+from capsnet.checkpoint import write_atomically
 from capsnet_book.ledger import CLONE
 from dependencies import dependencies
-from lowering import ChapterError, Prose
+from lowering import Prose
+from myst import ChapterError
 
-ROOT = Path(__file__).resolve().parent.parent
 TIMEOUT = 900  # seconds a cell may run
 GLUE = "application/papermill.record/text/plain"  # how myst_nb.glue stores a value
 
@@ -100,10 +100,7 @@ def make(chapter: Path, root: Path = ROOT) -> tuple[Path, bool]:
         notebook, executed = execute(read_chapter(chapter, root), root), True
     text = lower(notebook, chapter, root)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
+        write_atomically(path, text.encode())
     return path, executed
 
 
@@ -172,7 +169,7 @@ def read_chapter(chapter: Path, root: Path = ROOT) -> NotebookNode:
 
 def key(notebook: NotebookNode, root: Path = ROOT) -> str:
     """Hash of what the outputs depend on beside cells and records: the imports and the lock."""
-    code = "\n".join(source for source, _ in code_of(notebook))
+    code = "\n".join(cell.source for cell in code_cells(notebook))
     lock = (root / "requirements.txt").read_text(encoding="utf-8")
     return digest(json.dumps([dependencies(code, root), lock], sort_keys=True).encode())
 
@@ -190,14 +187,6 @@ def digest(content: bytes) -> str:
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
     """The chapter's code cells: all but the one that every notebook starts with."""
     return [c for c in notebook.cells if c.cell_type == "code" and c.get("id") != SETUP]
-
-
-def code_of(notebook: NotebookNode) -> list[tuple[str, dict[str, Any]]]:
-    """Each code cell and its metadata, as they stand in the chapter."""
-    return [
-        (cell.source, {name: value for name, value in cell.metadata.items() if name not in FOLDED})
-        for cell in code_cells(notebook)
-    ]
 
 
 def execute(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
@@ -306,8 +295,9 @@ def stage(root: Path = ROOT) -> None:
     for chapter in chapters(root):
         notebook = nbformat.read(notebook_path(chapter, root), as_version=4)
         notebook.cells = code_cells(notebook)
-        for cell, (_, metadata) in zip(notebook.cells, code_of(notebook), strict=True):
-            cell.metadata = nbformat.from_dict(metadata)
+        for cell in notebook.cells:  # as they stand in the chapter
+            own = {name: value for name, value in cell.metadata.items() if name not in FOLDED}
+            cell.metadata = nbformat.from_dict(own)
         bundle = CacheBundleIn(notebook, str(chapter))
         cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
         source = read_myst_markdown_notebook(chapter.read_text(encoding="utf-8"))

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from PIL import Image
 
-from capsnet.checkpoint import load_weights
+from capsnet.checkpoint import load_weights, write_atomically
 from capsnet.data import load, to_float
 from capsnet.figures.predictions import contact_sheet
 from capsnet.figures.style import QUANTITIES, css_name
@@ -126,5 +126,5 @@ def tinted(values: NDArray[np.floating], width: float, quantity: str) -> str:
 
 
 if __name__ == "__main__":
-    PICTURE.write_bytes(draw())
-    STRIP.write_text(strip(), encoding="utf-8")
+    write_atomically(PICTURE, draw())
+    write_atomically(STRIP, strip().encode())

@@ -98,12 +98,10 @@ def lines(text: str) -> int:
     """The lines of code of a page that a reader sees without unfolding anything."""
     count = 0
     for found in myst.directives(text):
-        if found.name == "code-cell":
-            metadata = {**found.options}
-            if role(found.content, metadata) == "code":
-                hidden = glue_lines(found.content)
-                code = found.content.strip("\n").splitlines()
-                count += sum(1 for n, line in enumerate(code) if line.strip() and n not in hidden)
+        if found.name == "code-cell" and role(found.content, found.options) == "code":
+            hidden = glue_lines(found.content)
+            code = found.content.strip("\n").splitlines()
+            count += sum(1 for n, line in enumerate(code) if line.strip() and n not in hidden)
     return count
 
 

@@ -1,5 +1,5 @@
-"""The name of its column in each cell of a wide table: on a phone, where each row is a card and
-the head is not shown, nothing else says what the cell is.
+"""The name of its column in each cell of a wide table, which gets the class ``wide``: on a phone,
+where each row is a card and the head is not shown, nothing else says what the cell is.
 """
 
 from typing import Any
@@ -7,7 +7,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-WIDE = 4  # columns, from which on book.css makes cards
+WIDE = 4  # columns, from which on rows are cards
 
 
 def name_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -16,6 +16,7 @@ def name_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             heads = [entry.astext() for head in group.findall(nodes.thead) for entry in head[0]]
             if len(heads) < WIDE:
                 continue
+            table["classes"].append("wide")
             for body in group.findall(nodes.tbody):
                 for row in body:
                     for head, entry in zip(heads[1:], row[1:], strict=True):

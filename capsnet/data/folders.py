@@ -90,24 +90,27 @@ class Folder(Source):
             print(self.describe(groups, known), flush=True)
         paths, labels = zip(*(picture for pictures in wanted for picture in pictures), strict=True)
         images, errors = read_pictures(paths, self.image_shape, progress=progress)
+        spans = [range(*of) for of in pairwise(accumulate(map(len, wanted), initial=0))]
         if errors:
             names = [str(paths[i].relative_to(self.path)) for i in errors]
             said = unreadable(names, next(iter(errors.values())), len(paths))
             if not skip_unreadable:
                 raise ValueError(f"{said}; --skip-unreadable leaves them out")
-            readable = {label for i, label in enumerate(labels) if i not in errors}
-            if gone := sorted({*labels} - readable):
-                lost = ", ".join(self.classes[k] for k in gone)
-                raise ValueError(f"{self.name}: not one picture of {lost} can be read")
+            for group, span in zip(groups, spans, strict=True):
+                readable = {labels[i] for i in span if i not in errors}
+                if gone := sorted({labels[i] for i in span} - readable):
+                    lost, what = ", ".join(self.classes[k] for k in gone), " and ".join(group)
+                    raise ValueError(
+                        f"{self.name}: not one picture of {lost} for {what} can be read"
+                    )
             if progress:
                 print(f"left out: {said}", flush=True)
         # The full path: evaluate finds the folder by it.
         name = f"folder:{self.path.resolve()}"
         whole = ImageSet(images, torch.tensor(labels), self.classes, name)
-        bounds = pairwise(accumulate(map(len, wanted), initial=0))
         if not errors:
-            return [whole.subset(slice(*of)) for of in bounds]
-        return [whole.subset([i for i in range(*of) if i not in errors]) for of in bounds]
+            return [whole.subset(slice(span.start, span.stop)) for span in spans]
+        return [whole.subset([i for i in span if i not in errors]) for span in spans]
 
 
 def own_parts(folder: Path) -> dict[str, Path]:

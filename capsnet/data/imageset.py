@@ -153,8 +153,9 @@ class Source:
             lines.append(f"  {' and '.join(group)}: {len(of):,} ({'; '.join(shown)})")
             if count[by_size[-1]] > UNEQUAL * count[by_size[0]]:
                 lines.append(f"  warning: unequal classes, from {sizes[0]} to {sizes[-1]}")
-        for part in labels.keys() - {*sum(groups, ())}:
-            lines.append(f"  {part}: {len(labels[part]):,}, not read now")
+        for part, of in labels.items():
+            if part not in sum(groups, ()):
+                lines.append(f"  {part}: {len(of):,}, not read now")
         return "\n".join(lines)
 
 

@@ -17,6 +17,8 @@ from scipy import ndimage
 from scipy.cluster.vq import kmeans
 from torch import Tensor
 
+from capsnet.text import bar_interval
+
 Picture = Image.Image
 Pixels = NDArray[np.floating[Any]]  # [height, width], grey levels 0..255 unless said otherwise
 Mask = NDArray[np.bool_]  # [height, width]
@@ -99,7 +101,7 @@ def read_pictures(
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             found = tqdm(  # which shows nothing of what takes less than a second
                 pool.map(read, range(len(paths))), "reading", len(paths), unit=" pictures", delay=1,
-                leave=False, disable=not progress, mininterval=0.2 if sys.stderr.isatty() else 15,
+                leave=False, disable=not progress or sys.stderr is None, mininterval=bar_interval(),
             )  # fmt: skip
             return images, {i: error for i, error in enumerate(found) if error}
     finally:

@@ -31,6 +31,15 @@ def load(pointer, image, n, J: tl.constexpr, D: tl.constexpr, DP: tl.constexpr):
 
 
 @triton.jit
+def zeros(J: tl.constexpr, DP: tl.constexpr, IMAGES: tl.constexpr):
+    """A block of zeros for each parent, in float32."""
+    found = ()
+    for _ in tl.static_range(J):
+        found = found + (tl.zeros((IMAGES, DP), tl.float32),)
+    return found
+
+
+@triton.jit
 def predict(
     u, weight, image, n, i, children,
     J: tl.constexpr, K: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, IMAGES: tl.constexpr,
@@ -111,9 +120,7 @@ def sum_kernel(
     v = load(v_sum, image, n, J, D, DP)
     if grad_s is not None:
         grad = load(grad_s, image, n, J, D, DP)
-    total = ()
-    for _ in tl.static_range(J):
-        total = total + (tl.zeros((IMAGES, DP), tl.float32),)
+    total = zeros(J, DP, IMAGES)
     for i in range(first, tl.minimum(first + CHILDREN, children)):
         u_hat = predict(u, weight, image, n, i, children, J, K, D, DP, IMAGES)
         factor = share(u_hat, v, prior, i, J)
@@ -142,9 +149,7 @@ def grad_kernel(
     first = tl.program_id(1) * CHILDREN
     for i in range(first, tl.minimum(first + CHILDREN, children)):
         u_hat = predict(u, weight, image, n, i, children, J, K, D, DP, IMAGES)
-        total = ()
-        for _ in tl.static_range(J):
-            total = total + (tl.zeros((IMAGES, DP), tl.float32),)
+        total = zeros(J, DP, IMAGES)
         for t in tl.static_range(ITERATIONS):
             grad = load(grads_s + t * n * J * D, image, n, J, D, DP)
             more = ()

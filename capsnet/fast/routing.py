@@ -215,30 +215,20 @@ def is_even(v_sum: Tensor | None, prior: Tensor | None, share: Share) -> bool:
     return v_sum is None and prior is None and share is over_parents
 
 
-def attend(
-    u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, share: Share = over_parents
-) -> Tensor:
+def attend(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, share: Share) -> Tensor:
     """s_j = Σ_i c_ij û_{j|i} (eq. 2): [j, d, n]."""
     if is_even(v_sum, prior, share):
         return weighted_sum(None, u_hat) / u_hat.shape[1]
-    return weighted_sum(coupling(u_hat, v_sum, prior, share), u_hat)
+    return weighted_sum(share(logits(u_hat, v_sum, prior)), u_hat)
 
 
 def attend_backward(
     u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, grad_s: Tensor, share: Share
 ) -> tuple[Tensor, Tensor, Tensor]:
     """c_ij, and the gradients of b_ij and of the sum of v, from that of s_j."""
-    b = logits(u_hat, v_sum, prior)
-    c, grad_c = share(b), (u_hat * grad_s).sum(2)
-    (grad_b,) = torch.func.vjp(share, b)[1](grad_c)
+    c, back = torch.func.vjp(share, logits(u_hat, v_sum, prior))[:2]
+    (grad_b,) = back((u_hat * grad_s).sum(2))
     return c, grad_b, weighted_sum(grad_b, u_hat)
-
-
-def coupling(
-    u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, share: Share = over_parents
-) -> Tensor:
-    """c_ij, by default the softmax over j of b_ij (eq. 3): [i, j, n], float32 or wider."""
-    return share(logits(u_hat, v_sum, prior))
 
 
 def logits(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None) -> Tensor:

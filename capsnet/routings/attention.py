@@ -81,7 +81,8 @@ class AttentionCapsules(CapsuleLayer):
         [batch, in_capsules, in_dim] → [batch, out_capsules, out_dim].
 
     Raises:
-        ValueError: ``routing_iterations`` is below 1, or the children have another shape.
+        ValueError: ``routing_iterations`` is not a whole number of at least 1, or the children have
+            another shape.
     """
 
     def __init__(

@@ -114,8 +114,8 @@ class EMCapsules(nn.Module):
         → [batch, out_capsules, out_dim] and [batch, out_capsules].
 
     Raises:
-        ValueError: ``in_dim`` or ``out_dim`` is no multiple of 4, ``routing_iterations`` is below
-            1, or poses or activations have another shape.
+        ValueError: ``in_dim`` or ``out_dim`` is no multiple of 4, ``routing_iterations`` is not
+            a whole number of at least 1, or poses or activations have another shape.
     """
 
     def __init__(
@@ -127,8 +127,10 @@ class EMCapsules(nn.Module):
         routing_iterations: int = 3,
     ) -> None:
         super().__init__()
-        if routing_iterations < 1:
-            raise ValueError(f"routing_iterations must be at least 1, got {routing_iterations}")
+        if not isinstance(routing_iterations, int) or routing_iterations < 1:
+            raise ValueError(
+                f"routing_iterations must be a whole number of at least 1, got {routing_iterations}"
+            )
         if in_dim % ROWS or out_dim % ROWS:
             raise ValueError(f"poses must be multiples of {ROWS} numbers, got {in_dim}, {out_dim}")
         self.routing_iterations = routing_iterations

@@ -18,6 +18,7 @@ from capsnet.routings.self_attention import SelfAttentionCapsules
 from capsnet.routings.uniform import UniformCapsules
 
 ROUTINGS = ("dynamic", "em", "self-attention", "attention", "uniform", "shared")
+ITERATED = ("dynamic", "em", "attention")
 SCORED = ("em", "attention")  # where another number than its length says that a capsule is there
 
 
@@ -46,7 +47,8 @@ class RoutedCapsNet(CapsNet):
 
     Raises:
         ValueError: as of :class:`CapsNet`; another routing, a layer without capsules, a learned
-            prior where routing is not "dynamic", or numbers of a capsule that suit not "em".
+            prior where routing is not "dynamic", other than 3 iterations where it has none, or
+            numbers of a capsule that suit not "em".
     """
 
     digits: Any
@@ -64,12 +66,18 @@ class RoutedCapsNet(CapsNet):
     ) -> None:
         if routing not in ROUTINGS:
             raise ValueError(f"routing must be one of {', '.join(ROUTINGS)}, got {routing}")
-        if min(stack, default=1) < 1:
-            raise ValueError(f"stack must be numbers of capsules, got {list(stack)}")
+        listed = list(stack) if isinstance(stack, Sequence) else None
+        if listed is None or not all(type(n) is int and n > 0 for n in listed):
+            raise ValueError(f"stack must be numbers of capsules, got {listed or stack}")
         super().__init__(image_shape, num_classes, routing_iterations, **options)
         config = self.config
         if config["learn_prior"] and routing != "dynamic":
             raise ValueError(f"learn_prior is of routing dynamic, got routing {routing}")
+        if routing_iterations != 3 and routing not in ITERATED:
+            raise ValueError(
+                f"routing_iterations is of routing {', '.join(ITERATED)}, got {routing_iterations} "
+                f"with {routing}"
+            )
         config |= {"routing": routing, "stack": list(stack)}
         children, dim = len(self.digits.weight), config["primary_dim"]
         out_dim = config["capsule_dim"]

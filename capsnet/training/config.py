@@ -72,7 +72,7 @@ class TrainingConfig:
         feature that of all channels. At too high a rate all capsules are soon of length 1, where
         squash is flat, and stay so.
         """
-        usual = cls()
+        usual, images = cls(**given), max(1, images)  # what is given is looked at first
         epochs = given.setdefault("epochs", max(usual.epochs, math.ceil(FEWEST_SEEN / images)))
         rounded = 2 ** int(math.log2(max(1, epochs * images / ENOUGH_STEPS)))
         batch = given.setdefault("batch_size", min(usual.batch_size, max(SMALLEST_BATCH, rounded)))

@@ -11,7 +11,6 @@ from capsnet.device import autocast
 from capsnet.fast import arrange
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.model import CapsNet
-from capsnet.training.loss import RECONSTRUCTION_WEIGHT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,12 +23,6 @@ class Evaluation:
     margin: float | None  # eq. 4, mean over images; None of a network without capsules
     # Summed squared error under the label's mask, mean over images; None without a decoder.
     reconstruction: float | None
-
-    @property
-    def loss(self) -> float | None:
-        """The training loss, with the paper's weight of the reconstruction; None as the margin."""
-        weighted = RECONSTRUCTION_WEIGHT * (self.reconstruction or 0.0)
-        return None if self.margin is None else self.margin + weighted
 
     @property
     def predictions(self) -> Tensor:

@@ -26,6 +26,7 @@ from capsnet.checkpoint import read_tensors, save_weights
 from capsnet.data import ImageSet, shifted
 from capsnet.device import describe_machine, make_fabric, resolve_compile
 from capsnet.functional import margin_loss
+from capsnet.text import bar_interval
 from capsnet.training.config import TrainingConfig
 from capsnet.training.evaluation import Evaluation, check_fits, evaluate
 from capsnet.training.loss import Criterion, TrainingLoss
@@ -177,7 +178,7 @@ def fit(
     step = Step(model, optimizer, uncompiled, fabric, criterion, loss)
     schedule = make_schedule(optimizer, config, config.epochs * len(batches))
     run = Run(model, optimizer, schedule, config.average, identity)
-    show = progress and fabric.is_global_zero
+    show = progress and fabric.is_global_zero and sys.stderr is not None
     trainer = Trainer(run, batches, validation, config, fabric, step, until, show, record=record)
     with contextlib.ExitStack() as stack:
         saved, folder = None, Path(out or "")
@@ -405,12 +406,10 @@ def diagnose(result: Evaluation, rate: float) -> str | None:
 def progress_bar(images: int, epoch: int, epochs: int, show: bool) -> "tqdm":
     from tqdm import tqdm
 
-    # A file or a pipe gets a line now and then instead of a moving bar.
-    every = 0.2 if sys.stderr.isatty() else 15
-    title = f"epoch {epoch + 1}/{epochs}"
     return tqdm(
-        desc=title, total=images, unit=" images", leave=False, disable=not show, mininterval=every
-    )
+        desc=f"epoch {epoch + 1}/{epochs}", total=images, unit=" images", leave=False,
+        disable=not show, mininterval=bar_interval(),
+    )  # fmt: skip
 
 
 def describe(record: dict[str, Any], epochs: int) -> str:

@@ -117,7 +117,7 @@ class Run:
         networks = self._networks()
         expected = dict(networks)
         parameters = [*self.model.parameters()]
-        for index in document.get("stepped", range(len(parameters))):
+        for index in document["stepped"]:
             parameter = parameters[index]
             # Adam's fused kernel wants its moments laid out like the weights.
             mean, square = torch.empty_like(parameter), torch.empty_like(parameter)
@@ -128,8 +128,7 @@ class Run:
             for name, tensor in named(f"optimizer.{index}", state).items():
                 tensor.copy_(tensors[name])
         # These two may still refuse what they get. Another device's generator is left alone.
-        if "random.cpu" in random:
-            torch.set_rng_state(random["random.cpu"])
+        torch.set_rng_state(random["random.cpu"])
         if self.device.type == "cuda" and "random.cuda" in random:
             torch.cuda.set_rng_state(random["random.cuda"], self.device)
         self.optimizer.load_state_dict({"state": adam, "param_groups": document["optimizer"]})

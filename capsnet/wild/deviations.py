@@ -143,8 +143,8 @@ DEVIATIONS: dict[str, Deviation] = {
         Deviation(
             "routed-to-types",
             "Nothing is routed between the first convolution and the primary capsules (section 4).",
-            "One iteration of routing: a softmax over the 32 types gives each 1/32 of what the "
-            "kernels give, before the bias.",
+            "One iteration of routing: a softmax over the types gives each of the 32 (of 64 and a "
+            "leak for CIFAR-10) an equal share of what the kernels give, before the bias.",
             {"maps": routed_to_types},
         ),
         Deviation(

@@ -72,7 +72,11 @@ def of_gradient(f: Map, x: Tensor, generator: torch.Generator) -> Verdicts:
     v = f(x)
     along = torch.randn(x.shape, generator=generator)
     weights = torch.randn(v.shape, generator=generator)
-    (gradient,) = torch.autograd.grad((v * weights).sum(), x)
+    gradient = None
+    if v.requires_grad:
+        (gradient,) = torch.autograd.grad((v * weights).sum(), x, allow_unused=True)
+    if gradient is None:
+        return {"stopped-gradient": Unseen("no gradient reaches what the answer is made of")}
     said = (gradient * along).sum().item()
     rises = []
     for size in 1e-7, 1e-6:
@@ -88,23 +92,33 @@ def of_gradient(f: Map, x: Tensor, generator: torch.Generator) -> Verdicts:
     return {"stopped-gradient": text if abs(said - true) > 1e-5 * abs(true) else None}
 
 
-def of_lengths(net: Subject) -> Verdicts:
-    """Capsules when all weights are large, or all are zero; lengths that are no lengths."""
-    zero = copy.deepcopy(net.model)
-    for parameter in zero.parameters():
-        nn.init.zeros_(parameter)
-    nan = net.output(zero).answer.isnan().float().mean()
-    text = f"with all weights at zero {nan:.0%} of the capsules' numbers are NaN"
-    verdicts: Verdicts = {"bare-norm": text if nan else None}
+def of_zeros(net: Subject) -> Verdicts:
+    """Capsules of zeros; of what is NaN elsewhere, not both W alone and all but W make it so."""
+    shares = []
+    for zero_w, zero_others in (True, True), (True, False), (False, True):
+        model = copy.deepcopy(net.model)
+        last = {id(p) for p in net.last(model)}
+        for parameter in model.parameters():
+            if zero_w if id(parameter) in last else zero_others:
+                nn.init.zeros_(parameter)
+        shares.append(net.output(model).answer.isnan().float().mean().item())
+    text = f"with all weights at zero {shares[0]:.0%} of the capsules' numbers are NaN"
+    if all(shares):
+        return {"bare-norm": f"{text}, with W alone {shares[1]:.0%}"}
+    unknown = Unseen(f"{text}, from squash or from elsewhere")
+    return {"bare-norm": unknown if shares[0] else None}
 
+
+def of_lengths(net: Subject) -> Verdicts:
+    """Lengths that are no lengths."""
     out = net.output(net.lively)
-    if out.lengths is not None:
-        sums = out.lengths.sum(dim=1)
-        text = f"the lengths of all classes sum to {sums.mean():.6f}, none is beyond "
-        text += f"{out.lengths.max():.2f}"
-        one = apart(sums, torch.ones_like(sums)) < EXACT
-        verdicts["softmax-of-lengths"] = text if one else None
-    return verdicts
+    if out.lengths is None:
+        return {}
+    sums = out.lengths.sum(dim=1)
+    text = f"the lengths of all classes sum to {sums.mean():.6f}, none is beyond "
+    text += f"{out.lengths.max():.2f}"
+    one = apart(sums, torch.ones_like(sums)) < EXACT
+    return {"softmax-of-lengths": text if one else None}
 
 
 def of_company(net: Subject) -> Verdicts:
@@ -135,6 +149,9 @@ def of_saturation(net: Subject) -> Verdicts:
         why = f"no squash known here: numbers of capsules become {number:.2g}"
         return dict.fromkeys(names, Unseen(why))
     text = f"capsules become {own:.2f} long, a component of all classes together {over:.2f}"
+    if own > 1 + EXACT and over > 1 + EXACT and not are_squashed_numbers(net):
+        why = f"no squash known here fits: {text}, numbers at most {number:.2f}"
+        return dict.fromkeys(names, Unseen(why))
     true = own > 1 + EXACT, own > 1 + EXACT and over > 1 + EXACT
     return {
         names[0]: text if true[0] and not true[1] else None,
@@ -142,10 +159,25 @@ def of_saturation(net: Subject) -> Verdicts:
     }
 
 
+def are_squashed_numbers(net: Subject) -> bool:
+    """Are faint capsules such that s is linear in W, if each number is squashed by itself?"""
+    faint = []
+    for factor in 1e-3, 1e-4:
+        model = copy.deepcopy(net.lively)
+        for parameter in net.last(model):
+            parameter.data *= factor
+        v = net.output(model).capsules
+        assert v is not None
+        faint.append(unsquashed(v.detach(), squash, 3))
+    return apart(10 * faint[1], faint[0]) < 1e-3
+
+
 def of_brightness(net: Subject) -> Verdicts:
     """Does brightness and contrast of an image matter?"""
     model = net.lively
-    one, other = (net.output(model, x).answer for x in (net.images, 2 * net.images + 0.3))
+    changed = net.images.clone()
+    changed[::2] = 2 * changed[::2] + 0.3  # not of all: what is taken out may be the batch's
+    one, other = (net.output(model, x).answer for x in (net.images, changed))
     if apart(one[:1], one[1:2]) < EXACT:
         return {"standardised-images": Unseen("all images get the same answer")}
     difference = apart(one, other)
@@ -162,9 +194,16 @@ def of_decoder(net: Subject) -> Verdicts:
         return dict.fromkeys(names, Unseen("there is no reconstruction"))
     used = {id(p) for p in depends_on(out.answer, model)}
     layers = [p for p in depends_on(out.reconstruction, model) if id(p) not in used]
-    hidden = [len(p) for p in layers if p.dim() == 2][:-1]
+    weights = [p for p in layers if p.dim() > 1]
+    hidden = [len(p) for p in weights][:-1]
     text = f"its hidden layers have {' and '.join(map(str, hidden)) or 'no'} units"
-    verdicts: Verdicts = {names[2]: None if hidden == [512, 1024] else text}
+    linear = all(p.dim() == 2 for p in weights)
+    if not linear:  # as of convolutions
+        text = f"its weights are {', '.join(' × '.join(map(str, p.shape)) for p in weights)}"
+    other_decoder = None if linear and hidden == [512, 1024] else text
+    verdicts: Verdicts = {names[2]: other_decoder}
+    if not weights:
+        verdicts[names[2]] = Unseen("the decoder's weights cannot be told apart")
 
     other = net.output(model, labels=net.labels(net.images, after=1)).reconstruction
     assert other is not None
@@ -210,6 +249,8 @@ def of_mask(net: Subject, model: nn.Module) -> Verdicts:
 def of_primary(net: Subject) -> Verdicts:
     """Tagged images through the convolutions."""
     u, even = net.children(net.images), net.even
+    if not u.any():
+        raise ValueError("all primary capsules are zero or NaN")
     count, dim = u.shape[1:]
     negative = int((u < 0).sum())
     text = f"of {u.numel()} numbers of primary capsules none is negative"
@@ -352,6 +393,8 @@ def of_loss(net: Subject) -> Verdicts:
             if out.reconstruction is not None:
                 row.append(reconstruction_loss(out.reconstruction, targets[key[2]](images)).item())
             terms.setdefault(key, []).append(row)
+    if not all(torch.tensor(each).isfinite().all() for each in (losses, *terms.values())):
+        raise ValueError("the loss, or what the network returns in training, is NaN or infinite")
     loss, fits = torch.tensor(losses), {}
     for key, rows in terms.items():
         x = torch.tensor(rows)

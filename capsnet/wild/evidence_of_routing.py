@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from capsnet.functional import squash
 from capsnet.wild.deviations import DEVIATIONS
@@ -23,6 +23,7 @@ from capsnet.wild.evidence import (
 from capsnet.wild.parts import over_parents
 from capsnet.wild.subject import (
     EXACT,
+    STRANGE,
     Map,
     Subject,
     apart,
@@ -75,6 +76,7 @@ def of_layer(net: Subject) -> Verdicts:
     u = layer.random(5)
     strong = scale_for(layer, u, 0.2) * u
     verdicts |= of_batch_mates(layer, strong) | of_gradient(layer, strong, net.generator)
+    verdicts |= of_zero_capsules(layer, strong)
 
     weak = scale_for(layer, u, 1e-6)
     misfits = squashes_of(layer, weak)
@@ -103,8 +105,27 @@ def of_layer_inside(net: Subject) -> Verdicts:
         inside = copy.copy(net)
         inside.adapter = adapter
         return of_layer(inside)
-    except Exception:  # nobody said that it must work
+    except STRANGE:  # nobody said that it must work
         return {}
+
+
+def of_zero_capsules(layer: Layer, u: Tensor) -> Verdicts:
+    """Does squash make NaN of zeros, both of those that u gives, and of those that weights do?"""
+    net, zero, black = layer.net, copy.deepcopy(layer), copy.deepcopy(layer.net.model)
+    for parameter in zero.model.parameters():
+        nn.init.zeros_(parameter)
+    for parameter in black.parameters():
+        if parameter.dim() == 1:
+            nn.init.zeros_(parameter)
+    nan = [float(v.isnan().float().mean()) for v in (layer(torch.zeros_like(u)), zero(u))]
+    if all(nan):
+        text = f"where u is zero {nan[0]:.0%} of the class capsules' numbers are NaN"
+        return {"bare-norm": text}
+    assert net.adapter.primary is not None
+    if net.adapter.primary(black, torch.zeros_like(net.images)).isnan().any():
+        why = "primary capsules of a black image are NaN, from squash or from elsewhere"
+        return {"bare-norm": Unseen(why)}
+    return {"bare-norm": None}
 
 
 def of_roles(layer: Layer) -> Verdicts:

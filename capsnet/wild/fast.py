@@ -10,7 +10,7 @@ from torch import Tensor
 from capsnet.fast import FastCapsNet, cudnn_pays_off
 from capsnet.fast.convolution import correlate, relu_conv2d, transform_kernel
 from capsnet.fast.routing import over_parents, routed_capsules
-from capsnet.wild.parts import Share, uniform
+from capsnet.wild.parts import Parts, Share, uniform
 from capsnet.wild.parts import over_parents as papers
 
 
@@ -25,8 +25,7 @@ class FastWildCapsNet(FastCapsNet):
     def has_kernels(model: Any) -> bool:
         parts = model.parts
         kept = parts.share in (papers, uniform) and not parts.stop_gradient
-        other = parts.batch_logits or parts.bias or parts.digits_axis != 2
-        return kept and not other and FastCapsNet.has_kernels(model)
+        return kept and has_fast_routing(parts) and FastCapsNet.has_kernels(model)
 
     def compile(self) -> None:
         super().compile()
@@ -50,8 +49,7 @@ class FastWildCapsNet(FastCapsNet):
     def capsules_of(self, children: Tensor) -> Tensor:
         model: Any = self.model
         parts, digits, prior = model.parts, model.digits, model.digits.prior
-        stopped = parts.stop_gradient and prior is not None
-        if parts.batch_logits or parts.bias or parts.digits_axis != 2 or stopped:
+        if not has_fast_routing(parts) or (parts.stop_gradient and prior is not None):
             return self.route_plainly(children)
         iterations = digits.routing_iterations + parts.extra_iterations
         weight: Tensor = digits.weight
@@ -73,6 +71,11 @@ class FastWildCapsNet(FastCapsNet):
     def route_plainly(self, children: Tensor) -> Tensor:
         model: Any = self.model
         return model.route(model.predict(children))
+
+
+def has_fast_routing(parts: Parts) -> bool:
+    """Whether the fast routing knows these parts; with a prior it may still not do."""
+    return not (parts.batch_logits or parts.bias or parts.digits_axis != 2)
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 import copy
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 EXACT = 1e-9  # two float64 computations of the same thing agree to this
+STRANGE = Exception, SystemExit  # in what a stranger's code may end
 Map = Callable[[Tensor], Tensor]
 
 
@@ -70,13 +71,14 @@ class Subject:
     """A copy of a network in float64, and how to call it.
 
     Raises:
-        ValueError: it cannot be copied or called, or returns no capsules and no lengths.
+        ValueError: it cannot be copied or called, returns no capsules and no lengths, or such that
+            tell nothing: of one class, NaN or infinite, without a gradient, the same of all images.
     """
 
     def __init__(self, model: nn.Module, adapter: Adapter) -> None:
         try:
             self.model = copy.deepcopy(model).cpu().double().eval().requires_grad_(True)
-        except Exception as error:  # a stranger's
+        except STRANGE as error:
             raise ValueError(f"the network cannot be copied: {words_of(error)}") from error
         self.adapter = adapter
         self.generator = torch.Generator().manual_seed(0)
@@ -87,20 +89,30 @@ class Subject:
             lambda net, images, labels: net(images, F.one_hot(labels, self.classes).to(images)),
             lambda net, images, labels: net(images, labels),
         ]
-        works, wrong = None, []
+        works: Callable[[Any, Tensor, Tensor], Any] | None = None
+        wrong: list[BaseException] = []
         for self.call in [adapter.call] if adapter.call else ways:
             try:
                 self.classes = self.output(self.model).answer.shape[1]
                 works = self.call  # the last that does
-            except Exception as error:  # a stranger's
+            except STRANGE as error:
                 wrong.append(error)
         if works is None:
             telling = [error for error in wrong if not isinstance(error, TypeError)] or wrong
             raise ValueError(
                 f"the network cannot be called with images {list(self.images.shape)}: "
-                f"{words_of(telling[0])}; an Adapter says how"
+                f"{words_of(telling[0])}; an Adapter says how (check runs in float64 on the CPU)"
             ) from telling[0]
         self.call = works
+        answer = self.output(self.model).answer
+        if self.classes < 2:
+            raise ValueError(f"expected a network of at least two classes, got {self.classes}")
+        if not answer.isfinite().all():
+            raise ValueError("the network cannot be checked: it returns NaN or infinity")
+        if not answer.requires_grad:
+            raise ValueError("the network cannot be checked: what it returns has no gradient")
+        if apart(answer[1:], answer[:-1]) < EXACT:
+            raise ValueError("the network cannot be checked: all images get the same answer")
 
     def random(self, *shape: int) -> Tensor:
         return torch.randn(shape, generator=self.generator)
@@ -119,21 +131,36 @@ class Subject:
             returned = self.call(model, images, labels)
         if isinstance(returned, dict):
             returned = list(returned.values())
+        one = isinstance(returned, Tensor) or not isinstance(returned, Iterable)
+        several = [returned] if one else list(returned)
         found: dict[str, Tensor] = {}
-        for tensor in [returned] if isinstance(returned, Tensor) else returned:
+        flat: dict[int, Tensor] = {}
+        for tensor in several:
             if not isinstance(tensor, Tensor) or tensor.dim() < 2 or len(tensor) != len(images):
                 continue
             slim = without_ones(tensor)
             if tensor.numel() == images.numel():
                 found.setdefault("reconstruction", tensor.reshape(images.shape))
-            elif slim.dim() == 3:
+                continue
+            if tensor.dim() == 2:
+                flat[tensor.shape[1]] = tensor
+            if slim.dim() == 3:
                 found.setdefault("capsules", slim)
                 found.setdefault("raw", tensor)
             elif slim.dim() == 2 and slim.requires_grad:  # a mask is no lengths
                 found.setdefault("lengths", slim)
+        if "capsules" not in found and [*flat] == [1]:  # of one class, and not of dim classes
+            found["lengths"] = flat[1]
         out = Output(*(found.get(name) for name in Output._fields))
         if out.capsules is None and out.lengths is None:
-            raise ValueError("it returns neither capsules [n, classes, dim] nor lengths")
+            got = [
+                f"a tensor {list(each.shape)}" if isinstance(each, Tensor) else type(each).__name__
+                for each in several
+            ]
+            raise ValueError(
+                "it returns neither capsules [n, classes, dim] nor lengths with a gradient, but "
+                f"{', '.join(got) or 'nothing'}"
+            )
         return out
 
     @functools.cached_property
@@ -171,9 +198,18 @@ class Subject:
         """The primary capsules of an even image."""
         return self.children(torch.full_like(self.images[:1], 0.5))
 
+    def last(self, model: nn.Module) -> list[nn.Parameter]:
+        """W of the class capsules, by a side: as long as there are classes, or numbers of them."""
+        answer = self.output(model).answer
+        sides = {self.classes, answer[0].numel()}
+        depends = depends_on(answer, model)
+        return [p for p in depends if p.dim() > 1 and not sides.isdisjoint(p.shape)]
 
-def words_of(error: Exception) -> str:
+
+def words_of(error: BaseException) -> str:
     """What an error says, in a line; its type where it says nothing."""
+    if isinstance(error, SystemExit):
+        return "it calls sys.exit"
     return next(filter(None, str(error).splitlines()), type(error).__name__)
 
 
@@ -262,7 +298,13 @@ def apart(one: Tensor, other: Tensor) -> float:
 
 
 def depends_on(value: Tensor, model: nn.Module) -> list[nn.Parameter]:
-    """The parameters that a value is made of."""
+    """The parameters that a value is made of.
+
+    Raises:
+        ValueError: it has no gradient.
+    """
+    if not value.requires_grad:
+        raise ValueError(f"a tensor {list(value.shape)} has no gradient")
     parameters = list(model.parameters())
     gradients = torch.autograd.grad(value.sum(), parameters, retain_graph=True, allow_unused=True)
     return [p for p, g in zip(parameters, gradients, strict=True) if g is not None]

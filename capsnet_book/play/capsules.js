@@ -67,7 +67,7 @@ export function softmax(b, { children, parents }, over = "parents") {
  * @param {T} uHat
  * @param {Shape} shape
  */
-export function weightedSum(c, uHat, { children, parents, size }) {
+function weightedSum(c, uHat, { children, parents, size }) {
   const s = zeros(uHat, parents * size);
   for (let i = 0; i < children; i++)
     for (let j = 0; j < parents; j++)
@@ -219,7 +219,7 @@ export function predict(u, weight, { children, parents, size }) {
  * @param {Float32Array} x
  * @param {Affine} layer
  */
-export function linear(x, { weight, bias }) {
+function linear(x, { weight, bias }) {
   const y = Float32Array.from(bias);
   for (let o = 0; o < y.length; o++) {
     let sum = 0;

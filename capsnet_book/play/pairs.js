@@ -14,7 +14,7 @@ const BYTES = 5_404_248; // of the network
  * @param {ArrayLike<number>} second  moved to the right by x and down by y
  * @param {number} x @param {number} y
  */
-export function overlay(first, second, x, y) {
+function overlay(first, second, x, y) {
   const image = new Float32Array(SIDE * SIDE);
   for (let row = 0; row < OWN; row++)
     for (let column = 0; column < OWN; column++) {

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lowering import ChapterError, Prose
-from myst import directives
+from lowering import Prose
+from myst import ChapterError, directives
 from notes import annotated, computed, contracts
 
 ROOT = Path(__file__).resolve().parent.parent.parent

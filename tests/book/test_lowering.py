@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from capsnet.figures.style import MACROS
-from lowering import ChapterError, Prose
+from lowering import Prose
+from myst import ChapterError
 
 BOOK = Path(__file__).resolve().parent.parent.parent / "book"
 

@@ -11,10 +11,9 @@ import nbformat
 import pytest
 
 import make_notebooks as notebooks
-from address import address
-from lowering import ChapterError
+from address import ROOT, address
+from myst import ChapterError
 
-ROOT = notebooks.ROOT
 CHAPTER = """\
 ---
 file_format: mystnb

@@ -180,8 +180,22 @@ def test_unreadable_pictures(tmp_path: Path, refuses, capsys: Captured) -> None:
     assert out.count(".png") == 10 + 1  # and the first with its reason
     for path in (tmp_path / "a").iterdir():
         path.write_text("no picture")
-    with refuses("not one picture of a can be read"):
+    with refuses("not one picture of a for train and validation can be read"):
         load(f"folder:{tmp_path}", skip_unreadable=True)
+
+
+@pytest.mark.parametrize("lost", [["train"], ["val"], ["train", "val"]])
+def test_a_part_of_unreadable_pictures(tmp_path: Path, refuses, lost: list[str]) -> None:
+    for part in ("train", "val"):
+        two_classes(tmp_path / part, 3)
+    whole, held = find(f"folder:{tmp_path}").read(("train",), ("validation",))
+    assert len(whole) == len(held) == 6
+    for part in lost:
+        for path in (tmp_path / part).rglob("*.png"):
+            path.write_text("no picture")
+    what = "train" if "train" in lost else "validation"
+    with refuses(f"not one picture of a, b for {what} can be read"):
+        find(f"folder:{tmp_path}").read(("train",), ("validation",), skip_unreadable=True)
 
 
 def test_ctrl_c_does_not_wait_for_the_other_pictures(monkeypatch: pytest.MonkeyPatch) -> None:

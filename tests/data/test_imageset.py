@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from capsnet.data import ImageSet, hold_out, to_float
+from capsnet.data import ImageSet, Source, hold_out, to_float
 from helpers.tiny import some_digits
 
 
@@ -68,6 +68,12 @@ def test_hold_out_is_the_last_sixth(refuses) -> None:
     assert torch.equal(validation.labels, everything.labels[12:])
     with refuses("at least 6", "5"):
         hold_out(everything.subset(slice(0, 5)))
+
+
+def test_what_is_not_read_is_said_in_order() -> None:
+    source = Source("x", ("a",), (1, 1, 1), "by hand")
+    lines = source.describe((("3",), ("5",)), {str(i): [0] * i for i in range(9)}).splitlines()
+    assert lines[4:] == [f"  {i}: {i}, not read now" for i in (0, 1, 2, 4, 6, 7, 8)]
 
 
 def test_to_float(refuses) -> None:

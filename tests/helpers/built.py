@@ -12,10 +12,9 @@ from pathlib import Path
 from filelock import FileLock
 
 import make_notebooks as notebooks
-from address import address
+from address import ROOT, address
 from fingerprint import fingerprint, sources
 
-ROOT = notebooks.ROOT
 OWN = ROOT / "_build" / "tests"  # where the tests build a site, if that of `make book` is old
 STAMP = ".fingerprint"
 

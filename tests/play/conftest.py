@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import dress
+from address import ROOT
 from capsnet_book.play import FOLDER, pack
-from helpers.built import ROOT
 from helpers.pages import served
 
 # As on a page of the book: its style, and a figure as wide as there (621 px, on a phone 340).

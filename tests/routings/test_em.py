@@ -223,8 +223,9 @@ def test_what_em_routing_cannot_take(refuses: Refuses) -> None:
         em_routing(votes.long(), torch.rand(2, 5), *betas)
     with refuses("at least 1", "got 0"):
         em_routing(votes, torch.rand(2, 5), *betas, 0)
-    with refuses("at least 1", "got 0"):
-        EMCapsules(5, 8, 3, 16, 0)
+    for iterations in (0, 2.5):
+        with refuses("a whole number of at least 1", f"got {iterations}"):
+            EMCapsules(5, 8, 3, 16, iterations)  # type: ignore[arg-type]
     for dims in ((6, 16), (8, 10)):
         with refuses("multiples of 4", f"got {dims[0]}, {dims[1]}"):
             EMCapsules(5, dims[0], 3, dims[1])

@@ -218,6 +218,12 @@ def test_what_networks_cannot_be(refuses: Refuses) -> None:
         RoutedCapsNet(routing="none")
     with refuses("stack must be numbers of capsules", "got [4, 0]"):
         RoutedCapsNet(stack=(4, 0), **TINY)
+    for stack in (5, [2.5], ["a"], [True]):
+        with refuses("stack must be numbers of capsules", f"got {stack}"):
+            RoutedCapsNet(stack=stack, **TINY)
+    for routing in ("self-attention", "uniform", "shared"):
+        with refuses("routing_iterations is of routing dynamic, em", f"got 7 with {routing}"):
+            RoutedCapsNet(routing=routing, routing_iterations=7, **TINY)
     with refuses("learn_prior is of routing dynamic", "got routing em"):
         RoutedCapsNet(routing="em", learn_prior=True, **TINY)
     with refuses("multiples of 4", "got 8, 6"):

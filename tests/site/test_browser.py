@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from address import ROOT
 from helpers import built
-from helpers.built import ROOT, Site
+from helpers.built import Site
 from helpers.pages import check_with_axe, served
 
 PAGES = [

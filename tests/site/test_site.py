@@ -12,9 +12,9 @@ import pytest
 from nbformat import NotebookNode
 
 import make_notebooks as notebooks
-from address import address
+from address import ROOT, address
 from helpers import built
-from helpers.built import ROOT, STAMP, Site
+from helpers.built import STAMP, Site
 
 CHAPTERS = notebooks.chapters()
 NAMES = {"id", "name"}  # the attributes that a link can lead to

@@ -9,6 +9,7 @@ from capsnet.training import TrainingConfig, evaluate
 from capsnet.training.config import SUITED
 from capsnet_book import ledger
 from experiments import defaults
+from helpers import Refuses
 from helpers.tiny import FP32, fit, some_digits, tiny_model
 
 
@@ -45,6 +46,14 @@ def test_the_defaults_in_the_ledger_are_these() -> None:
 def test_what_is_given_stays() -> None:
     given = {"epochs": 1, "batch_size": 7, "learning_rate": 0.5, "average": 0.0, "seed": 3}
     assert TrainingConfig.suited(network(), 50, **given) == TrainingConfig(**given)
+
+
+def test_what_is_out_of_its_range_is_refused(refuses: Refuses) -> None:
+    for name in ("epochs", "batch_size"):
+        for images in (0, 50):
+            with refuses(f"{name} must be a whole number of at least 1, got 0"):
+                TrainingConfig.suited(network(), images, **{name: 0})
+    assert TrainingConfig.suited(network(), 0) == TrainingConfig.suited(network(), 1)
 
 
 def test_fifty_images_are_learned() -> None:

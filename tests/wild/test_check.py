@@ -5,16 +5,19 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils.parametrizations import weight_norm
 
-from capsnet import CapsNet
+from capsnet import CapsNet, cli
 from capsnet.functional import margin_loss
 from capsnet.routings import EfficientCapsNet, RoutedCapsNet
 from capsnet.wild import DEVIATIONS, IMPLEMENTATIONS, WildCapsNet
@@ -519,3 +522,176 @@ def test_of_one_type_nothing_is_routed_to_types() -> None:
 def test_refuses_another_adapter(module: str) -> None:
     with pytest.raises(ValueError, match="must be an Adapter, got int"):
         main_check(f"{module}:make", f"{module}:number")
+
+
+class Lines(nn.Module):
+    """A network of another kind: a linear map, and something behind it."""
+
+    def __init__(self, last: Callable[[Tensor], Any], classes: int = 5) -> None:
+        super().__init__()
+        self.lines, self.last, self.classes = nn.Linear(576, 6 * classes), last, classes
+
+    def forward(self, x: Tensor) -> Any:
+        return self.last(self.lines(x.flatten(1)).view(len(x), self.classes, 6))
+
+
+OUTSIDE = Adapter(image_shape=(1, 24, 24))
+
+
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [
+        (lambda v: v * torch.nan, "it returns NaN or infinity$"),
+        (lambda v: v * torch.inf, "it returns NaN or infinity$"),
+        (lambda v: v.detach(), "what it returns has no gradient$"),
+        (lambda v: 0 * v + 1, "all images get the same answer$"),
+        (lambda v: None, "nor lengths with a gradient, but NoneType; an Adapter says how"),
+        (lambda v: 3, "nor lengths with a gradient, but int; an Adapter says how"),
+        (lambda v: (v[0], 3), r"but a tensor \[5, 6\], int; an Adapter says how"),
+        (lambda v: (), "but nothing; an Adapter says how"),
+        (lambda v: SimpleNamespace(v=v), "but SimpleNamespace; an Adapter says how"),
+        (lambda v: v @ v.float().mT, r"says how \(check runs in float64 on the CPU\)$"),
+        (lambda v: sys.exit(0), "it calls sys.exit; an Adapter says how"),
+    ],
+)
+def test_refuses_what_tells_nothing(last: Callable[[Tensor], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message) as raised:
+        check(Lines(last), OUTSIDE)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("model", [CapsNet(**SMALL | {"num_classes": 1}), None])
+def test_refuses_a_single_class(model: nn.Module | None) -> None:
+    with pytest.raises(ValueError, match=r"^expected a network of at least two classes, got 1$"):
+        check(model or Lines(lambda v: v.norm(dim=2), classes=1), OUTSIDE)
+
+
+def test_a_look_that_exits_is_said_to() -> None:
+    def leave(net: Any, images: Tensor) -> Tensor:
+        raise SystemExit
+
+    report = check(Literal, replace(OUTSIDE, primary=leave))
+    assert report.failed == ["primary fails: SystemExit: it calls sys.exit"]
+
+
+def test_no_gradient_to_the_image_is_not_judged() -> None:
+    class Binary(Literal):
+        def forward(self, x: Tensor, y: Tensor | None = None) -> dict[str, Tensor]:
+            return super().forward((x > 0.5).to(x), y)
+
+    report = check(Binary, OUTSIDE)
+    assert not report.failed
+    why = "no gradient reaches what the answer is made of"
+    assert report.not_examined["stopped-gradient"] == why
+
+
+def unit(h: Tensor) -> Tensor:
+    return h / h.norm(dim=(2, 3), keepdim=True)
+
+
+class Before(nn.Module):
+    """Our network, and something before it."""
+
+    def __init__(self, first: Callable[[Tensor], Tensor], *deviations: str) -> None:
+        super().__init__()
+        self.scale, self.net = nn.Conv2d(1, 1, 1), network(*deviations) if deviations else None
+        self.first, self.ours = first, CapsNet(**SMALL)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (self.net or self.ours)(self.first(self.scale(x))).capsules
+
+
+def test_what_is_nan_elsewhere_is_no_bare_norm() -> None:
+    model = CapsNet(**SMALL)
+    weight_norm(model.conv)
+    report = check(model)
+    assert not report.found and not report.failed and "bare-norm" in report.clean
+    assert not check(Returns(model, "capsules"), OUTSIDE).found
+
+    report = check(Before(unit), OUTSIDE)
+    assert not report.found
+    assert report.not_examined["bare-norm"].endswith("NaN, from squash or from elsewhere")
+    hidden = check(Before(unit, "leak"), OUTSIDE)  # whose routing cannot be reached
+    assert not hidden.found
+    assert hidden.not_examined["bare-norm"].endswith("NaN, from squash or from elsewhere")
+    assert found(check(Before(lambda h: h, "bare-norm"), OUTSIDE)) == ["bare-norm"]
+
+
+def test_a_loss_and_primary_capsules_that_are_nan_fail(capfd: pytest.CaptureFixture[str]) -> None:
+    nan = replace(
+        ADAPTER,
+        primary=lambda net, images: net.lower(images) * torch.nan,
+        loss=lambda net, images, labels: net.loss(images, labels) * torch.nan,
+    )
+    failed = check(Literal, nan).failed
+    assert "primary fails: ValueError: all primary capsules are zero or NaN" in failed
+    said = "loss fails: ValueError: the loss, or what the network returns in training, is NaN"
+    assert failed[-1].startswith(said)
+    assert not capfd.readouterr().err
+
+
+class Decodes(nn.Module):
+    """Our network with another decoder, or with one that its answer depends on."""
+
+    def __init__(self, decoder: nn.Module | None) -> None:
+        super().__init__()
+        self.net, self.decoder = CapsNet(**SMALL), decoder
+
+    def forward(self, x: Tensor, labels: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        v, lengths, drawn = self.net(x, labels)
+        labels = lengths.argmax(dim=1) if labels is None else labels
+        if self.decoder is None:
+            return v + 0 * sum(p.sum() for p in self.parameters()), drawn
+        seen = v * F.one_hot(labels, 5)[:, :, None]
+        return v, self.decoder(seen.flatten(1)[:, :, None, None])
+
+
+def test_a_decoder_that_cannot_be_told_apart() -> None:
+    report = check(Decodes(None), OUTSIDE)
+    assert not report.found
+    why = "the decoder's weights cannot be told apart"
+    assert report.not_examined["other-decoder"] == why
+
+
+def test_a_decoder_of_convolutions_is_another() -> None:
+    up = nn.Sequential(nn.ConvTranspose2d(30, 2, 6), nn.ReLU(), nn.ConvTranspose2d(2, 1, 4, 4))
+    report = check(Decodes(up), OUTSIDE)
+    assert found(report) == ["other-decoder"]
+    assert report.found[0].evidence == "its weights are 30 × 2 × 6 × 6, 2 × 1 × 4 × 4"
+    assert "522" not in str(report)
+
+
+def test_what_depends_on_batch_mates_before_the_routing() -> None:
+    report = check(Before(lambda h: (h - h.mean()) / h.std()), OUTSIDE)
+    assert not report.found
+    why = report.not_examined["batch-logits"]
+    assert why.startswith("an answer changes by") and why.endswith(", but not in the routing")
+
+
+@pytest.mark.parametrize("last", [torch.tanh, torch.sigmoid])
+def test_numbers_below_1_are_no_squash(last: Callable[[Tensor], Tensor]) -> None:
+    report = check(Lines(last), OUTSIDE)
+    assert not report.found
+    assert report.not_examined["squash-by-component"].startswith("no squash known here fits")
+
+
+EXITS = "import sys\nclass Net:\n    def __new__(cls): sys.exit(5)\n"
+ARGUMENTS = f"import argparse\nargparse.ArgumentParser().parse_args()\n{MODULE}"
+
+
+def test_what_exits_is_told(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / f"{module}_exits.py").write_text(EXITS)
+    (tmp_path / f"{module}_ends.py").write_text("import sys; sys.exit(0)")
+    (tmp_path / f"{module}_reads.py").write_text(ARGUMENTS)
+    words = ["capsnet", "check", f"{module}_reads:make"]
+    monkeypatch.setattr(sys, "argv", words)
+    for network, said in {
+        "exits": "Net() makes no network: it calls sys.exit",
+        "ends": f"{module}_ends cannot be imported: it calls sys.exit",
+    }.items():
+        assert cli.main(["check", f"{module}_{network}:Net"]) == 2
+        assert capsys.readouterr().err == f"capsnet check: {said}\n"
+    assert cli.main(words[1:]) == 1
+    assert sys.argv is words

@@ -100,6 +100,8 @@ def test_one_line_for_what_does_not_go(
     assert "--init fixes the network" in capsys.readouterr().err
     assert train(folder, tmp_path, "--as", "labml", "--stack", "6") == 2
     assert "--as fixes the routing" in capsys.readouterr().err
+    assert train(folder, tmp_path, "--routing", "uniform", "--routing-iterations", "7") == 2
+    assert "routing_iterations is of routing dynamic, em," in capsys.readouterr().err
 
 
 def test_check_says_what_a_network_does_otherwise(

@@ -160,11 +160,19 @@ def test_without_deviations_all_parts_are_the_papers() -> None:
     [
         (["no-such-thing"], "no deviation is called no-such-thing; known are softmax-over-"),
         (["unit-w", "uniform-w"], "deviations unit-w and uniform-w both replace start_w"),
+        (["leak", "leak"], "each deviation is named once, got leak, leak$"),
     ],
 )
 def test_refuses(names: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         network(*names)
+
+
+@pytest.mark.parametrize("names", [None, "leak", 5, [5], [["leak"]]])
+def test_refuses_what_is_no_list_of_names(names: Any) -> None:
+    with pytest.raises(ValueError, match=r"^deviations must be a list of names, got ") as raised:
+        WildCapsNet(deviations=names)
+    assert str(raised.value).endswith(f"got {names!r}")
 
 
 NOT_PLAINLY = [["stopped-gradient", "learned-prior"], ["softmax-over-children", "guard-1e-7"]]
