@@ -129,7 +129,7 @@ def uncontested(*args: Any, **options: Any) -> WildCapsNet:
     return model
 
 
-GAIN = 4.0  # as much longer three iterations make s_j of the true digit in the trained network
+GAIN = 4.0  # a little less than three iterations do to s_j of the true digit, once trained
 
 
 def louder(logits: Tensor) -> Tensor:
