@@ -214,7 +214,7 @@ def train(args: argparse.Namespace) -> int:
     network = {name: getattr(args, name) for name in choices if getattr(args, name) is not None}
     its_own = like.options.get("image_shape") if like else None
     shape = parse_shape(args.image_shape) if args.image_shape else its_own
-    make: Callable[..., CapsNet] = like.make if like else make_network
+    make: Callable[..., CapsNet] = like.under(given).make if like else make_network
     if like and network.keys() & {"routing", "stack"}:
         raise ValueError("--as fixes the routing: give neither --routing nor --stack beside it")
     if args.init:

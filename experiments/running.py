@@ -210,7 +210,7 @@ def train_and_watch(
 ) -> tuple[CapsNet, list[dict[str, Any]]]:
     """:func:`train`; to an epoch's record is added what the task's course says, if it has one."""
     course = TASKS[training.declared.task].course
-    if course is None:
+    if course is None or training.declared.tuning:
         return train(training, work, stop_after)
     watched = training.folder(work) / COURSE
     found: list[dict[str, Any]] = json.loads(watched.read_text()) if watched.exists() else []

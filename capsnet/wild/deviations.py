@@ -1,6 +1,6 @@
 """What other people's code does and the paper does not: each deviation is one object."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -350,12 +350,18 @@ DEVIATIONS: dict[str, Deviation] = {
 }
 
 
-def combine(names: Iterable[str]) -> Parts:
+def combine(names: Sequence[str]) -> Parts:
     """The paper's parts, with those of some deviations in their place.
 
     Raises:
-        ValueError: a name is not known, or two deviations replace the same part.
+        ValueError: these are no names, one is not known or there twice, or two deviations replace
+            the same part.
     """
+    several = isinstance(names, Collection) and not isinstance(names, str)
+    if not several or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"deviations must be a list of names, got {names!r}")
+    if len(set(names)) < len(names):
+        raise ValueError(f"each deviation is named once, got {', '.join(names)}")
     taken: dict[str, str] = {}
     parts: dict[str, Any] = {}
     for name in names:

@@ -1,7 +1,7 @@
 """Who deviates in what, and how they train: the paper, and networks that many learn from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from capsnet.data import shifted
@@ -60,6 +60,11 @@ class Implementation:
         """How it trains, as options of :class:`TrainingConfig`."""
         deviating = {k: v for d in self.deviations for k, v in d.recipe.items()}
         return {**PAPER_RECIPE, **deviating, **self.training}
+
+    def under(self, recipe: Mapping[str, Any]) -> "Implementation":
+        """Itself, without the deviations that another recipe undoes."""
+        left = (d for d in self.deviations if d.recipe.items() <= recipe.items())
+        return replace(self, deviations=tuple(left))
 
     @property
     def command(self) -> str:

@@ -1,7 +1,7 @@
 """Our network and its loss, with some of their parts replaced."""
 
 import functools
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -46,11 +46,6 @@ class WildCapsNet(CapsNet):
         deviations: Sequence[str] = (),
         **options: Any,
     ) -> None:
-        names = isinstance(deviations, Collection) and not isinstance(deviations, str)
-        if not names or not all(isinstance(name, str) for name in deviations):
-            raise ValueError(f"deviations must be a list of names, got {deviations!r}")
-        if len(set(deviations)) < len(deviations):
-            raise ValueError(f"each deviation is named once, got {', '.join(deviations)}")
         parts = combine(deviations)
         for name in ("routing_iterations", "learn_prior", "hidden"):
             if (value := getattr(parts, name)) is not None:

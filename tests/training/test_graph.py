@@ -65,7 +65,7 @@ class Reading(TrainingLoss):
 
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
         loss = super().forward(images, labels)
-        return loss if float(loss) > 0 else 2 * loss
+        return loss if float(loss.detach()) > 0 else 2 * loss
 
 
 @needs_a_gpu

@@ -81,6 +81,18 @@ def test_as_trains_that_network_in_that_way(folder: Path, tmp_path: Path) -> Non
     assert theirs.digits.weight.std() > 8 * ours.digits.weight.std()
 
 
+def test_a_recipe_of_ones_own_undoes_the_deviation_that_says_otherwise(
+    folder: Path, tmp_path: Path
+) -> None:
+    words = "--as", "jindongwang", "--no-compile", "--schedule", "plateau", "--shift", "2"
+    assert train(folder, tmp_path, *words) == 0
+    model, metadata = load_weights(tmp_path / "weights.safetensors", cli.make_network)
+    its_own = [deviation.name for deviation in wild.IMPLEMENTATIONS["jindongwang"].deviations]
+    assert its_own[-2:] == ["no-shift", "constant-rate"]
+    assert model.config["deviations"] == its_own[:-2]
+    assert (metadata["config"]["schedule"], metadata["config"]["shift"]) == ("plateau", 2)
+
+
 def test_the_list_says_what_each_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["train", "--list-implementations"]) == 0
     said = capsys.readouterr().out
