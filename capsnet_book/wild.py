@@ -27,7 +27,7 @@ from capsnet.wild import (
 from capsnet.wild.check import RECIPE
 from capsnet.wild.implementations import PAPER_RECIPE
 from capsnet_book.intervals import paired_difference
-from capsnet_book.ledger import counted, missed
+from capsnet_book.ledger import counted, missed, trainings
 
 NOT_ALONE = "not measured alone"
 # Other chapters that show in a cell what a deviation does.
@@ -250,11 +250,24 @@ def effects(records: Records) -> tuple[float, float]:
     return drawn, statistics.mean(r["routing"]["moved"][2] for r in records.values())
 
 
+def trained_their_way() -> dict[str, Records]:
+    """The ledger's trainings of the experiment "published", numbered.
+
+    Those of both budgets: they are as long.
+    """
+    found: dict[str, Records] = {}
+    for budget in ("cpu", "gpu"):
+        for row, records in trainings("published", budget).items():
+            every = *found.get(row, {}).values(), *records.values()
+            found[row] = dict(enumerate(every))
+    return found
+
+
 def headlines(published: Mapping[str, Records]) -> str:
     """Test accuracies in percent: what was published, the same network here, and ours.
 
     Args:
-        published: the ledger's trainings of the experiment "published".
+        published: as of :func:`trained_their_way`.
     """
     table: list[tuple[str, ...]] = [("", "published", "epochs", "here", "epochs", "ours")]
     for name, made in IMPLEMENTATIONS.items():
@@ -264,9 +277,9 @@ def headlines(published: Mapping[str, Records]) -> str:
         told = ", ".join(f"{percent:.2f}" for percent in last)
         trained = ["", "", ""]
         if name in published:
-            epochs = str(len(published[name][0]["records"]))
-            ours = published[f"ours, {epochs} epochs"]
-            trained = [accuracy(published[name]), epochs, accuracy(ours)]
+            epochs = str(published[name][0]["records"][-1]["epoch"])
+            ours = published.get(f"ours, {epochs} epochs")
+            trained = [accuracy(published[name]), epochs, accuracy(ours) if ours else ""]
         table.append((name, told, str(made.recipe["epochs"]), *trained))
     return columns([[row[0], *(cell or "·" for cell in row[1:])] for row in table])
 
@@ -275,14 +288,14 @@ def commands(published: Mapping[str, Records], *names: str) -> str:
     """What trains each of these networks, with what was published of it and what came of it here.
 
     Args:
-        published: the ledger's trainings of the experiment "published".
+        published: as of :func:`trained_their_way`.
         names: of implementations.
     """
     lines = []
     for name in names:
         made, records = IMPLEMENTATIONS[name], published[name]
         told = f"{made.published[-1].accuracy:.2f} %" if made.published else "nothing"
-        epochs = f"after {len(records[0]['records'])} of {made.recipe['epochs']} epochs"
+        epochs = f"after {records[0]['records'][-1]['epoch']} of {made.recipe['epochs']} epochs"
         if records[0]["config"]["precision"] != made.recipe["precision"]:
             epochs += ", in bfloat16"
         lines += [made.command, f"    published: {told}; here: {accuracy(records)} % {epochs}"]
