@@ -64,7 +64,7 @@ def record(experiment: str, row: str, seed: int = 0, budget: str = "cpu") -> dic
         experiment: a folder of ``results/experiments``.
         row: a row's name, as the experiment's summary says it.
         seed: one of the row's seeds.
-        budget: "cpu" or "gpu", whose runs never mix.
+        budget: "cpu" or "gpu".
 
     Raises:
         FileNotFoundError: the ledger has no such run.

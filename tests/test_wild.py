@@ -93,7 +93,7 @@ def record(wrong: int, unseen: int = 0, epochs: int = 3) -> dict[str, Any]:
     return {
         "test": {"correct": 1000 - wrong, "total": 1000},
         "unseen": {"correct": 3000 - unseen, "total": 3000},
-        "records": [{}] * epochs,
+        "records": [{"epoch": 1}, {"epoch": epochs}],  # of a long one, not all are kept
     }
 
 
@@ -155,12 +155,24 @@ def test_headlines_of_what_there_is() -> None:
             "ours, 3 epochs": {0: record(8)},
             "labml": {0: record(20, epochs=5)},
             "ours, 5 epochs": {0: record(7)},
+            "adambielski": {0: record(5, epochs=250)},
         }
     )
     assert row("cezannec", some)[1:] == [
         *("99.02,", "98.90", "3", "98.90", "(98.80", "to", "99.00)", "3", "99.20")
     ]
     assert row("labml ", some) == ["labml", "·", "10", "98.00", "5", "99.30"]
+    assert row("adambielski", some)[1:] == ["99.65", "250", "99.50", "250", "·"]
+
+
+def test_those_trained_their_way_are_of_both_budgets() -> None:
+    found = wild.trained_their_way()
+    for row, records in found.items():
+        declared = [ledger.trainings("published", b).get(row, {}).values() for b in ("cpu", "gpu")]
+        assert list(records.values()) == [record for of in declared for record in of]
+        assert list(records) == list(range(len(records)))
+    devices = {r["machine"]["device"] for r in found["cezannec"].values()}
+    assert len(devices) == 2
 
 
 def test_trainings_are_those_of_the_ledger() -> None:
