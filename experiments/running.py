@@ -208,7 +208,10 @@ def train(
 def train_and_watch(
     training: Training, work: Path = WORK, stop_after: int | None = None
 ) -> tuple[CapsNet, list[dict[str, Any]]]:
-    """:func:`train`; to an epoch's record is added what the task's course says, if it has one."""
+    """:func:`train`; to an epoch's record is added what the task's course says, if it has one.
+
+    The course is on the test set, which tuning never sees.
+    """
     course = TASKS[training.declared.task].course
     if course is None or training.declared.tuning:
         return train(training, work, stop_after)

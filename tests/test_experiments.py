@@ -179,8 +179,9 @@ def test_a_row_has_images_and_seeds_of_its_own_and_may_be_watched(tmp_path: Path
     assert [(row["n"], row["declared"]) for row in found] == [(0, 1), (1, 3)]
 
 
+@pytest.mark.parametrize("task", ["digits", "placed"])  # the second has a course
 def test_what_is_chosen_never_sees_the_test_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def learned_only(name: str, train: bool = True) -> ImageSet:
         assert train
@@ -188,7 +189,7 @@ def test_what_is_chosen_never_sees_the_test_set(
 
     monkeypatch.setattr(running, "load", learned_only)
     budget = Budget(1, QUICK, images=600, unseen=range(600, 800))
-    declared = dataclasses.replace(TINY, budgets={"cpu": budget}, tuning=True)
+    declared = dataclasses.replace(TINY, budgets={"cpu": budget}, task=task, tuning=True)
     training = of(dataclasses.replace(declared, rows={"capsules": Row(SMALL)}))
     record = perform(training, tmp_path / "ledger", tmp_path / "work")
     assert record["tuning"] and record["test"]["total"] == 200 and "unseen" not in record
