@@ -60,7 +60,7 @@ train: $(READY)  ## train on MNIST; options in ARGS="--epochs 2 …"
 bench: $(READY)  ## measure this machine beside others' networks: results/bench (half an hour)
 	$(BIN)/python -m benchmarks $(ARGS)
 
-results: $(READY)  ## run what the ledger lacks (a night); ARGS="--list" says what that is
+results: $(READY)  ## run what the ledger lacks (days); ARGS="--list" says what that is
 	$(BIN)/python -m experiments $(ARGS)
 
 serve: book  ## build the book and show it at http://localhost:8000 (PORT=…)

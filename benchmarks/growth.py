@@ -8,13 +8,19 @@ from typing import Any
 
 import torch
 
-from benchmarks.contestants import CONTESTANTS, DTYPES, matrix_product, names, routed_layer
+from benchmarks import peers
+from benchmarks.contestants import BATCH, CONTESTANTS, DTYPES, matrix_product, names, routed_layer
 from benchmarks.memory import process_peak, run_alone, tensor_peak
 from capsnet import CapsuleLayer
 from capsnet.bench import measure
 from capsnet.fast.routing import routed_capsules
 
-PAPER = {"batch_size": 128, "children": 1152, "parents": 10, "iterations": 3}
+PAPER = {
+    "batch_size": BATCH,
+    "children": peers.PAPER.in_capsules,
+    "parents": peers.PAPER.out_capsules,
+    "iterations": 3,
+}
 # From there, one number at a time.
 AXES = {
     "batch_size": (16, 32, 64, 128, 256),
@@ -22,7 +28,7 @@ AXES = {
     "parents": (10, 20, 50, 100),
     "iterations": (1, 3, 5, 10),
 }
-LARGEST = {"batch_size": 128, "children": 8192, "parents": 100}
+LARGEST = {"batch_size": BATCH, "children": 8192, "parents": 100}
 REPEATS = 5
 
 

@@ -16,6 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from capsnet.wild.parts import bare_squash, guarded_squash, squash_beside
+
 
 class Sizes(NamedTuple):
     """Of a routed layer."""
@@ -29,10 +31,7 @@ class Sizes(NamedTuple):
 PAPER = Sizes()
 
 
-def shrink(s: Tensor, epsilon: float) -> Tensor:
-    """Eq. 1 along the last dimension, with the ε under the root that these projects put there."""
-    squared = s.square().sum(dim=-1, keepdim=True)
-    return squared / (1 + squared) * s / (squared + epsilon).sqrt()
+under_root = guarded_squash(1e-8)
 
 
 class LabmlRouter(nn.Module):
@@ -49,7 +48,7 @@ class LabmlRouter(nn.Module):
         b = u_hat.new_zeros(u_hat.shape[:3])
         for _ in range(self.iterations):
             c = b.softmax(dim=1)
-            v = shrink(torch.einsum("nij,nijd->njd", c, u_hat), 1e-8)
+            v = under_root(torch.einsum("nij,nijd->njd", c, u_hat), -1)
             b = b + torch.einsum("njd,nijd->nij", v, u_hat)
         return v
 
@@ -72,10 +71,10 @@ class XifengGuoRouter(nn.Module):
         b = u_hat.new_zeros(u_hat.shape[:3])
         for _ in range(self.iterations - 1):
             c = b.softmax(dim=1).unsqueeze(-1)
-            v = shrink((c * constant).sum(dim=2, keepdim=True), 1e-8)
+            v = squash_beside((c * constant).sum(dim=2, keepdim=True), -1)
             b = b + (v * constant).sum(dim=-1)
         c = b.softmax(dim=1).unsqueeze(-1)
-        return shrink((c * u_hat).sum(dim=2), 1e-8)
+        return squash_beside((c * u_hat).sum(dim=2), -1)
 
 
 class AdambielskiRouter(nn.Module):
@@ -97,12 +96,12 @@ class AdambielskiRouter(nn.Module):
         # [n, in, 1, k] @ [in, k, out · d] → [n, in, out, d]
         u_hat = torch.matmul(u.unsqueeze(2), self.weight).view(*u.shape[:2], self.out_capsules, -1)
         c = self.prior.softmax(dim=1)
-        v = shrink((c.unsqueeze(-1) * u_hat).sum(dim=1), 0)
+        v = bare_squash((c.unsqueeze(-1) * u_hat).sum(dim=1), -1)
         b = self.prior.expand(len(u), -1, -1)
         for _ in range(self.iterations):
             b = b + (u_hat * v.unsqueeze(1)).sum(dim=-1)
             c = b.softmax(dim=2)
-            v = shrink((c.unsqueeze(-1) * u_hat).sum(dim=1), 0)
+            v = bare_squash((c.unsqueeze(-1) * u_hat).sum(dim=1), -1)
         return v
 
 
@@ -114,7 +113,7 @@ class PeerNetwork(nn.Module):
 
     router: type[nn.Module]
     group: str  # how channels become capsules
-    epsilon = 1e-8  # in the squash of the primary capsules
+    squash = staticmethod(under_root)  # of the primary capsules
     by_label = True  # mask the decoder by the label, in training, instead of the prediction
     power = 2  # of the margins
     mean_over_classes = False
@@ -152,7 +151,7 @@ class PeerNetwork(nn.Module):
             u = maps.reshape(len(maps), PAPER.in_dim, -1).transpose(1, 2)
         else:
             u = maps.reshape(len(maps), -1, PAPER.in_dim)
-        v = self.routed(shrink(u, self.epsilon))
+        v = self.routed(self.squash(u, -1))
         lengths = v.norm(dim=-1)
         chosen = lengths.argmax(dim=1) if labels is None else labels
         mask = F.one_hot(chosen, PAPER.out_capsules).to(v.dtype)
@@ -169,13 +168,14 @@ class Labml(PeerNetwork):
 class XifengGuo(PeerNetwork):
     router = XifengGuoRouter
     group = "space"  # a capsule's components are neighbours in space
+    squash = staticmethod(squash_beside)
     weight = 0.0005 * 784
 
 
 class Adambielski(PeerNetwork):
     router = AdambielskiRouter
     group = "types"  # neighbouring channels belong to one capsule, as in the paper
-    epsilon = 0.0
+    squash = staticmethod(bare_squash)
     mean_over_classes = True
 
 

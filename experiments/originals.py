@@ -195,6 +195,8 @@ def measure(name: str, clones: Path) -> dict[str, Any]:
 
 
 def main() -> None:
+    if len(sys.argv) != 2:
+        raise SystemExit(f"expected one folder of clones, got {sys.argv[1:]}")
     torch.set_default_dtype(torch.float64)
     torch.Tensor.cuda = lambda self: self  # type: ignore
     networks = {}

@@ -329,6 +329,8 @@ def main() -> None:
     keep_freed_memory()
     match sys.argv[1:]:
         case ["trials", *names]:
+            if unknown := set(names) - set(TRIED):
+                raise SystemExit(f"trials are {', '.join(TRIED)}, got {', '.join(sorted(unknown))}")
             for name in names or TRIED:
                 make_trial(name, 0)
         case ["runs"]:

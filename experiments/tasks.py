@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from capsnet import CapsNet
-from capsnet.data import ImageSet, overlaid, random_shift, shifted, to_float
+from capsnet.data import ImageSet, multimnist, overlaid, random_shift, shifted, to_float
 from capsnet.fast import arrange
 from capsnet.layers import CapsuleLayer
 from capsnet.training import TrainingLoss, evaluate
@@ -111,17 +111,14 @@ def drawn(
     return to_float(random_shift(bent, max_shift, generator)), labels
 
 
-def pairs_of(test: ImageSet, shift: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The test pairs: every image once, with one of another class over it."""
-    return overlaid(test, torch.arange(len(test)), shift, seeded())
-
-
 def pairs_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
-    """The two longest capsules must be the two classes."""
-    images, labels, _ = pairs_of(test, shift)
-    named = two_longest(model, images, arrangement)
-    right = (named == labels.sort(dim=1).values).all(dim=1)
-    among = (labels.unsqueeze(2) == named.unsqueeze(1)).any(dim=2)
+    """The two longest capsules must be the two classes: of each image, and of another over it."""
+    pairs = multimnist(test, generator=seeded(), max_shift=shift, size=test.images.shape[-1])
+    first = dataclasses.replace(test, images=pairs.images, labels=pairs.labels[:, 0])
+    lengths = evaluate(model, first, BATCH, arrangement=arrangement).lengths
+    named = lengths.topk(2, dim=1).indices
+    among = (pairs.labels.unsqueeze(2) == named.unsqueeze(1)).any(dim=2)
+    right = among.all(dim=1)
     return {
         "test": {
             "correct": int(right.sum()),
@@ -130,14 +127,6 @@ def pairs_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> 
             "digits": int(among.sum()),  # single digits that are among the two that are named
         }
     }
-
-
-@torch.no_grad()
-def two_longest(model: CapsNet, images: Tensor, arrangement: str = "auto") -> Tensor:
-    """The classes of the two longest capsules, in ascending order, [n, 2]."""
-    network, device = arrange(model, arrangement), next(model.parameters()).device
-    lengths = [network(part.to(device)).lengths.cpu() for part in images.split(BATCH)]
-    return torch.cat(lengths).topk(2, dim=1).indices.sort(dim=1).values
 
 
 def anywhere(images: ImageSet, bent: bool) -> ImageSet:

@@ -116,6 +116,8 @@ def count(mask: Tensor) -> int:
 
 
 def main() -> None:
+    if len(sys.argv) != 2:
+        raise SystemExit(f"expected one file of weights, got {sys.argv[1:]}")
     first, metadata = load_weights(sys.argv[1])
     if metadata["images"] > 50_000:
         raise SystemExit("the network has learned the validation images too")

@@ -27,15 +27,6 @@ hypothesis.settings.load_profile("capsnet")
 torch.set_num_threads(1)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers",
-        "equation(number): the contract of a numbered equation of the paper, or of a part of it "
-        "that has a name (1 … 4, 'procedure 1', 'reconstruction')",
-    )
-    config.addinivalue_line("markers", "slow: takes seconds (torch.compile, torch.export)")
-
-
 def pytest_runtest_setup(item: pytest.Item) -> None:
     torch.manual_seed(0)
 

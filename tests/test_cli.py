@@ -24,6 +24,7 @@ from capsnet.export import export_onnx
 from capsnet.training import TrainingConfig
 from capsnet.training.evaluation import evaluate
 from capsnet.training.run import CHECKPOINT, METRICS, WEIGHTS
+from helpers import ROOT
 from helpers.tiny import fit, mnist, some_digits, tiny_model
 
 Captured = pytest.CaptureFixture[str]
@@ -352,7 +353,7 @@ for words in (["--help"], ["train", "--help"], ["evaluate", sys.argv[1]]):
 def test_the_readmes_torchrun_command(pictures: Path, tmp_path: Path, inductor: None) -> None:
     """On the CPU of any machine; two processes, with torch.compile."""
     command = "torchrun --nproc-per-node 2 -m capsnet train"
-    readme = Path(__file__).parents[1].joinpath("README.md").read_text()
+    readme = (ROOT / "README.md").read_text()
     assert command in " ".join(readme.split())
     torchrun, *words = command.split()
     words += ["--dataset", f"folder:{pictures}", "--out", str(tmp_path), "--device", "cpu"]

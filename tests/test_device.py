@@ -11,6 +11,7 @@ from capsnet.device import (
     autocast,
     describe_machine,
     make_fabric,
+    pick_device,
     resolve_compile,
     resolve_precision,
 )
@@ -23,9 +24,16 @@ def test_outside_of_torchrun_there_is_one_process() -> None:
     assert (fabric.world_size, fabric.global_rank) == (1, 0)
 
 
-def test_a_device_that_is_not_there(refuses: Refuses) -> None:
-    with refuses("device must be auto", "got abacus"):
-        make_fabric("abacus")
+def test_devices(refuses: Refuses) -> None:
+    assert pick_device("cpu") == torch.device("cpu")
+    best = "cuda" if torch.cuda.is_available() else "cpu"
+    assert pick_device().type == best
+    for pick in (pick_device, make_fabric):
+        with refuses("device must be auto, cpu, cuda, mps", "got abacus"):
+            pick("abacus")
+    if best == "cpu":
+        with refuses("device cuda was asked for, but there is none here"):
+            pick_device("cuda")
 
 
 def test_fabrics_advice_to_use_tf32_is_not_shown(

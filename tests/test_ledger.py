@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from capsnet_book import ledger
-
-ROOT = Path(__file__).parent.parent
+from helpers import ROOT
 
 
 def test_a_document_of_the_ledger() -> None:

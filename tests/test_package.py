@@ -5,7 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent.parent / "capsnet"
+from helpers import ROOT
+
+PACKAGE = ROOT / "capsnet"
 
 # Each module may import those before it, and nothing else of the package.
 ORDER = [

@@ -4,7 +4,6 @@ import io
 import json
 import re
 import shlex
-from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -12,9 +11,9 @@ from PIL import Image
 from capsnet.cli import make_parser
 from capsnet.training import TrainingConfig
 from capsnet_book import ledger
+from helpers import ROOT
 from picture import PICTURE, draw
 
-ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 RUN = ROOT / "results" / "time-to-accuracy" / "99.0"
 

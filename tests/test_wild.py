@@ -2,7 +2,6 @@
 
 import re
 from html import unescape
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +9,7 @@ import pytest
 from capsnet.wild import DEVIATIONS, IMPLEMENTATIONS
 from capsnet.wild.check import RECIPE
 from capsnet_book import ledger, wild
-
-ROOT = Path(__file__).parent.parent
+from helpers import ROOT
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ compared: a first cell, which installs capsnet in Colab, and the folding of solu
 The book's HTML shows the outputs of these very notebooks: they are staged in the cache that
 Jupyter Book reads, so its build executes nothing.
 
-    python tools/make_notebooks.py [--check | --stale] [CHAPTER …]
+    python tools/make_notebooks.py [--stale] [CHAPTER …]
 """
 
 import argparse
@@ -311,21 +311,16 @@ def stage(root: Path = ROOT) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("chapters", nargs="*", help="names, such as squash; all if none is given")
-    parser.add_argument("--check", action="store_true", help="only say what is stale")
+
     parser.add_argument("--stale", action="store_true", help="only list the stale notebooks")
     options = parser.parse_args(arguments)
-    if options.stale:
-        stale = [page for page in chapters() if (check(page) or "").endswith(STALE)]
-        print(*(notebook_path(page).relative_to(ROOT) for page in stale))
-        return 0
-    if options.check:
-        faults = [fault for chapter in chapters() if (fault := check(chapter))]
-        faults += [f"{path.relative_to(ROOT)} has no chapter" for path in orphans()]
-        print("\n".join(faults), end="\n" if faults else "", file=sys.stderr)
-        return 1 if faults else 0
     wanted = [page for page in chapters() if not options.chapters or page.stem in options.chapters]
     if unknown := set(options.chapters) - {page.stem for page in wanted}:
         raise ChapterError(f"there is no chapter {', '.join(sorted(unknown))}")
+    if options.stale:
+        stale = [page for page in wanted if (check(page) or "").endswith(STALE)]
+        print(*(notebook_path(page).relative_to(ROOT) for page in stale))
+        return 0
     for path in [] if options.chapters else orphans():
         path.unlink()
         print(f"{path.relative_to(ROOT)}: removed, it has no chapter")

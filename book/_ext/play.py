@@ -62,7 +62,7 @@ def place(app: Sphinx, error: Exception | None) -> None:
     # In 8 bits already, as the page reads it.
     weights = ledger.path("multimnist/weights.safetensors")
     shutil.copy(weights, folder / "data" / "multimnist.safetensors")
-    front.refresh(folder / "data")
+    front.save(folder / "data")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -77,13 +77,7 @@ def save(folder: Path, names: Iterable[str] = NETWORKS) -> None:
     write_atomically(folder / FILE, pack(data | {"networks": networks}).encode())
 
 
-def refresh(folder: Path) -> None:
-    """:func:`save`, which takes some seconds, if what it reads is newer than what is there."""
-    sources = [Path(__file__), *(ledger.path(f"{name}/weights.safetensors") for name in NETWORKS)]
-    made = folder / FILE
-    if not made.exists() or made.stat().st_mtime < max(path.stat().st_mtime for path in sources):
-        save(folder)
-
-
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit(f"expected one folder, got {sys.argv[1:]}")
     save(Path(sys.argv[1]))

@@ -4,15 +4,14 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from helpers import ROOT
 from lowering import Prose
 from myst import ChapterError, directives
 from notes import annotated, computed, contracts
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "book" / "annotated.md"
 
 SOURCE = '''\

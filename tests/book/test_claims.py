@@ -17,11 +17,12 @@ from markdown_it.token import Token
 from sphinx.util.nodes import split_explicit_title
 
 from capsnet import CapsNet
+from helpers import ROOT
 from helpers.constants import CONSTANTS
 from myst import directives, parse, walk
 from reading import statements
 
-PAGES = sorted((Path(__file__).resolve().parent.parent.parent / "book").rglob("*.md"))
+PAGES = sorted((ROOT / "book").rglob("*.md"))
 
 MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 # What is no number of a claim: each is blotted out before numbers are looked for.

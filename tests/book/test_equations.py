@@ -1,13 +1,12 @@
 """Every numbered equation of the book has a contract in the tests, and the reverse."""
 
 import re
-from pathlib import Path
 
 import pytest
 
+from helpers import ROOT
 from notes import contracts
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 BOOK = " ".join(page.read_text(encoding="utf-8") for page in sorted(ROOT.glob("book/*.md")))
 EQUATIONS = sorted({"1", "2", "3", "4", *re.findall(r"\\tag\{([^}]*)\}", BOOK)})
 CONTRACTS = contracts(ROOT)

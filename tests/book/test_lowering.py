@@ -1,15 +1,15 @@
 """What a chapter's MyST becomes in plain Markdown, and what its writer is told."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from capsnet.figures.style import MACROS
+from helpers import ROOT
 from lowering import Prose
 from myst import ChapterError
 
-BOOK = Path(__file__).resolve().parent.parent.parent / "book"
+BOOK = ROOT / "book"
 
 
 def lower(text: str) -> str:

@@ -6,7 +6,6 @@ That terms, sources and links lead somewhere is the build's own check: its warni
 import importlib
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
 from pybtex.database import parse_file
@@ -15,9 +14,9 @@ import capsnet
 from capsnet.figures.style import MACROS
 from capsnet.functional import RoutingStep
 from capsnet.model import CapsNetOutput
+from helpers import ROOT
 from myst import directives
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 BOOK = ROOT / "book"
 PAGES = {page.stem: page.read_text(encoding="utf-8") for page in sorted(BOOK.glob("*.md"))}
 SOURCES = parse_file(str(BOOK / "references.bib")).entries

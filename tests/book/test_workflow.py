@@ -1,10 +1,10 @@
 """The workflows publish what was tested. (`make lint` checks their form, and what they may do.)"""
 
-from pathlib import Path
-
 import yaml
 
-WORKFLOWS = Path(__file__).parents[2] / ".github" / "workflows"
+from helpers import ROOT
+
+WORKFLOWS = ROOT / ".github" / "workflows"
 
 
 def jobs(name):
@@ -30,7 +30,7 @@ def test_the_book_is_published_after_everything_was_tested():
 def test_the_jobs_together_run_what_ci_runs():
     book = jobs("book.yml")
     said = " ".join(commands(book[name]) for name in ("module", "notebooks", "site"))
-    ci = (WORKFLOWS.parents[1] / ".ci" / "run").read_text()
+    ci = (ROOT / ".ci" / "run").read_text()
     timed = " ".join(line for line in ci.splitlines() if line.startswith("timed make ")).split()
     for target in ("lint", "book", "unit", "fresh"):
         assert target in timed
@@ -41,13 +41,11 @@ def test_the_jobs_together_run_what_ci_runs():
 
 def test_versions():
     book, weekly = jobs("book.yml"), jobs("weekly.yml")
-    assert book["module"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13", "3.x"]
     oldest = book["torch"]["strategy"]["matrix"]["versions"][0]
-    pyproject = (WORKFLOWS.parents[1] / "pyproject.toml").read_text()
+    pyproject = (ROOT / "pyproject.toml").read_text()
     assert 'requires-python = ">=3.11"\n' in pyproject  # no upper bound
     for name, version in (("torch", "2.6"), ("torchvision", "0.21")):
         assert f"{name}=={version}.*" in oldest
         assert f'"{name}>={version}"' in pyproject
-    systems = weekly["module"]["strategy"]["matrix"]["system"]
-    assert [system.split("-")[0] for system in systems] == ["macos", "windows"]
+
     assert "make mutants" in commands(weekly["mutants"])

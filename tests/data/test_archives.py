@@ -22,8 +22,9 @@ from scipy.io import savemat
 from torchvision import datasets
 
 from capsnet.data import archives, find, load
+from helpers import ROOT
 
-RAW = Path(__file__).parents[2] / "data" / "MNIST" / "raw"
+RAW = ROOT / "data" / "MNIST" / "raw"
 ARCHIVES = sorted(RAW.glob("*.gz"))
 
 

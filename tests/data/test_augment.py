@@ -4,7 +4,6 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 import torch
 from scipy import ndimage
@@ -12,7 +11,6 @@ from torch import Tensor
 
 from capsnet import data
 from capsnet.data import ImageSet
-from capsnet_book.affnist import affine, moved_whole
 from helpers.tiny import some_digits
 
 EVERY = torch.arange(300)
@@ -33,7 +31,6 @@ def digits() -> ImageSet:
         (lambda s: data.shifted(s, EVERY, 2, seeded())[0], 1632583980),
         (lambda s: data.overlaid(data.centred(s, 36), EVERY, 4, seeded())[0], 3475128818),
         (lambda s: data.multimnist(s, EVERY, seeded()).images, 615742910),
-        (lambda s: moved_whole(data.centred(s, 40).images, seeded()), 3776639878),
     ],
 )
 def test_a_seed_gives_the_same_images_as_ever(
@@ -96,20 +93,6 @@ def test_centred(digits: ImageSet, refuses) -> None:
         data.centred(digits, 27)
 
 
-def test_moved_whole_reaches_every_place_and_cuts_nothing() -> None:
-    image = torch.zeros(1, 2, 6, 7, dtype=torch.uint8)
-    image[0, 0, 2, 3], image[0, 1, 3, 5] = 8, 9  # ink of two rows and three columns
-    moved = moved_whole(image.expand(2000, -1, -1, -1), seeded())
-    places = Counter(tuple((m[0] == 8).nonzero()[0].tolist()) for m in moved)
-    assert set(places) == {(row, column) for row in range(5) for column in range(5)}
-    assert max(places.values()) < 2 * min(places.values())
-    for m in moved:
-        (row, column), (row_1, column_1) = (m[0] == 8).nonzero()[0], (m[1] == 9).nonzero()[0]
-        assert (row_1 - row, column_1 - column) == (1, 2) and int(m.sum()) == 17
-    blank = torch.zeros(3, 1, 4, 4)
-    assert torch.equal(moved_whole(blank), blank)
-
-
 def test_batches_to_learn_from(digits: ImageSet) -> None:
     index = torch.tensor([4, 2])
     images, labels = data.shifted(digits, index, 2, seeded())
@@ -149,29 +132,3 @@ def test_the_second_digit_is_uniform_over_the_others(digits: ImageSet) -> None:
     counts = Counter(pairs.labels[:, 1].tolist())
     assert set(counts) == {0, 4, 1, 9, 2}
     assert all(abs(count - 2000) < 200 for count in counts.values())
-
-
-def test_affine_without_change_is_the_centred_image(digits: ImageSet, refuses) -> None:
-    still = affine(digits.images[:20], degrees=0, shear=0, scale=(1, 1))
-    assert still.shape == (20, 1, 40, 40) and still.dtype == torch.uint8
-    assert torch.equal(still[:, :, 6:34, 6:34], digits.images[:20])
-    assert still[:, :, :6].eq(0).all() and still[:, :, :, 34:].eq(0).all()
-    with refuses("uint8", "float32"):
-        affine(data.to_float(digits.images))
-    with refuses("28 × 28", "20 × 20"):
-        affine(digits.images, size=20)
-
-
-def test_affine_is_rotation_times_shear_times_scaling(digits: ImageSet) -> None:
-    bent = affine(digits.images[:5], seeded(3))
-    canvas = data.centred(digits, 40).images.double().numpy()
-    # The same numbers in the same order: angle, shear, width's and height's factor.
-    for i, uniform in enumerate(torch.rand(5, 4, generator=seeded(3)).tolist()):
-        angle, k = (2 * uniform[0] - 1) * np.radians(20), (2 * uniform[1] - 1) * 0.2
-        cos, sin = np.cos(angle), np.sin(angle)
-        scaling = np.diag([0.8 + 0.4 * uniform[2], 0.8 + 0.4 * uniform[3]])
-        inverse = np.linalg.inv(np.array([[cos, -sin], [sin, cos]]) @ [[1, k], [0, 1]] @ scaling)
-        inverse = inverse[::-1, ::-1]  # SciPy's points are (y, x)
-        offset = 19.5 - inverse @ (19.5, 19.5)
-        expected = ndimage.affine_transform(canvas[i, 0], inverse, offset, order=1)
-        assert np.abs(bent[i, 0].numpy() - expected).max() < 1

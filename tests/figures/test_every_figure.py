@@ -10,7 +10,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
-from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.collections import LineCollection
 from matplotlib.patches import Rectangle, StepPatch
 from matplotlib.quiver import Quiver
 from matplotlib.text import Text
@@ -375,9 +375,7 @@ def seen(figure: mpl.figure.Figure) -> dict[str, list[Any]]:
                 found["ends"] += drawn.get_segments()
             elif isinstance(drawn, Quiver):
                 found["arrows"].append(np.stack([drawn.U, drawn.V], axis=1))
-            elif isinstance(drawn, PathCollection):
-                found["points"].append(drawn.get_offsets())
-                found["shades"].append(drawn.get_array())
+
         found["tips"].append([t.xy for t in axes.texts if getattr(t, "arrow_patch", None)])
     found["text"] = [text.get_text() for text in figure.findobj(Text)]
     return found

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from capsnet.data import ImageSet, to_float
-from capsnet.device import autocast, pick_device
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.training.evaluation import Evaluation, evaluate
 from experiments.networks import CNN
@@ -99,22 +98,3 @@ def test_what_does_not_fit_is_refused(digits: ImageSet, refuses) -> None:
         evaluate(model, replace(digits, classes=(*digits.classes, "ten")))
     with refuses("holds no images"):
         evaluate(model, digits.subset(slice(0, 0)))
-
-
-def test_devices(refuses) -> None:
-    assert pick_device("cpu") == torch.device("cpu")
-    best = "cuda" if torch.cuda.is_available() else "cpu"
-    assert pick_device().type == best
-    with refuses("auto, cpu, cuda, mps", "abacus"):
-        pick_device("abacus")
-    if best == "cpu":
-        with refuses("device cuda was asked for, but there is none here"):
-            pick_device("cuda")
-
-
-def test_precision_decides_autocast() -> None:
-    cpu = torch.device("cpu")
-    weight = torch.eye(2)
-    for precision, dtype in (("bf16", torch.bfloat16), ("fp32", torch.float32)):
-        with autocast(cpu, precision):
-            assert (weight @ weight).dtype == dtype
