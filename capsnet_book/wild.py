@@ -298,12 +298,15 @@ def commands(published: Mapping[str, Records], *names: str) -> str:
         epochs = f"after {records[0]['records'][-1]['epoch']} of {made.recipe['epochs']} epochs"
         if records[0]["config"]["precision"] != made.recipe["precision"]:
             epochs += ", in bfloat16"
+        if made.recipe["schedule"] == "plateau":  # --as has no rate that the test set leads
+            epochs += ", its rate led by the test images"
         lines += [made.command, f"    published: {told}; here: {accuracy(records)} % {epochs}"]
     return "\n".join(lines)
 
 
 def accuracy(records: Records) -> str:
     """The mean of a row's trainings and, of several, their range, in percent."""
+    one = ", one seed" if len({r["config"]["seed"] for r in records.values()}) == 1 else ""
     shares = [100 * r["test"]["correct"] / r["test"]["total"] for r in records.values()]
-    several = f" ({min(shares):.2f} to {max(shares):.2f})" if len(shares) > 1 else ""
+    several = f" ({min(shares):.2f} to {max(shares):.2f}{one})" if len(shares) > 1 else ""
     return f"{statistics.mean(shares):.2f}{several}"

@@ -157,8 +157,8 @@ LABELS_RATES = {
     ("CNN", 10): ((0.001, 0.002, 0.004), 0.002),
     ("CNN", 100): ((0.001, 0.002, 0.004, 0.008), 0.004),
 }
-# Alone on our network: those that change what it computes, but for guards of squash, of which none
-# is seen at usual lengths, and those of other pictures.
+# Alone on our network: the better known. Of the rest, guards of squash do nothing at usual lengths;
+# others are of other pictures, of a recipe, or rare.
 ALONE = (
     "softmax-over-children",
     "batch-logits",

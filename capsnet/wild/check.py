@@ -1,11 +1,14 @@
 """Which deviations anybody's capsule network has: ``capsnet check my_module:MyCapsNet``."""
 
+import contextlib
 import importlib
 import os
 import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 import torch.nn.functional as F
@@ -40,6 +43,7 @@ class Report:
         clean: deviations that were looked for, and that it has not.
         not_examined: those that were not, and why.
         failed: stages of the adapter, or calls, that ended in an error, and in which.
+        read_as: how many classes and children it was taken to have, of how many numbers.
     """
 
     title: str
@@ -47,12 +51,13 @@ class Report:
     clean: list[str]
     not_examined: dict[str, str]
     failed: list[str]
+    read_as: str
 
     def __str__(self) -> str:
         looked = len(self.found) + len(self.clean)
         counts = f"{len(self.found)} of {looked} deviations that were looked for"
         lines = [f"{self.title}: {counts}; {len(self.not_examined)} could not be looked at"]
-        lines += self.failed
+        lines += [f"read as {self.read_as}", *self.failed]
         for finding in self.found:
             lines += [f"\n{finding.name}", f"  the paper: {DEVIATIONS[finding.name].paper}"]
             if finding.name != "other-decoder":  # whose words are one implementation's numbers
@@ -84,13 +89,18 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
         ValueError: there is no network, or it cannot be copied, or called with images.
     """
     dtype = torch.get_default_dtype()
-    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+    with contextlib.ExitStack() as stack, torch.random.fork_rng(devices=[]), torch.enable_grad():
         torch.manual_seed(0)
+        # Some call cuda() in their code.
+        stack.enter_context(mock.patch.object(torch.Tensor, "cuda", where_it_is))
+        stack.enter_context(mock.patch.object(nn.Module, "cuda", where_it_is))
         made = model if isinstance(model, nn.Module) else make(model)
         adapter = adapter or own_adapter(made)
         try:
             torch.set_default_dtype(torch.float64)
-            verdicts, failed = examine(Subject(made, adapter))
+            subject = Subject(made, adapter)
+            verdicts, failed = examine(subject)
+            read_as = subject.read_as
         finally:
             torch.set_default_dtype(dtype)
     found, clean, unseen = [], [], {}
@@ -102,7 +112,11 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
             clean.append(name)
         else:
             unseen[name] = verdict.why
-    return Report(type(made).__name__, found, clean, unseen, failed)
+    return Report(type(made).__name__, found, clean, unseen, failed, read_as)
+
+
+def where_it_is(value: Any, *given: Any, **named: Any) -> Any:
+    return value
 
 
 def make(maker: Any) -> nn.Module:
@@ -148,6 +162,7 @@ def own_adapter(model: nn.Module) -> Adapter:
     )
 
 
+ROUTING = {name for name, of in DEVIATIONS.items() if "share" in of.parts}
 # What an Adapter needs to have, by what a deviation replaces of Parts; the rest needs both stages.
 STAGES = "primary and digits"
 NEEDS = {
@@ -217,7 +232,8 @@ def assert_paper(
 ) -> None:
     """For a test of your own: the network has no deviations but those that you allow.
 
-    What the adapter does not reach is not looked for. In ``test_my_capsnet.py``::
+    What the adapter does not reach is not looked for, but it must reach the routing. In
+    ``test_my_capsnet.py``::
 
         from capsnet.wild.check import Adapter, assert_paper
         from my_capsnet import MyCapsNet
@@ -233,7 +249,8 @@ def assert_paper(
     Raises:
         AssertionError: it has others, or a stage of the adapter fails; the report says by which
             numbers, or how.
-        ValueError: as :func:`check`, or a name that is allowed is not known, or was not examined.
+        ValueError: as :func:`check`, or a name that is allowed is not known, or was not examined,
+            or the routing was not.
     """
     if unknown := set(allow) - set(DEVIATIONS):
         raise ValueError(f"no deviation is called {', '.join(sorted(unknown))}")
@@ -245,6 +262,9 @@ def assert_paper(
             raise ValueError(f"{name} is allowed, but was not examined: {why}")
     if {finding.name for finding in report.found} - set(allow):
         raise AssertionError(str(report))
+    if report.not_examined.keys() >= ROUTING:
+        why = report.not_examined["softmax-over-children"]
+        raise ValueError(f"the routing of {report.title} was not examined: {why}")
 
 
 def main_check(target: str, adapter: str | None = None) -> Report:
@@ -273,9 +293,17 @@ def main_check(target: str, adapter: str | None = None) -> Report:
 
 def imported(target: str) -> Any:
     """What a name such as "my_module:MyCapsNet" stands for."""
-    module, colon, name = target.partition(":")
-    if not (module and colon and name):
+    module, _, name = target.partition(":")
+    if not (name and all(part.isidentifier() for part in module.split("."))):
         raise ValueError(f"expected a name such as my_module:MyCapsNet, got {target}")
+    if module.endswith(".py"):
+        raise ValueError(f"expected a module's name, {module[:-3]}:{name}, got a file's, {target}")
+    top = module.partition(".")[0]
+    here = [path.resolve() for path in (Path(top + ".py"), Path(top, "__init__.py"))]
+    loaded = getattr(sys.modules.get(top), "__file__", None)
+    for path in filter(Path.exists, here):
+        if loaded and Path(loaded).resolve() not in here:
+            raise ImportError(f"{path.name} has the name of a module in use here: rename it")
     try:
         found = importlib.import_module(module)
     except STRANGE as error:

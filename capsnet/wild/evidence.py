@@ -28,6 +28,7 @@ from capsnet.wild.subject import (
     Map,
     Subject,
     apart,
+    checked,
     depends_on,
     grow,
     without_ones,
@@ -313,7 +314,7 @@ def alike(even: Tensor) -> list[int]:
 def convolutions(net: Subject, model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
     """The kernels that the primary capsules depend on, and their biases."""
     assert net.adapter.primary is not None
-    parameters = depends_on(net.adapter.primary(model, net.images), model)
+    parameters = depends_on(net.primary(model, net.images), model)
     kernels = [p for p in parameters if p.dim() == 4]
     biases = [
         bias
@@ -385,7 +386,8 @@ def of_loss(net: Subject) -> Verdicts:
         labels = torch.randint(net.classes, (3,), generator=net.generator)
         out = net.output(net.learning, images, labels)
         torch.default_generator.manual_seed(0)
-        losses.append(net.adapter.loss(net.learning, images, labels).item())
+        found = net.adapter.loss(net.learning, images, labels)
+        losses.append(checked("a scalar tensor", found, 0).item())
         lengths = {"": out.norms if out.lengths is None else out.lengths, "norms": out.norms}
         lengths["softmax-of-lengths"] = softmax_of_lengths(out.norms)
         for key in itertools.product(lengths, margins, targets):

@@ -18,6 +18,8 @@ from capsnet.wild.evidence import (
     is_uniform,
     of_batch_mates,
     of_gradient,
+    of_primary,
+    of_start,
     unsquashed,
 )
 from capsnet.wild.parts import over_parents
@@ -27,6 +29,7 @@ from capsnet.wild.subject import (
     Map,
     Subject,
     apart,
+    checked,
     depends_on,
     scale_for,
     stages_inside,
@@ -63,7 +66,10 @@ class Layer:
         self.children, self.dim = net.even.shape[1:]
 
     def __call__(self, u: Tensor) -> Tensor:
-        return without_ones(self.of_u(self.model, u))
+        v = self.of_u(self.model, u)
+        if isinstance(v, Tensor) and v.dim():
+            v = without_ones(v)
+        return checked("v, [n, classes, dim]", v, 3)
 
     def random(self, n: int) -> Tensor:
         return self.net.random(n, self.children, self.dim)
@@ -104,7 +110,12 @@ def of_layer_inside(net: Subject) -> Verdicts:
         adapter = stages_inside(net)
         inside = copy.copy(net)
         inside.adapter = adapter
-        return of_layer(inside)
+        verdicts = of_layer(inside)
+        if alike(inside.even):  # so they are primary capsules, and of no layer behind
+            of_u = of_primary(inside)
+            del of_u["squash-over-children"]  # for it may come later than this u
+            verdicts |= of_u | of_start(inside)
+        return verdicts
     except STRANGE:  # nobody said that it must work
         return {}
 
@@ -121,8 +132,7 @@ def of_zero_capsules(layer: Layer, u: Tensor) -> Verdicts:
     if all(nan):
         text = f"where u is zero {nan[0]:.0%} of the class capsules' numbers are NaN"
         return {"bare-norm": text}
-    assert net.adapter.primary is not None
-    if net.adapter.primary(black, torch.zeros_like(net.images)).isnan().any():
+    if net.primary(black, torch.zeros_like(net.images)).isnan().any():
         why = "primary capsules of a black image are NaN, from squash or from elsewhere"
         return {"bare-norm": Unseen(why)}
     return {"bare-norm": None}

@@ -42,7 +42,7 @@ class Implementation:
         options: of its network, where they are not :class:`CapsNet`'s.
         dataset: what it learns from.
         published: what it reports.
-        remarks: what it does otherwise in training, and ``--as`` does not.
+        remarks: what it does otherwise, and ``--as`` does not.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Implementation:
         lines.append(f"  {self.command}")
         lines += [f"  {of.accuracy:.2f} % {of.what} ({of.source})" for of in self.published]
         if self.remarks:
-            lines.append(f"  {self.remarks}")
+            lines.append(f"  not so with --as: {self.remarks}")
         if self.options:
             lines.append(f"  network: {told(self.options)}")
         lines.append(f"  recipe: {told(self.recipe | {'dataset': self.dataset})}")
@@ -122,7 +122,6 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
             "Sabour, Frosst, Hinton: Dynamic Routing Between Capsules",
             PAPER,
             published=(Published(99.75, "mean of three trainings, ± 0.005", PAPER + ", Table 1"),),
-            remarks="Epochs and batch size are those of the authors' code.",
         ),
         Implementation(
             "labml",
@@ -153,9 +152,9 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
             ),
             {"epochs": 250},
             (Published(99.65, "with reconstruction", "README"),),
-            "The decoder is there with --with_reconstruction; the rate ends at 1e-6 at least, and "
-            "follows the loss on the test images. That of --as follows the loss on the validation "
-            "images, and with --all that of the training.",
+            "Without its option --with_reconstruction it has no decoder. Its rate ends at 1e-6 at "
+            "least, and follows the loss on the test images (with --as, on the validation images, "
+            "and with --all, in training).",
         ),
         Implementation(
             "cezannec",

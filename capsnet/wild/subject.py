@@ -1,5 +1,6 @@
 """A stranger's capsule network: how to call it, and to reach its inside."""
 
+import contextlib
 import copy
 import functools
 from collections.abc import Callable, Iterable, Sequence
@@ -46,6 +47,15 @@ class Adapter:
     digits: Callable[[Any, Tensor], Tensor] | None = None
     loss: Callable[[Any, Tensor, Tensor], Tensor] | None = None
     image_shape: Sequence[int] = (1, 28, 28)
+
+    def __post_init__(self) -> None:
+        """Raises: ValueError: the shape is none."""
+        shape: Any = self.image_shape
+        sides = [*shape] if isinstance(shape, Sequence) else []
+        if len(sides) != 3 or not all(isinstance(side, int) and side > 0 for side in sides):
+            raise ValueError(
+                f"image_shape must be [channels, height, width], whole and positive, got {shape!r}"
+            )
 
 
 class Output(NamedTuple):
@@ -108,7 +118,12 @@ class Subject:
         if self.classes < 2:
             raise ValueError(f"expected a network of at least two classes, got {self.classes}")
         if not answer.isfinite().all():
-            raise ValueError("the network cannot be checked: it returns NaN or infinity")
+            raise ValueError(
+                "the network cannot be checked: it returns NaN or infinity; is a capsule of zeros "
+                "divided by its norm?"
+            )
+        if self.output(self.model).norms.min() < 0:
+            raise ValueError("expected capsules or their lengths, got negative numbers: logits?")
         if not answer.requires_grad:
             raise ValueError("the network cannot be checked: what it returns has no gradient")
         if apart(answer[1:], answer[:-1]) < EXACT:
@@ -188,10 +203,26 @@ class Subject:
                 parameter.data = 0.2 * self.random(*parameter.shape)
         return model
 
+    def primary(self, model: nn.Module, images: Tensor) -> Tensor:
+        """The primary capsules, by the adapter."""
+        assert self.adapter.primary is not None
+        return checked("u, [n, children, dim]", self.adapter.primary(model, images), 3)
+
     def children(self, images: Tensor) -> Tensor:
         """The primary capsules of that copy."""
-        assert self.adapter.primary is not None
-        return self.adapter.primary(self.biased, images).detach().nan_to_num()
+        return self.primary(self.biased, images).detach().nan_to_num()
+
+    @property
+    def read_as(self) -> str:
+        """Of what sizes it was taken to be."""
+        capsules = self.output(self.model).capsules
+        read = f"{self.classes} classes"
+        if capsules is not None:
+            read += f" of {capsules.shape[2]} numbers"
+        with contextlib.suppress(*STRANGE):
+            count, dim = self.even.shape[1:]
+            read += f", {count} children of {dim}"
+        return read
 
     @functools.cached_property
     def even(self) -> Tensor:
@@ -204,6 +235,18 @@ class Subject:
         sides = {self.classes, answer[0].numel()}
         depends = depends_on(answer, model)
         return [p for p in depends if p.dim() > 1 and not sides.isdisjoint(p.shape)]
+
+
+def checked(expected: str, value: Any, dims: int) -> Tensor:
+    """What a stage of an adapter returns.
+
+    Raises:
+        ValueError: it is no tensor of so many dimensions.
+    """
+    if isinstance(value, Tensor) and value.dim() == dims:
+        return value
+    got = list(value.shape) if isinstance(value, Tensor) else type(value).__name__
+    raise ValueError(f"it must return {expected}, got {got}")
 
 
 def words_of(error: BaseException) -> str:

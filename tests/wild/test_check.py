@@ -1,7 +1,7 @@
 """The checker finds in a network what is there, by numbers, and nothing else."""
 
 import inspect
-import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -22,6 +22,7 @@ from capsnet.functional import margin_loss
 from capsnet.routings import EfficientCapsNet, RoutedCapsNet
 from capsnet.wild import DEVIATIONS, IMPLEMENTATIONS, WildCapsNet
 from capsnet.wild.check import Adapter, Report, assert_paper, check, main_check
+from helpers import Refuses
 
 SMALL = {"num_classes": 5, "conv_channels": 4, "capsule_types": 3, "capsule_dim": 6}
 SMALL["image_shape"] = (1, 24, 24)
@@ -205,12 +206,14 @@ def test_a_look_that_fails_takes_no_other_with_it() -> None:
 class Upper(nn.Module):
     """The routing as a module, of a network that has it as a method."""
 
-    def __init__(self, net: Literal) -> None:
+    def __init__(self, net: Any) -> None:
         super().__init__()
         self.net = net
 
     def forward(self, u: Tensor, trace: list[Tensor] | None = None) -> Tensor:
-        return self.net.parents(u)
+        if isinstance(self.net, Literal):
+            return self.net.parents(u)
+        return self.net.route(self.net.predict(u))
 
 
 class Layered(nn.Module):
@@ -231,7 +234,24 @@ def test_from_outside_a_module_that_routes_is_found(slips: bool) -> None:
     report = check(Layered(slips, nn.Identity()), Adapter(image_shape=(1, 24, 24)))
     assert found(report) == [slip for slip in SLIPS if slips and slip != "mean-margin"]
     assert {"leak", "unit-w", "shared-w", "learned-prior"} <= set(report.clean)
-    assert report.not_examined["same-padding"] == "needs an Adapter with primary"
+    assert {"same-padding", "view-without-permute", "released-start"} <= set(report.clean)
+    assert report.not_examined["mean-margin"] == "needs an Adapter with loss"
+
+
+@pytest.mark.parametrize(
+    "deviations",
+    ["", "view-without-permute relu-before-squash", "same-padding released-start", "leak"],
+)
+def test_from_outside_what_comes_before_a_module_that_routes_is_found(deviations: str) -> None:
+    class Below(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.upper = Upper(network(*deviations.split()))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.upper(self.upper.net.children_of(x))
+
+    assert set(found(check(Below, OUTSIDE))) == set(deviations.split())
 
 
 def test_a_map_of_class_capsules_is_no_routing() -> None:
@@ -327,7 +347,7 @@ def test_a_subclass_may_do_anything() -> None:
 
     report = check(Mine(**SMALL))
     assert not report.found and not report.failed
-    assert report.not_examined["same-padding"] == "needs an Adapter with primary"
+    assert report.not_examined["mean-margin"] == "needs an Adapter with loss"
 
 
 def test_a_w_that_has_learned_has_no_start() -> None:
@@ -365,7 +385,7 @@ def test_a_stage_that_fails_is_said_to() -> None:
     report = check(Literal, broken)
     assert "'Literal' object has no attribute 'nothing'" in report.not_examined["same-padding"]
     (failed,) = report.failed
-    assert str(report).splitlines()[1] == failed == report.not_examined["same-padding"]
+    assert str(report).splitlines()[2] == failed == report.not_examined["same-padding"]
     with pytest.raises(AssertionError, match="\nprimary fails: AttributeError: 'Literal' object"):
         assert_paper(Literal, broken, allow=["same-padding"])
 
@@ -406,7 +426,8 @@ def test_what_was_not_examined_cannot_be_allowed() -> None:
     with pytest.raises(ValueError, match="not examined: needs an Adapter with loss") as raised:
         assert_paper(Literal, outside, allow=["bare-norm", "mean-margin"])
     assert str(raised.value).startswith("mean-margin is allowed, but") and "\n" not in str(raised)
-    assert_paper(Literal, outside, allow=["bare-norm"])
+    with pytest.raises(ValueError, match=r"^the routing of Literal was not examined: needs an Ada"):
+        assert_paper(Literal, outside, allow=["bare-norm"])
 
 
 def test_the_example_of_an_assertion_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -469,7 +490,7 @@ made, adapter, number = make(), Adapter(image_shape=(1, 24, 24)), 7
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    name = f"capsules_of_{os.getpid()}"
+    name = f"capsules_of_{tmp_path.name}"
     (tmp_path / f"{name}.py").write_text(MODULE)
     (tmp_path / f"{name}_broken.py").write_text("1 / 0")
     monkeypatch.chdir(tmp_path)
@@ -490,6 +511,8 @@ def test_by_name(module: str) -> None:
     ("target", "error", "message"),
     [
         ("{}", ValueError, "expected a name such as my_module:MyCapsNet, got"),
+        ("./{}:Net", ValueError, "expected a name such as my_module:MyCapsNet, got"),
+        ("{}.py:Net", ValueError, "expected a module's name, .*:Net, got a file's, .*.py:Net"),
         ("no_such_module:Net", ImportError, "no_such_module cannot be imported: No module named"),
         ("{}_broken:Net", ImportError, "cannot be imported: division by zero"),
         ("{}:Net", ImportError, "has no Net"),
@@ -519,6 +542,56 @@ def test_of_one_type_nothing_is_routed_to_types() -> None:
     assert not check(CapsNet(capsule_types=1)).found
 
 
+def test_a_module_that_another_hides_is_not_mistaken_for_it(module: str, tmp_path: Path) -> None:
+    (tmp_path / "capsnet.py").write_text(MODULE)
+    message = r"^capsnet.py has the name of a module in use here: rename it$"
+    with pytest.raises(ImportError, match=message):
+        main_check("capsnet:make")
+    assert found(main_check(f"{module}:make")) == ["leak"]
+
+
+def test_a_network_that_asks_for_a_gpu_is_read_without_one() -> None:
+    class Moved(Literal):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cuda()
+
+        def forward(self, x: Tensor, y: Tensor | None = None) -> dict[str, Tensor]:
+            return super().forward(x.cuda(non_blocking=True), y)
+
+    assert not check(Moved, OUTSIDE).failed
+
+
+@pytest.mark.parametrize("shape", [28, "1x28", (28, 28), (1, 28.0, 28), (1, -28, 28)])
+def test_an_adapter_refuses_what_is_no_shape(shape: Any, refuses: Refuses) -> None:
+    with refuses("image_shape must be [channels, height, width]", f"got {shape!r}"):
+        Adapter(image_shape=shape)
+
+
+@pytest.mark.parametrize(
+    ("stage", "returned", "message"),
+    [
+        ("primary", lambda u: u[0], r"it must return u, \[n, children, dim\], got \[48, 8\]"),
+        ("primary", lambda u: (u, u), r"it must return u, \[n, children, dim\], got tuple"),
+        ("digits", lambda v: v.sum(), r"it must return v, \[n, classes, dim\], got \[\]"),
+        ("loss", lambda loss: (loss, 3), "it must return a scalar tensor, got tuple"),
+        ("loss", lambda loss: 0.5, "it must return a scalar tensor, got float"),
+        ("loss", lambda loss: loss.expand(30), r"it must return a scalar tensor, got \[30\]"),
+    ],
+)
+def test_what_a_stage_must_return(stage: str, returned: Any, message: str) -> None:
+    right = getattr(ADAPTER, stage)
+    report = check(Literal, replace(ADAPTER, **{stage: lambda *given: returned(right(*given))}))
+    assert re.search(f"{stage} fails: ValueError: {message}$", "\n".join(report.failed), re.M)
+
+
+def test_the_report_says_how_the_network_was_read() -> None:
+    lines = str(check(Literal, ADAPTER)).splitlines()
+    assert lines[1] == "read as 5 classes of 6 numbers, 48 children of 8"
+    lines = str(check(Returns(network(), "lengths"), OUTSIDE)).splitlines()
+    assert lines[1] == "read as 5 classes"
+
+
 def test_refuses_another_adapter(module: str) -> None:
     with pytest.raises(ValueError, match="must be an Adapter, got int"):
         main_check(f"{module}:make", f"{module}:number")
@@ -541,8 +614,9 @@ OUTSIDE = Adapter(image_shape=(1, 24, 24))
 @pytest.mark.parametrize(
     ("last", "message"),
     [
-        (lambda v: v * torch.nan, "it returns NaN or infinity$"),
-        (lambda v: v * torch.inf, "it returns NaN or infinity$"),
+        (lambda v: v * torch.nan, "it returns NaN or infinity; is a capsule of zeros divided by"),
+        (lambda v: v * torch.inf, "it returns NaN or infinity; is a capsule of zeros"),
+        (lambda v: v[..., 0], "^expected capsules or their lengths, got negative numbers: logits"),
         (lambda v: v.detach(), "what it returns has no gradient$"),
         (lambda v: 0 * v + 1, "all images get the same answer$"),
         (lambda v: None, "nor lengths with a gradient, but NoneType; an Adapter says how"),
