@@ -306,7 +306,7 @@ def commands(published: Mapping[str, Records], *names: str) -> str:
 
 def accuracy(records: Records) -> str:
     """The mean of a row's trainings and, of several, their range, in percent."""
-    one = ", one seed" if len({r["config"]["seed"] for r in records.values()}) == 1 else ""
+    one = ", one seed" if len({r["seed"] for r in records.values()}) == 1 else ""
     shares = [100 * r["test"]["correct"] / r["test"]["total"] for r in records.values()]
     several = f" ({min(shares):.2f} to {max(shares):.2f}{one})" if len(shares) > 1 else ""
     return f"{statistics.mean(shares):.2f}{several}"

@@ -89,6 +89,7 @@ def test_the_board_says_who_has_what_and_what_it_costs() -> None:
 def record(wrong: int, unseen: int = 0, epochs: int = 3) -> dict[str, Any]:
     """Of a training: so many wrong of a thousand test images, and of three thousand others."""
     return {
+        "seed": 0,
         "test": {"correct": 1000 - wrong, "total": 1000},
         "unseen": {"correct": 3000 - unseen, "total": 3000},
         "records": [{"epoch": 1}, {"epoch": epochs}],  # of a long one, not all are kept
@@ -129,14 +130,19 @@ def test_what_is_said_of_a_cost(cost: wild.Cost, words: str) -> None:
 
 def test_a_command_for_each_headline() -> None:
     epochs = [{"epoch": 1}, {"epoch": 2}]
-    made = {0: {"records": epochs, "test": {"correct": 9, "total": 10}}}
+    made = {0: {"records": epochs, "test": {"correct": 9, "total": 10}, "seed": 0}}
     made[0]["config"] = {"precision": "fp32"}
     quick = {0: made[0] | {"config": {"precision": "auto"}}}
-    assert wild.commands({"labml": quick, "cezannec": made}, "cezannec", "labml").splitlines() == [
+    led = made | {1: made[0]}
+    published = {"labml": quick, "cezannec": made, "adambielski": led}
+    assert wild.commands(published, "cezannec", "labml", "adambielski").splitlines() == [
         "capsnet train --as cezannec --all --test",
         "    published: 98.90 %; here: 90.00 % after 2 of 3 epochs",
         "capsnet train --as labml --all --test",
         "    published: nothing; here: 90.00 % after 2 of 10 epochs, in bfloat16",
+        "capsnet train --as adambielski --all --test",
+        "    published: 99.65 %; here: 90.00 (90.00 to 90.00, one seed) % after 2 of 250 epochs, "
+        "its rate led by the test images",
     ]
 
 
@@ -149,7 +155,7 @@ def test_headlines_of_what_there_is() -> None:
     assert "labml  " not in nothing  # nothing published, nothing trained
     some = wild.headlines(
         {
-            "cezannec": {0: record(10), 1: record(12)},
+            "cezannec": {0: record(10), 1: record(12) | {"seed": 1}},
             "ours, 3 epochs": {0: record(8)},
             "labml": {0: record(20, epochs=5)},
             "ours, 5 epochs": {0: record(7)},
