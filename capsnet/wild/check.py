@@ -162,6 +162,7 @@ def own_adapter(model: nn.Module) -> Adapter:
     )
 
 
+# Where the routing is reached, one of these at least is examined.
 ROUTING = {name for name, of in DEVIATIONS.items() if "share" in of.parts}
 # What an Adapter needs to have, by what a deviation replaces of Parts; the rest needs both stages.
 STAGES = "primary and digits"
