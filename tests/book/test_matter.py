@@ -74,6 +74,14 @@ def test_every_source_is_whole_and_in_one_section_of_the_bibliography(name):
     assert re.match("https?://", source.fields["url"])
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_a_table_has_its_head_and_no_gap(page):
+    """Rows after an empty line are shown as text, and no build complains."""
+    prose = re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.S | re.M)
+    for table in re.findall(r"(?:^\|.*\n)+", prose, flags=re.M):
+        assert re.match(r"\|.*\n\|[-:| ]+\|\n", table), table
+
+
 def test_every_page_is_in_the_contents():
     assert set(re.findall(r"book/(\w+)", (ROOT / "_toc.yml").read_text())) == set(PAGES)
 
