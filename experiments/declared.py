@@ -2,7 +2,7 @@
 
 Two budgets are declared for each experiment. "cpu" is what two processor cores do in a few days for
 all experiments together; "gpu" has as many trainings or more, as long or longer. A table mixes them
-only where the chapter says so, and trainings are as long under both.
+only where the chapter says so, and only trainings that are as long.
 
 Hyper-parameters were chosen on MNIST's validation split, those of Table 1, of few labels and of
 pairs by a "tuning" of their own, on images that no table counts, for digits anywhere the capsules'

@@ -311,7 +311,6 @@ def stage(root: Path = ROOT) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("chapters", nargs="*", help="names, such as squash; all if none is given")
-
     parser.add_argument("--stale", action="store_true", help="only list the stale notebooks")
     options = parser.parse_args(arguments)
     wanted = [page for page in chapters() if not options.chapters or page.stem in options.chapters]

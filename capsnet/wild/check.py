@@ -4,7 +4,7 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -89,11 +89,8 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
         ValueError: there is no network, or it cannot be copied, or called with images.
     """
     dtype = torch.get_default_dtype()
-    with contextlib.ExitStack() as stack, torch.random.fork_rng(devices=[]), torch.enable_grad():
+    with without_cuda(), torch.random.fork_rng(devices=[]), torch.enable_grad():
         torch.manual_seed(0)
-        # Some call cuda() in their code.
-        stack.enter_context(mock.patch.object(torch.Tensor, "cuda", where_it_is))
-        stack.enter_context(mock.patch.object(nn.Module, "cuda", where_it_is))
         made = model if isinstance(model, nn.Module) else make(model)
         adapter = adapter or own_adapter(made)
         try:
@@ -115,8 +112,18 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
     return Report(type(made).__name__, found, clean, unseen, failed, read_as)
 
 
-def where_it_is(value: Any, *given: Any, **named: Any) -> Any:
-    return value
+@contextlib.contextmanager
+def without_cuda() -> Iterator[None]:
+    """Calls of ``cuda()``, which some have in their code, do nothing."""
+
+    def where_it_is(value: Any, *given: Any, **named: Any) -> Any:
+        return value
+
+    with (
+        mock.patch.object(torch.Tensor, "cuda", where_it_is),
+        mock.patch.object(nn.Module, "cuda", where_it_is),
+    ):
+        yield
 
 
 def make(maker: Any) -> nn.Module:
@@ -283,8 +290,9 @@ def main_check(target: str, adapter: str | None = None) -> Report:
     sys.path.insert(0, os.getcwd())
     sys.argv = [target.partition(":")[0]]  # a script that reads its arguments has none of ours
     try:
-        model = imported(target)
-        how = None if adapter is None else imported(adapter)
+        with without_cuda():
+            model = imported(target)
+            how = None if adapter is None else imported(adapter)
         if how is not None and not isinstance(how, Adapter):
             raise ValueError(f"{adapter} must be an Adapter, got {type(how).__name__}")
         return check(model, how)  # what makes a network may import, too
@@ -300,10 +308,10 @@ def imported(target: str) -> Any:
     if module.endswith(".py"):
         raise ValueError(f"expected a module's name, {module[:-3]}:{name}, got a file's, {target}")
     top = module.partition(".")[0]
-    here = [path.resolve() for path in (Path(top + ".py"), Path(top, "__init__.py"))]
+    here = [path.resolve() for path in (Path(top + ".py"), Path(top))]
     loaded = getattr(sys.modules.get(top), "__file__", None)
-    for path in filter(Path.exists, here):
-        if loaded and Path(loaded).resolve() not in here:
+    if loaded and not {Path(loaded).resolve(), Path(loaded).resolve().parent} & {*here}:
+        for path in filter(Path.exists, here):
             raise ImportError(f"{path.name} has the name of a module in use here: rename it")
     try:
         found = importlib.import_module(module)

@@ -1,5 +1,6 @@
 """Which deviations the class capsules show, as a map from u to v: squash, routing, W."""
 
+import contextlib
 import copy
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -111,13 +112,15 @@ def of_layer_inside(net: Subject) -> Verdicts:
         inside = copy.copy(net)
         inside.adapter = adapter
         verdicts = of_layer(inside)
-        if alike(inside.even):  # so they are primary capsules, and of no layer behind
+    except STRANGE:  # nobody said that it must work
+        return {}
+    with contextlib.suppress(*STRANGE):
+        # Not of a layer behind another; and an adapter's own are looked at already.
+        if net.adapter.primary is None and alike(inside.even):
             of_u = of_primary(inside)
             del of_u["squash-over-children"]  # for it may come later than this u
             verdicts |= of_u | of_start(inside)
-        return verdicts
-    except STRANGE:  # nobody said that it must work
-        return {}
+    return verdicts
 
 
 def of_zero_capsules(layer: Layer, u: Tensor) -> Verdicts:

@@ -49,7 +49,7 @@ class Adapter:
     image_shape: Sequence[int] = (1, 28, 28)
 
     def __post_init__(self) -> None:
-        """Raises: ValueError: the shape is none."""
+        """Raises ValueError where the shape is not one."""
         shape: Any = self.image_shape
         sides = [*shape] if isinstance(shape, Sequence) else []
         if len(sides) != 3 or not all(isinstance(side, int) and side > 0 for side in sides):
@@ -81,8 +81,9 @@ class Subject:
     """A copy of a network in float64, and how to call it.
 
     Raises:
-        ValueError: it cannot be copied or called, returns no capsules and no lengths, or such that
-            tell nothing: of one class, NaN or infinite, without a gradient, the same of all images.
+        ValueError: it cannot be copied or called, returns no capsules and no lengths (which are
+            never negative), or such that tell nothing: of one class, NaN or infinite, without a
+            gradient, the same of all images.
     """
 
     def __init__(self, model: nn.Module, adapter: Adapter) -> None:

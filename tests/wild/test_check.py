@@ -254,6 +254,13 @@ def test_from_outside_what_comes_before_a_module_that_routes_is_found(deviations
     assert set(found(check(Below, OUTSIDE))) == set(deviations.split())
 
 
+def test_an_adapters_own_primary_capsules_are_looked_at_once() -> None:
+    ours = CapsNet(conv_channels=8, capsule_types=2)
+    primary = Adapter(primary=lambda net, x: net.primary(net.conv(x).relu()))
+    report = check(ours, primary)
+    assert not report.found and "relu-before-squash" in report.clean
+
+
 def test_a_map_of_class_capsules_is_no_routing() -> None:
     torch.manual_seed(0)
     report = check(Layered(True, nn.Linear(6, 6)), Adapter(image_shape=(1, 24, 24)))
@@ -547,6 +554,11 @@ def test_a_module_that_another_hides_is_not_mistaken_for_it(module: str, tmp_pat
     message = r"^capsnet.py has the name of a module in use here: rename it$"
     with pytest.raises(ImportError, match=message):
         main_check("capsnet:make")
+    (tmp_path / "capsnet.py").unlink()
+    (tmp_path / "capsnet").mkdir()
+    (tmp_path / "capsnet" / "model.py").write_text(MODULE)
+    with pytest.raises(ImportError, match=r"^capsnet has the name of a module in use here"):
+        main_check("capsnet.model:make")
     assert found(main_check(f"{module}:make")) == ["leak"]
 
 
