@@ -5,10 +5,9 @@ all experiments together; "gpu" has as many trainings or more, as long or longer
 only where the chapter says so, and only trainings that are as long.
 
 Hyper-parameters were chosen on MNIST's validation split, those of Table 1, of few labels and of
-pairs by a "tuning" of their own, on images that no table counts, for digits anywhere the capsules'
-learning rate on a validation split of moved digits (their tuning came later, and has better ones),
-for the other tasks not at all; never on a test set, on which these runs are counted. One choice
-broke this rule: the headline has 50 epochs for one of 32 missed a number on the test set.
+pairs and of digits anywhere by a "tuning" of their own, on images that no table counts, for the
+other tasks not at all; never on a test set, on which these runs are counted. One choice broke this
+rule: the headline has 50 epochs for one of 32 missed a number on the test set.
 """
 
 from dataclasses import dataclass, field, replace
@@ -141,10 +140,10 @@ ARMS: dict[str, dict[str, Any]] = {
 }
 # The paper's numbers, 79 % and 66 %, are of affNIST's own test set.
 PLACES = {
-    "3 iterations": Row(),
-    "1 iteration": Row(ONCE),
+    "3 iterations": Row(config={"learning_rate": 3e-3}),
+    "1 iteration": Row(ONCE, config={"learning_rate": 3e-3}),
     "shared W": wild("shared-w"),
-    "CNN": Row(kind="cnn-pooled", config={"learning_rate": 1e-3}),
+    "CNN": Row(kind="cnn-pooled", config={"learning_rate": 8e-3}),
 }
 # As many epochs as make a thousand steps of 128 images, or of all where there are fewer. (A
 # thousand of each class are Table 1's.)
@@ -154,6 +153,7 @@ LABELS_RATES = {
     ("capsules", 10): ((0.00075, 0.0015, 0.003, 0.006, 0.012), 0.0015),
     ("capsules", 100): ((0.003, 0.006, 0.012), 0.006),
     ("capsules, 1 iteration", 10): ((0.00075, 0.0015, 0.003), 0.0015),
+    ("capsules, 1 iteration", 100): ((0.00075, 0.0015, 0.003, 0.006, 0.012), 0.0015),
     ("CNN, margin loss and decoder", 10): ((0.001, 0.002, 0.004), 0.002),
     ("CNN, margin loss and decoder", 100): ((0.001, 0.002, 0.004), 0.002),
     ("CNN", 10): ((0.001, 0.002, 0.004), 0.002),
@@ -232,6 +232,13 @@ EXPERIMENTS = {
             # The start of W that tuning found, and the larger: how far do such trainings spread?
             "W 0.01": wild("small-w", config=SHORTER, paper=0.25, seeds=3, budgets=("cpu",)),
             "W 0.1": wild(config=SHORTER, paper=0.25, seeds=3, budgets=("gpu",)),
+            # The released code's rate, which falls slowly; the weights that count are the last.
+            "released schedule": Row(
+                config=IMPLEMENTATIONS["paper"].recipe | BF16 | {"epochs": SHORTER["epochs"]},
+                paper=0.25,
+                seeds=3,
+                budgets=("gpu",),
+            ),
         },
         {"cpu": Budget(1, LONG | {"epochs": 50}), "gpu": Budget(5, THOROUGH)},
     ),
@@ -410,7 +417,7 @@ EXPERIMENTS = {
             f"{arm}, rate {rate}": replace(row, config=row.config | {"learning_rate": rate})
             for arm, row in PLACES.items()
             for rate in (
-                (0.0005, 0.001, 0.002, 0.004, 0.008)
+                (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
                 if arm == "CNN"
                 else (0.00075, 0.0015, 0.003, 0.006)
             )
