@@ -24,14 +24,16 @@ def test_a_document_of_the_ledger() -> None:
 
 
 def test_the_four_cells_of_table_1() -> None:
-    found = ledger.table_1()
-    for name, end, row in (
-        ("with reconstruction", 1, "3 iterations, reconstruction"),
-        ("without reconstruction", 0, "1 iteration"),
-    ):
-        for seed in range(5):
-            expected = ledger.missed(ledger.record("table-1", row, seed))
-            assert found[name][end][seed] == expected
+    for budget, images in (("cpu", 10_000), ("gpu", 20_000)):
+        found = ledger.table_1(budget)
+        for name, end, row in (
+            ("with reconstruction", 1, "3 iterations, reconstruction"),
+            ("without reconstruction", 0, "1 iteration"),
+        ):
+            for seed in range(5):
+                record = ledger.record("table-1", row, seed, budget)
+                assert record["images"] == images
+                assert found[name][end][seed] == ledger.missed(record)
 
 
 def test_a_document_that_is_not_there() -> None:
