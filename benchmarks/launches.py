@@ -29,22 +29,22 @@ def run(device: torch.device) -> dict[str, Any]:
     for arrangement in ("plain", "fast"):
         for precision in DTYPES:
             if precision == "fp32" or bfloat16_is_fast(device):
-                for recorded in (False, True):
-                    name = f"capsnet {arrangement}, {precision}" + ", as a graph" * recorded
-                    how = arrangement, precision, recorded
+                for captured in (False, True):
+                    name = f"capsnet {arrangement}, {precision}" + ", as a graph" * captured
+                    how = arrangement, precision, captured
                     rows[name] = run_alone(step_times, *how, device)
     return {"batch_size": BATCH, "rows": rows}
 
 
 def step_times(
-    arrangement: str, precision: str, recorded: bool, device: torch.device
+    arrangement: str, precision: str, captured: bool, device: torch.device
 ) -> dict[str, float]:
     """Of ours: "milliseconds" of a step, the median, and "images_per_second"."""
     images, labels = batch(BATCH, device)
     config = TrainingConfig(arrangement=arrangement, precision=precision)
     step = make_step(CapsNet().to(device), config=config)
-    if recorded:
-        step.record()
+    if captured:
+        step.capture()
     return timed(lambda: step(images, labels), device)
 
 
@@ -58,7 +58,7 @@ def timed(call: Callable[[], Any], device: torch.device) -> dict[str, float]:
         for _ in range(STEPS):
             call()
 
-    steps()  # what is recorded is, by now
+    steps()  # what is captured is, by now
     found = statistics.median(each for (each,) in in_turn([steps], device, ROUNDS)) / STEPS
     return {
         "milliseconds": round(found, 3),

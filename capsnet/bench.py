@@ -38,8 +38,8 @@ def benchmark(device: torch.device, batch_size: int = 128, steps: int = 7) -> di
         model = CapsNet().to(device)
         step = make_step(model, config=TrainingConfig(**kind))
         train = partial(step, images, labels)
-        step.record()  # as fit does
-        for _ in range(step.calls_to_recording or 0):
+        step.capture()  # as fit does
+        for _ in range(step.calls_to_capture):
             train()
         rows.append({"what": "train", **kind, **measure(train, device, steps)})
         network = arrange(model, arrangement)

@@ -13,7 +13,6 @@ from typing import Any
 
 from capsnet import CapsNet, CapsuleLayer
 from capsnet.data import shifted
-from capsnet.text import columns
 from capsnet.training import TrainingConfig
 from capsnet.wild import (
     DEVIATIONS,
@@ -27,7 +26,7 @@ from capsnet.wild import (
 from capsnet.wild.check import RECIPE
 from capsnet.wild.implementations import PAPER_RECIPE
 from capsnet_book.intervals import paired_difference
-from capsnet_book.ledger import counted, missed, trainings
+from capsnet_book.ledger import counted, missed
 
 NOT_ALONE = "not measured alone"
 # Other chapters that show in a cell what a deviation does.
@@ -248,65 +247,3 @@ def effects(records: Records) -> tuple[float, float]:
     """
     drawn = statistics.mean(r["test"]["reconstruction"] for r in records.values())
     return drawn, statistics.mean(r["routing"]["moved"][2] for r in records.values())
-
-
-def trained_their_way() -> dict[str, Records]:
-    """The ledger's trainings of the experiment "published", numbered.
-
-    Those of both budgets: they are as long.
-    """
-    found: dict[str, Records] = {}
-    for budget in ("cpu", "gpu"):
-        for row, records in trainings("published", budget).items():
-            every = *found.get(row, {}).values(), *records.values()
-            found[row] = dict(enumerate(every))
-    return found
-
-
-def headlines(published: Mapping[str, Records]) -> str:
-    """Test accuracies in percent: what was published, the same network here, and ours.
-
-    Args:
-        published: as of :func:`trained_their_way`.
-    """
-    table: list[tuple[str, ...]] = [("", "published", "epochs", "here", "epochs", "ours")]
-    for name, made in IMPLEMENTATIONS.items():
-        if not (made.published or name in published):
-            continue
-        last = [of.accuracy for of in made.published if of.what == made.published[-1].what]
-        told = ", ".join(f"{percent:.2f}" for percent in last)
-        trained = ["", "", ""]
-        if name in published:
-            epochs = str(published[name][0]["records"][-1]["epoch"])
-            ours = published.get(f"ours, {epochs} epochs")
-            trained = [accuracy(published[name]), epochs, accuracy(ours) if ours else ""]
-        table.append((name, told, str(made.recipe["epochs"]), *trained))
-    return columns([[row[0], *(cell or "·" for cell in row[1:])] for row in table])
-
-
-def commands(published: Mapping[str, Records], *names: str) -> str:
-    """What trains each of these networks, with what was published of it and what came of it here.
-
-    Args:
-        published: as of :func:`trained_their_way`.
-        names: of implementations.
-    """
-    lines = []
-    for name in names:
-        made, records = IMPLEMENTATIONS[name], published[name]
-        told = f"{made.published[-1].accuracy:.2f} %" if made.published else "nothing"
-        epochs = f"after {records[0]['records'][-1]['epoch']} of {made.recipe['epochs']} epochs"
-        if records[0]["config"]["precision"] != made.recipe["precision"]:
-            epochs += ", in bfloat16"
-        if made.recipe["schedule"] == "plateau":  # --as has no rate that the test set leads
-            epochs += ", its rate led by the test images"
-        lines += [made.command, f"    published: {told}; here: {accuracy(records)} % {epochs}"]
-    return "\n".join(lines)
-
-
-def accuracy(records: Records) -> str:
-    """The mean of a row's trainings and, of several, their range, in percent."""
-    one = ", one seed" if len({r["seed"] for r in records.values()}) == 1 else ""
-    shares = [100 * r["test"]["correct"] / r["test"]["total"] for r in records.values()]
-    several = f" ({min(shares):.2f} to {max(shares):.2f}{one})" if len(shares) > 1 else ""
-    return f"{statistics.mean(shares):.2f}{several}"

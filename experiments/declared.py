@@ -293,7 +293,7 @@ EXPERIMENTS = {
                 kind="cnn", config={"learning_rate": 1e-3}, paper=0.39, budgets=("gpu",)
             ),
         },
-        # The start of W and the rates are those that tuning found with 10,000 images.
+        # The start of W and the rates are those that tuning found, from as many images.
         {
             "cpu": Budget(
                 5, {"epochs": 30, "learning_rate": 6e-3}, images=10_000, unseen=LAST_HALF

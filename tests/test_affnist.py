@@ -82,8 +82,8 @@ def test_the_official_affnist_is_read_where_it_is(
     path.parent.mkdir()
     image = np.zeros((3, 40, 40), np.uint8)
     image[1, 2, 5] = 7
-    data = {"image": image.reshape(3, 1600).T, "label_int": np.array([[4, 0, 9]], np.uint8)}
-    savemat(path, {"affNISTdata": data})
+    stored = {"image": image.reshape(3, 1600).T, "label_int": np.array([[4, 0, 9]], np.uint8)}
+    savemat(path, {"affNISTdata": stored})
     found = affnist.load()
     assert found is not None
     assert torch.equal(found.images[:, 0], torch.from_numpy(image))

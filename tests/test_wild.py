@@ -86,13 +86,11 @@ def test_the_board_says_who_has_what_and_what_it_costs() -> None:
     assert networks["geron"]["cost"] == "+1.00 points, 1 seed"
 
 
-def record(wrong: int, unseen: int = 0, epochs: int = 3) -> dict[str, Any]:
+def record(wrong: int, unseen: int = 0) -> dict[str, Any]:
     """Of a training: so many wrong of a thousand test images, and of three thousand others."""
     return {
-        "seed": 0,
         "test": {"correct": 1000 - wrong, "total": 1000},
         "unseen": {"correct": 3000 - unseen, "total": 3000},
-        "records": [{"epoch": 1}, {"epoch": epochs}],  # of a long one, not all are kept
     }
 
 
@@ -126,57 +124,6 @@ def test_effects_are_means_over_seeds() -> None:
 )
 def test_what_is_said_of_a_cost(cost: wild.Cost, words: str) -> None:
     assert wild.said(cost) == words
-
-
-def test_a_command_for_each_headline() -> None:
-    epochs = [{"epoch": 1}, {"epoch": 2}]
-    made = {0: {"records": epochs, "test": {"correct": 9, "total": 10}, "seed": 0}}
-    made[0]["config"] = {"precision": "fp32"}
-    quick = {0: made[0] | {"config": {"precision": "auto"}}}
-    led = made | {1: made[0]}
-    published = {"labml": quick, "cezannec": made, "adambielski": led}
-    assert wild.commands(published, "cezannec", "labml", "adambielski").splitlines() == [
-        "capsnet train --as cezannec --all --test",
-        "    published: 98.90 %; here: 90.00 % after 2 of 3 epochs",
-        "capsnet train --as labml --all --test",
-        "    published: nothing; here: 90.00 % after 2 of 10 epochs, in bfloat16",
-        "capsnet train --as adambielski --all --test",
-        "    published: 99.65 %; here: 90.00 (90.00 to 90.00, one seed) % after 2 of 250 epochs, "
-        "its rate led by the test images",
-    ]
-
-
-def test_headlines_of_what_there_is() -> None:
-    def row(name: str, table: str) -> list[str]:
-        return next(line.split() for line in table.splitlines() if line.startswith(name))
-
-    nothing = wild.headlines({})
-    assert row("xifengguo", nothing) == ["xifengguo", "99.66", "50", "·", "·", "·"]
-    assert "labml  " not in nothing  # nothing published, nothing trained
-    some = wild.headlines(
-        {
-            "cezannec": {0: record(10), 1: record(12) | {"seed": 1}},
-            "ours, 3 epochs": {0: record(8)},
-            "labml": {0: record(20, epochs=5)},
-            "ours, 5 epochs": {0: record(7)},
-            "adambielski": {0: record(5, epochs=250)},
-        }
-    )
-    assert row("cezannec", some)[1:] == [
-        *("99.02,", "98.90", "3", "98.90", "(98.80", "to", "99.00)", "3", "99.20")
-    ]
-    assert row("labml ", some) == ["labml", "·", "10", "98.00", "5", "99.30"]
-    assert row("adambielski", some)[1:] == ["99.65", "250", "99.50", "250", "·"]
-
-
-def test_those_trained_their_way_are_of_both_budgets() -> None:
-    found = wild.trained_their_way()
-    for row, records in found.items():
-        declared = [ledger.trainings("published", b).get(row, {}).values() for b in ("cpu", "gpu")]
-        assert list(records.values()) == [record for of in declared for record in of]
-        assert list(records) == list(range(len(records)))
-    devices = {r["machine"]["device"] for r in found["cezannec"].values()}
-    assert len(devices) == 2
 
 
 def test_trainings_are_those_of_the_ledger() -> None:

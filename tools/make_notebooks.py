@@ -41,7 +41,6 @@ from lowering import Prose
 from myst import ChapterError
 
 TIMEOUT = 900  # seconds a cell may run
-GLUE = "application/papermill.record/text/plain"  # how myst_nb.glue stores a value
 
 SETUP = "setup"  # the id of the cell that every notebook starts with
 # In Colab a form with the address; elsewhere it does nothing. Naming the version of torch that is
@@ -273,9 +272,10 @@ def glued_values(notebook: NotebookNode) -> dict[str, str]:
     values = {}
     for cell in code_cells(notebook):
         for output in cell.get("outputs", []):
-            name = output.get("metadata", {}).get("scrapbook", {}).get("name")
-            if name is not None:
-                values[name] = str(ast.literal_eval(output["data"][GLUE]))
+            about = output.get("metadata", {}).get("scrapbook")
+            if about is not None:
+                stored = output["data"][about["mime_prefix"] + "text/plain"]
+                values[about["name"]] = str(ast.literal_eval(stored))
     return values
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 def nothing_waits() -> Iterator[None]:
     """A RuntimeError where the host waits for a GPU until the block's end.
 
-    A recording would end with one as well, but would leave CUDA's random numbers unusable.
+    A capture would end with one as well, but would leave CUDA's random numbers unusable.
     """
     before = torch.cuda.get_sync_debug_mode()
     try:
@@ -25,17 +25,17 @@ def nothing_waits() -> Iterator[None]:
 
 
 class Graph:
-    """The loss of a batch and its gradients: recorded once, then replayed with other batches.
+    """The loss of a batch and its gradients: captured once, then replayed with other batches.
 
     A step is hundreds of kernels, most of them so short that the GPU waits for the next one to be
-    launched; a graph is launched all at once. What Python decides is decided by the recording.
+    launched; a graph is launched all at once. What Python decides is decided by the capture.
 
     Args:
         loss: takes the batch and returns a scalar; it has run on the device before.
         batch: tensors on the device; what is replayed takes others of these shapes.
 
     Raises:
-        RuntimeError: a tensor is not on the device, or something cannot be recorded.
+        RuntimeError: a tensor is not on the device, or something cannot be captured.
     """
 
     def __init__(self, loss: nn.Module, batch: Sequence[Tensor]) -> None:
@@ -45,7 +45,7 @@ class Graph:
         self.device = batch[0].device
         self.batch = [part.clone() for part in batch]
         for parameter in self.parameters:
-            parameter.grad = None  # the recording makes its own, which each replay writes anew
+            parameter.grad = None  # the capture makes its own, which each replay writes anew
         self.graph = torch.cuda.CUDAGraph()
         stream = torch.cuda.Stream(self.device)
         with torch.cuda.device(self.device), torch.cuda.graph(self.graph, stream=stream):
@@ -54,7 +54,7 @@ class Graph:
         self.loss, self.gradients = total.detach(), [p.grad for p in self.parameters]
 
     def takes(self, batch: Sequence[Tensor]) -> bool:
-        """Whether these are tensors such as it was recorded with."""
+        """Whether these are tensors such as it was captured with."""
         mine, given = (
             [(part.shape, part.dtype, part.device) for part in each] for each in (self.batch, batch)
         )

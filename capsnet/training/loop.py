@@ -114,13 +114,13 @@ def fit(
     stop_after: int | None = None,
     until: Callable[[dict[str, Any]], bool] | None = None,
     checkpoint_seconds: float = 0.0,
-    record: bool = True,
+    capture: bool = True,
     progress: bool = True,
 ) -> list[dict[str, Any]]:
     """Train a model; where ``out`` holds a checkpoint of this very run, go on from it.
 
     Under ``torchrun`` every process takes its share of each batch, on one or several machines. On a
-    single GPU the step is recorded as a graph: see ``record``.
+    single GPU the step is captured as a graph: see ``capture``.
 
     Args:
         model: a :class:`CapsNet`, or another network with its ``config`` and its output; it ends
@@ -141,9 +141,9 @@ def fit(
         stop_after: stop after so many epochs, with the schedule for all; a later call goes on.
         until: an epoch's record → whether that was the last epoch; asked in the first process.
         checkpoint_seconds: least time between checkpoints; there is one after the last epoch.
-        record: on a single GPU, record the step after a few (:meth:`Step.record`). Not for a loss
-            or criterion of which Python decides more than once, such as a margin that grows; where
-            one reads a value, a warning says that it cannot be recorded.
+        capture: on a single GPU, capture the step after a few (:meth:`Step.capture`). Not for a
+            loss or criterion of which Python decides more than once, such as a margin that grows;
+            where one reads a value, a warning says that it cannot be captured.
         progress: show a bar with rate and time left, and a line an epoch, on stderr.
 
     Returns:
@@ -179,7 +179,7 @@ def fit(
     schedule = make_schedule(optimizer, config, config.epochs * len(batches))
     run = Run(model, optimizer, schedule, config.average, identity)
     show = progress and fabric.is_global_zero and sys.stderr is not None
-    trainer = Trainer(run, batches, validation, config, fabric, step, until, show, record=record)
+    trainer = Trainer(run, batches, validation, config, fabric, step, until, show, capture)
     with contextlib.ExitStack() as stack:
         saved, folder = None, Path(out or "")
         writes = out is not None and fabric.is_global_zero
@@ -222,7 +222,7 @@ class Trainer:
     step: Step
     until: Callable[[dict[str, Any]], bool] | None
     show: bool  # a bar, and a line an epoch, on stderr
-    record: bool = True  # the step as a CUDA graph
+    capture: bool = True  # the step as a CUDA graph
     folder: RunFolder | None = None  # of the first process alone
     trouble: str | None = None  # what the last evaluation says is wrong
 
@@ -331,8 +331,8 @@ class Trainer:
     def speed_up(self) -> None:
         if resolve_compile(self.config.compile, self.fabric.device):
             self.step.compile()
-        if self.record:
-            self.step.record()
+        if self.capture:
+            self.step.capture()
 
     def say(self, text: str) -> None:
         if self.show:

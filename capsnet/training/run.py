@@ -172,8 +172,8 @@ class RunFolder:
         # Seconds: the least time between checkpoints. Hint: say where TensorBoard is missing.
         self.path, self.run, self.checkpoint_seconds = path, run, checkpoint_seconds
         self.saved = time.monotonic()
+        self._write_metrics()  # if that fails, no writer of events is left open
         self.events = open_events(path / EVENTS, run.step + 1, hint)
-        self._write_metrics()
 
     def log(self, loss: float, step: int) -> None:
         """A step's loss, for TensorBoard."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 
-WARM_UP = 2  # calls before one is recorded: what is first called is compiled and tuned
+WARM_UP = 2  # calls before the capture: what is first called is compiled and tuned
 
 
 class Step:
@@ -28,8 +28,8 @@ class Step:
     ``step = make_step(model)``; ``step(images, labels)`` updates the weights and returns the loss
     before the update, a scalar without gradient. Images are [batch, channels, height, width],
     floating point in 0 … 1; labels are class indices [batch]. (Another ``loss`` may take other
-    tensors.) ``step.compile()`` compiles from the next call on, and ``step.record()`` turns it into
-    a CUDA graph.
+    tensors.) ``step.compile()`` compiles from the next call on, and ``step.capture()`` turns it
+    into a CUDA graph.
 
     Args:
         model: the network, on its device; the plain arrangement puts its convolutions into
@@ -66,7 +66,7 @@ class Step:
         self._to_compile = self.loss if arranged is model else arranged
         self.compiled = False
         self.graph: Graph | None = None
-        self.calls_to_recording: int | None = None
+        self.calls_to_capture = 0  # 0: none is to come
         if fabric is not None and fabric.world_size > 1:
             self.loss = fabric.setup_module(self.loss)
         if resolve_compile(config.compile, device):
@@ -76,8 +76,8 @@ class Step:
         self._to_compile.compile()
         self.compiled = True
 
-    def record(self) -> None:
-        """Record forward and backward pass as a CUDA graph, where a single GPU computes them.
+    def capture(self) -> None:
+        """Capture forward and backward pass as a CUDA graph, where a single GPU computes them.
 
         Three calls later all further ones are replays: nothing that Python decides is decided
         again, such as a margin that grows, or what ``requires_grad``. Where the host waits for the
@@ -85,23 +85,22 @@ class Step:
         """
         alone = self.fabric is None or self.fabric.world_size == 1
         if alone and next(self.loss.parameters()).device.type == "cuda":
-            self.calls_to_recording = WARM_UP
+            self.calls_to_capture = WARM_UP + 1
 
     def __call__(self, *batch: Tensor) -> Tensor:
         if self.graph is not None and self.graph.takes(batch):
             loss = self.graph(batch)
-        elif self.calls_to_recording == 0:
-            return self.record_after(batch)
+        elif self.calls_to_capture == 1:
+            return self.capture_after(batch)
         else:
-            if self.calls_to_recording is not None:
-                self.calls_to_recording -= 1
+            self.calls_to_capture = max(0, self.calls_to_capture - 1)
             loss = self.forward_and_backward(batch)
         self.optimizer.step()
         return loss
 
-    def record_after(self, batch: Sequence[Tensor]) -> Tensor:
+    def capture_after(self, batch: Sequence[Tensor]) -> Tensor:
         """A call that shows whether the host waits; if not, the next ones are replays."""
-        self.calls_to_recording = None
+        self.calls_to_capture = 0
         waits = False
         try:
             with nothing_waits():

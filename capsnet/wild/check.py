@@ -308,11 +308,12 @@ def imported(target: str) -> Any:
     if module.endswith(".py"):
         raise ValueError(f"expected a module's name, {module[:-3]}:{name}, got a file's, {target}")
     top = module.partition(".")[0]
-    here = [path.resolve() for path in (Path(top + ".py"), Path(top))]
+    here = [path.resolve() for path in (Path(top + ".py"), Path(top)) if path.exists()]
     loaded = getattr(sys.modules.get(top), "__file__", None)
-    if loaded and not {Path(loaded).resolve(), Path(loaded).resolve().parent} & {*here}:
-        for path in filter(Path.exists, here):
-            raise ImportError(f"{path.name} has the name of a module in use here: rename it")
+    if loaded and here:
+        file = Path(loaded).resolve()
+        if file not in here and file.parent not in here:
+            raise ImportError(f"{here[0].name} has the name of a module in use here: rename it")
     try:
         found = importlib.import_module(module)
     except STRANGE as error:

@@ -387,8 +387,6 @@ def of_loss(net: Subject) -> Verdicts:
         out = net.output(net.learning, images, labels)
         torch.default_generator.manual_seed(0)
         found = net.adapter.loss(net.learning, images, labels)
-        if isinstance(found, Tensor) and found.numel() == 1:
-            found = found.squeeze()
         losses.append(checked("a scalar tensor", found, 0).item())
         lengths = {"": out.norms if out.lengths is None else out.lengths, "norms": out.norms}
         lengths["softmax-of-lengths"] = softmax_of_lengths(out.norms)

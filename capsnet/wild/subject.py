@@ -239,12 +239,12 @@ class Subject:
 
 
 def checked(expected: str, value: Any, dims: int) -> Tensor:
-    """What a stage of an adapter returns.
+    """What a stage of an adapter returns; one number counts as a scalar in any shape.
 
     Raises:
         ValueError: it is no tensor of so many dimensions.
     """
-    if isinstance(value, Tensor) and value.dim() == dims:
+    if isinstance(value, Tensor) and (value.dim() == dims or (dims == 0 and value.numel() == 1)):
         return value
     got = list(value.shape) if isinstance(value, Tensor) else type(value).__name__
     raise ValueError(f"it must return {expected}, got {got}")

@@ -26,14 +26,14 @@ def batches(count: int, size: int = 32) -> list[tuple[Tensor, Tensor]]:
 
 
 def steps_of(
-    model: nn.Module, record: bool, data: Any, arrangement: str = "auto", **options: Any
+    model: nn.Module, capture: bool, data: Any, arrangement: str = "auto", **options: Any
 ) -> tuple[Any, Tensor]:
     """The step after all batches, and their losses."""
     config = dataclasses.replace(FP32, arrangement=arrangement)
     step = make_step(model, config=config, **options)
     losses = [step(*data[0])]
-    if record:
-        step.record()
+    if capture:
+        step.capture()
     return step, torch.stack([*losses, *(step(*batch) for batch in data[1:])])
 
 
@@ -78,17 +78,17 @@ def test_cuda_replays_draw_anew() -> None:
 
 
 @needs_a_gpu
-def test_cuda_says_why_a_step_is_not_recorded() -> None:
+def test_cuda_says_why_a_step_is_not_captured() -> None:
     data = batches(WARM_UP + 4)
     with pytest.warns(UserWarning, match="no CUDA graph, so steps are slower: "):
         step, losses = steps_of(tiny_model().to(CUDA), True, data, loss=Reading)
     assert step.graph is None
     _, expected = steps_of(tiny_model().to(CUDA), False, data)
     assert_close(losses, expected, rtol=1e-4, atol=1e-5)
-    torch.rand(1, device=CUDA)  # a recording that was broken off would have spoilt it
+    torch.rand(1, device=CUDA)  # a capture that was broken off would have spoilt it
 
 
-def test_on_a_processor_nothing_is_recorded() -> None:
+def test_on_a_processor_nothing_is_captured() -> None:
     step = make_step(tiny_model(), config=FP32, criterion=margin_loss)
-    step.record()
-    assert step.calls_to_recording is None
+    step.capture()
+    assert step.calls_to_capture == 0

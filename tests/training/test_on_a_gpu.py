@@ -87,7 +87,7 @@ def test_an_epoch_reads_the_loss_now_and_then_and_nothing_else(
     batches.training = digits  # a copy's classes are counted again
     schedule = make_schedule(optimizer, config, config.epochs * len(batches))
     run = Run(model, optimizer, schedule, config.average, {})
-    monkeypatch.setattr(step, "record", lambda: None)  # which takes a real GPU
+    monkeypatch.setattr(step, "capture", lambda: None)  # which takes a real GPU
     trainer = Trainer(run, batches, None, config, fabric, step, None, show=False)
     monkeypatch.setattr(FakeTensor, "tolist", tolist)
     record = trainer.epoch(0)

@@ -620,6 +620,13 @@ def test_a_full_disk_is_told_and_keeps_the_checkpoint(tmp_path: Path, digits: Im
     assert [record["epoch"] for record in records] == [1, 2, 3]
 
 
+def test_metrics_that_cannot_be_written_leave_no_events(tmp_path: Path, digits: ImageSet) -> None:
+    (tmp_path / METRICS).mkdir()
+    with pytest.raises(OSError, match=METRICS):
+        fit(tiny_model(), digits, None, ONE, out=tmp_path)
+    assert not (tmp_path / "events").exists()
+
+
 # TensorBoard's own thread says so as well.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_disk_too_full_for_events_is_told_and_lets_go_of_the_folder(

@@ -1,0 +1,70 @@
+"""Others' networks trained their own way, beside what was published, for *In the wild*."""
+
+import statistics
+from collections.abc import Mapping
+
+from capsnet.text import columns
+from capsnet.wild import IMPLEMENTATIONS
+from capsnet_book.ledger import trainings
+from capsnet_book.wild import Records
+
+
+def trained_their_way() -> dict[str, Records]:
+    """The ledger's trainings of the experiment "published", numbered.
+
+    Those of both budgets: they are as long.
+    """
+    found: dict[str, Records] = {}
+    for budget in ("cpu", "gpu"):
+        for row, records in trainings("published", budget).items():
+            every = *found.get(row, {}).values(), *records.values()
+            found[row] = dict(enumerate(every))
+    return found
+
+
+def table(published: Mapping[str, Records]) -> str:
+    """Test accuracies in percent: what was published, the same network here, and ours.
+
+    Args:
+        published: as of :func:`trained_their_way`.
+    """
+    rows: list[tuple[str, ...]] = [("", "published", "epochs", "here", "epochs", "ours")]
+    for name, made in IMPLEMENTATIONS.items():
+        if not (made.published or name in published):
+            continue
+        last = [of.accuracy for of in made.published if of.what == made.published[-1].what]
+        told = ", ".join(f"{percent:.2f}" for percent in last)
+        trained = ["", "", ""]
+        if name in published:
+            epochs = str(published[name][0]["records"][-1]["epoch"])
+            ours = published.get(f"ours, {epochs} epochs")
+            trained = [accuracy(published[name]), epochs, accuracy(ours) if ours else ""]
+        rows.append((name, told, str(made.recipe["epochs"]), *trained))
+    return columns([[row[0], *(cell or "·" for cell in row[1:])] for row in rows])
+
+
+def commands(published: Mapping[str, Records], *names: str) -> str:
+    """What trains each of these networks, with what was published of it and what came of it here.
+
+    Args:
+        published: as of :func:`trained_their_way`.
+        names: of implementations.
+    """
+    lines = []
+    for name in names:
+        made, records = IMPLEMENTATIONS[name], published[name]
+        told = f"{made.published[-1].accuracy:.2f} %" if made.published else "nothing"
+        epochs = f"after {records[0]['records'][-1]['epoch']} of {made.recipe['epochs']} epochs"
+        if records[0]["config"]["precision"] != made.recipe["precision"]:
+            epochs += ", in bfloat16"
+        if made.recipe["schedule"] == "plateau":  # --as has no rate that the test set leads
+            epochs += ", its rate led by the test images"
+        lines += [made.command, f"    published: {told}; here: {accuracy(records)} % {epochs}"]
+    return "\n".join(lines)
+
+
+def accuracy(records: Records) -> str:
+    """The mean of a row's trainings and, of several, their range, in percent."""
+    shares = [100 * r["test"]["correct"] / r["test"]["total"] for r in records.values()]
+    several = f" ({min(shares):.2f} to {max(shares):.2f})" if len(shares) > 1 else ""
+    return f"{statistics.mean(shares):.2f}{several}"
