@@ -10,16 +10,12 @@ from capsnet_book.wild import Records
 
 
 def trained_their_way() -> dict[str, Records]:
-    """The ledger's trainings of the experiment "published", numbered.
+    """The ledger's trainings of the experiment "published", by seed.
 
-    Those of both budgets: they are as long.
+    Those of both budgets, which are as long; of a seed that has both, the one on a GPU.
     """
-    found: dict[str, Records] = {}
-    for budget in ("cpu", "gpu"):
-        for row, records in trainings("published", budget).items():
-            every = *found.get(row, {}).values(), *records.values()
-            found[row] = dict(enumerate(every))
-    return found
+    on_cpu, on_gpu = (trainings("published", budget) for budget in ("cpu", "gpu"))
+    return {row: on_cpu.get(row, {}) | on_gpu.get(row, {}) for row in on_cpu | on_gpu}
 
 
 def table(published: Mapping[str, Records]) -> str:

@@ -56,9 +56,9 @@ def test_headlines_of_what_there_is() -> None:
 
 def test_those_trained_their_way_are_of_both_budgets() -> None:
     found = headlines.trained_their_way()
-    for row, records in found.items():
-        declared = [ledger.trainings("published", b).get(row, {}).values() for b in ("cpu", "gpu")]
-        assert list(records.values()) == [record for of in declared for record in of]
-        assert list(records) == list(range(len(records)))
-    devices = {r["machine"]["device"] for r in found["cezannec"].values()}
-    assert len(devices) == 2
+    on_cpu, on_gpu = (ledger.trainings("published", budget) for budget in ("cpu", "gpu"))
+    for row in ("cezannec", "xifengguo"):
+        assert found[row].keys() == {0, 1, 2}
+        for seed, record in found[row].items():
+            assert record == (on_gpu if seed in on_gpu[row] else on_cpu)[row][seed]
+    assert 0 in on_cpu["xifengguo"] and 0 not in on_gpu["xifengguo"]
