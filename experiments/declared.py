@@ -130,11 +130,15 @@ COMPARED = {
 }
 SMALL_W = ["small-w"]
 ONCE = {"routing_iterations": 1}
-# What differs between capsules and a CNN, one at a time: routing; the layers of capsules, beneath
-# the same loss and decoder; the loss and the decoder.
+# What differs between capsules and a CNN, one at a time: routing; the decoder; the layers of
+# capsules, beneath the same loss and decoder; the loss and the decoder.
 ARMS: dict[str, dict[str, Any]] = {
     "capsules": {"kind": "wild", "network": {"deviations": SMALL_W}},
     "capsules, 1 iteration": {"kind": "wild", "network": ONCE | {"deviations": SMALL_W}},
+    "capsules without decoder": {
+        "kind": "wild",
+        "network": {"reconstruct": False, "deviations": SMALL_W},
+    },
     "CNN, margin loss and decoder": {"kind": "cnn-drawing"},
     "CNN": {"kind": "cnn-pooled"},
 }
@@ -154,6 +158,7 @@ LABELS_RATES = {
     ("capsules", 100): ((0.003, 0.006, 0.012), 0.006),
     ("capsules, 1 iteration", 10): ((0.00075, 0.0015, 0.003), 0.0015),
     ("capsules, 1 iteration", 100): ((0.00075, 0.0015, 0.003, 0.006, 0.012), 0.0015),
+    ("capsules without decoder", 10): ((0.00075, 0.0015, 0.003, 0.006), 0.003),
     ("CNN, margin loss and decoder", 10): ((0.001, 0.002, 0.004), 0.002),
     ("CNN, margin loss and decoder", 100): ((0.001, 0.002, 0.004), 0.002),
     ("CNN", 10): ((0.001, 0.002, 0.004), 0.002),
