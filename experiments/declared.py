@@ -159,6 +159,7 @@ LABELS_RATES = {
     ("capsules, 1 iteration", 10): ((0.00075, 0.0015, 0.003), 0.0015),
     ("capsules, 1 iteration", 100): ((0.00075, 0.0015, 0.003, 0.006, 0.012), 0.0015),
     ("capsules without decoder", 10): ((0.00075, 0.0015, 0.003, 0.006), 0.003),
+    ("capsules without decoder", 100): ((0.0015, 0.003, 0.006), 0.003),
     ("CNN, margin loss and decoder", 10): ((0.001, 0.002, 0.004), 0.002),
     ("CNN, margin loss and decoder", 100): ((0.001, 0.002, 0.004), 0.002),
     ("CNN", 10): ((0.001, 0.002, 0.004), 0.002),
