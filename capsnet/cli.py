@@ -148,7 +148,8 @@ def make_parser() -> argparse.ArgumentParser:
     text = "channels, height, width: of a folder's images, or of the middle of others'"
     option("--image-shape", metavar="CxHxW", help=text)
     option("--init", type=Path, metavar="WEIGHTS", help="start from these weights")
-    option("--all", action="store_true", help="train on the validation images too")
+    text = "train on the validation images too (with --as, but for those that its authors hold out)"
+    option("--all", action="store_true", help=text)
     option("--test", action="store_true", help="evaluate on the test set at the end")
 
     option = add(evaluate, "Count a network's right and wrong answers.")
@@ -252,6 +253,8 @@ def train(args: argparse.Namespace) -> int:
     sets = source.read(*groups, skip_unreadable=args.skip_unreadable, progress=first)
     test = sets.pop() if args.test else None
     learned, validation = sets[0], None if args.all else sets[1]
+    if like and args.all and dataset == like.dataset:
+        learned = learned.subset(slice(like.images))
     config = TrainingConfig.suited(model, len(learned), **given)
     how: dict[str, Any] = {"draw": like.draw} if like else {}
     if isinstance(model, wild.WildCapsNet):

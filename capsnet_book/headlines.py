@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from capsnet.text import columns
 from capsnet.wild import IMPLEMENTATIONS
-from capsnet_book.ledger import trainings
+from capsnet_book.ledger import missed, trainings
 from capsnet_book.wild import Records
 
 
@@ -19,23 +19,24 @@ def trained_their_way() -> dict[str, Records]:
 
 
 def table(published: Mapping[str, Records]) -> str:
-    """Test accuracies in percent: what was published, the same network here, and ours.
+    """Test accuracies in percent: what was published, the same network here, after so many of the
+    published training's epochs, and ours after as many.
 
     Args:
         published: as of :func:`trained_their_way`.
     """
-    rows: list[tuple[str, ...]] = [("", "published", "epochs", "here", "epochs", "ours")]
+    rows: list[tuple[str, ...]] = [("", "published", "epochs", "here", "ours")]
     for name, made in IMPLEMENTATIONS.items():
         if not (made.published or name in published):
             continue
         last = [of.accuracy for of in made.published if of.what == made.published[-1].what]
         told = ", ".join(f"{percent:.2f}" for percent in last)
-        trained = ["", "", ""]
+        epochs, here, ours = 0, "", ""
         if name in published:
-            epochs = str(published[name][0]["records"][-1]["epoch"])
-            ours = published.get(f"ours, {epochs} epochs")
-            trained = [accuracy(published[name]), epochs, accuracy(ours) if ours else ""]
-        rows.append((name, told, str(made.recipe["epochs"]), *trained))
+            epochs = published[name][0]["records"][-1]["epoch"]
+            here = accuracy(published[name])
+            ours = accuracy(published.get(f"ours, {epochs} epochs", {}))
+        rows.append((name, told, f"{epochs}/{made.recipe['epochs']}", here, ours))
     return columns([[row[0], *(cell or "·" for cell in row[1:])] for row in rows])
 
 
@@ -60,7 +61,7 @@ def commands(published: Mapping[str, Records], *names: str) -> str:
 
 
 def accuracy(records: Records) -> str:
-    """The mean of a row's trainings and, of several, their range, in percent."""
-    shares = [100 * r["test"]["correct"] / r["test"]["total"] for r in records.values()]
-    several = f" ({min(shares):.2f} to {max(shares):.2f})" if len(shares) > 1 else ""
-    return f"{statistics.mean(shares):.2f}{several}"
+    """The mean of a row's trainings and, of several, their range, in percent; "" of none."""
+    shares = [100 - missed({"test": record["test"]}) for record in records.values()]
+    several = f" ({min(shares):.2f}–{max(shares):.2f})" if len(shares) > 1 else ""
+    return f"{statistics.mean(shares):.2f}{several}" if shares else ""

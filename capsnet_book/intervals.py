@@ -69,6 +69,18 @@ def difference_of_means(
     return difference, t95(degrees) * spread / math.sqrt(n)
 
 
+def unpaired_difference(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
+    """As :func:`difference_of_means`, of the numbers themselves.
+
+    Raises:
+        ValueError: not as many before as after, or fewer than two.
+    """
+    if len(before) != len(after):
+        raise ValueError(f"expected as many before as after, got {len(before)} and {len(after)}")
+    one, other = ((statistics.mean(x), statistics.stdev(x)) for x in (before, after))
+    return difference_of_means(one, other, n=len(before))
+
+
 def main_effect(
     before: Sequence[Sequence[float]], after: Sequence[Sequence[float]]
 ) -> tuple[float, float]:

@@ -26,7 +26,7 @@ def test_a_command_for_each_headline() -> None:
         "capsnet train --as labml --all --test",
         "    published: nothing; here: 90.00 % after 2 of 10 epochs, in bfloat16",
         "capsnet train --as adambielski --all --test",
-        "    published: 99.65 %; here: 90.00 (89.00 to 91.00) % after 2 of 250 epochs, "
+        "    published: 99.65 %; here: 90.00 (89.00–91.00) % after 2 of 250 epochs, "
         "its rate led by the test images",
     ]
 
@@ -36,7 +36,7 @@ def test_headlines_of_what_there_is() -> None:
         return next(line.split() for line in table.splitlines() if line.startswith(name))
 
     nothing = headlines.table({})
-    assert row("xifengguo", nothing) == ["xifengguo", "99.66", "50", "·", "·", "·"]
+    assert row("xifengguo", nothing) == ["xifengguo", "99.66", "0/50", "·", "·"]
     assert "labml  " not in nothing  # nothing published, nothing trained
     some = headlines.table(
         {
@@ -48,10 +48,10 @@ def test_headlines_of_what_there_is() -> None:
         }
     )
     assert row("cezannec", some)[1:] == [
-        *("99.02,", "98.90", "3", "98.90", "(98.80", "to", "99.00)", "3", "99.20")
+        *("99.02,", "98.90", "3/3", "98.90", "(98.80–99.00)", "99.20")
     ]
-    assert row("labml ", some) == ["labml", "·", "10", "98.00", "5", "99.30"]
-    assert row("adambielski", some)[1:] == ["99.65", "250", "99.50", "250", "·"]
+    assert row("labml ", some) == ["labml", "·", "5/10", "98.00", "99.30"]
+    assert row("adambielski", some)[1:] == ["99.65", "250/250", "99.50", "·"]
 
 
 def test_those_trained_their_way_are_of_both_budgets() -> None:

@@ -41,6 +41,7 @@ class Implementation:
         training: options of :class:`TrainingConfig` that it has and :data:`PAPER_RECIPE` has not.
         options: of its network, where they are not :class:`CapsNet`'s.
         dataset: what it learns from.
+        images: how many of its training images, ``--all`` of them if None: the rest is held out.
         published: what it reports.
         remarks: what it does otherwise, and ``--as`` does not.
     """
@@ -54,6 +55,7 @@ class Implementation:
     remarks: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     dataset: str = "mnist"
+    images: int | None = None
 
     @property
     def recipe(self) -> dict[str, Any]:
@@ -238,7 +240,8 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
                     "README",
                 ),
             ),
-            "It trains on the first 55,000 images. " + HATTED,
+            HATTED,
+            images=55_000,
         ),
         Implementation(
             "timomernick",
@@ -268,7 +271,8 @@ IMPLEMENTATIONS: dict[str, Implementation] = {
                     "the notebook's log",
                 ),
             ),
-            "It trains on 55,000 images. " + HATTED,
+            "It holds out the first 5,000 images, not the last. " + HATTED,
+            images=55_000,
         ),
     )
 }

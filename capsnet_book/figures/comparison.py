@@ -227,7 +227,8 @@ def bent_against_plain(
             drawn.set(markersize=4.5, markevery=[-1], label="" if number else name)
     for name, pair in reported.items():
         axes.plot(*pair, "o", color=INK, mfc=PAPER, ms=6)
-        axes.annotate(name, pair, (8, 0), textcoords="offset points", va="center", fontsize=9)
+        label = axes.annotate(name, pair, (8, 0), textcoords="offset points", va="center")
+        label.set(fontsize=9, bbox={"fc": PAPER, "ec": "none", "pad": 1})  # before the line
     figure.legend(loc="outside upper center", ncols=len(courses))
     for axis, ticks in ((axes.xaxis, (1, 2, 3, 5, 10)), (axes.yaxis, (5, 10, 20, 30))):
         axis.set_major_locator(FixedLocator(ticks))

@@ -1,5 +1,6 @@
 """Others' networks, and other routings, on the command line."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,22 @@ def test_a_recipe_of_ones_own_undoes_the_deviation_that_says_otherwise(
     assert its_own[-2:] == ["no-shift", "constant-rate"]
     assert model.config["deviations"] == its_own[:-2]
     assert (metadata["config"]["schedule"], metadata["config"]["shift"]) == ("plateau", 2)
+
+
+def test_all_is_what_its_authors_train_on(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert wild.IMPLEMENTATIONS["geron"].images == 55_000
+    its = {"images": 17, "dataset": f"folder:{folder}"}
+    for name, change in ("geron", its), ("naturomics", {"images": 17}):
+        made = dataclasses.replace(wild.IMPLEMENTATIONS[name], **change)
+        monkeypatch.setitem(wild.IMPLEMENTATIONS, name, made)
+    for name, images in ("geron", 17), ("naturomics", 52):  # of other images it takes all
+        assert train(folder, tmp_path / name, "--as", name, "--all", "--no-compile") == 0
+        assert f" parameters, {images} images, cpu" in capsys.readouterr().out
 
 
 def test_the_list_says_what_each_is(capsys: pytest.CaptureFixture[str]) -> None:
