@@ -193,12 +193,15 @@ def make_parser() -> argparse.ArgumentParser:
     option("network", metavar="MODULE:NAME", help=text)
     text = "how to reach its inside, a capsnet.wild.check.Adapter"
     option("--adapter", metavar="MODULE:NAME", help=text)
+    text = "channels, height, width, where they are not MNIST's or the adapter's"
+    option("--image-shape", metavar="CxHxW", help=text)
     return parser
 
 
 def train(args: argparse.Namespace) -> int:
     if args.list_implementations:
-        print("\n\n".join(map(str, wild.IMPLEMENTATIONS.values())))
+        names = [args.like] if args.like else wild.IMPLEMENTATIONS
+        print("\n\n".join(str(wild.IMPLEMENTATIONS[name]) for name in names))
         return 0
     like = wild.IMPLEMENTATIONS[args.like] if args.like else None
     names = [field.name for field in dataclasses.fields(TrainingConfig)]
@@ -408,9 +411,10 @@ def bench(args: argparse.Namespace) -> int:
 def check(args: argparse.Namespace) -> int:
     from capsnet.wild.check import main_check
 
-    report = main_check(args.network, args.adapter)
+    shape = parse_shape(args.image_shape) if args.image_shape else None
+    report = main_check(args.network, args.adapter, shape)
     print(report)
-    return 3 if report.failed else 1 if report.found else 0
+    return 3 if report.failed else 1 if report.found or report.otherwise else 0
 
 
 def print_evaluation(result: Evaluation) -> None:

@@ -25,11 +25,11 @@ def attention_routing(
 ) -> Tensor:
     """Inverted dot-product attention routing (Procedure 1), one layer after the other.
 
-    a_ij = p_j · v_ij / √d (eq. 2), r_ij = softmax of a_i over the parents (eq. 3),
+    a_ij = p_j · v_ij / √d (eq. 2, but for √d), r_ij = softmax of a_i over the parents (eq. 3),
     p_j = norm(Σ_i r_ij v_ij). Poses start at 0, and shares so at 1 / parents. Agreements replace
     those of the iteration before, where dynamic routing adds them up.
 
-    The released code divides by √d, eq. 2 does not. In a stack, the paper's schedule is concurrent:
+    The released code divides by √d. In a stack, the paper's schedule is concurrent:
     an iteration updates every layer once, from the poses that the layer below had before it. Here
     a layer is done before the next begins (the released code's sequential routing).
 

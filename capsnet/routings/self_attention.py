@@ -69,7 +69,7 @@ def self_attention_routing(
 class SelfAttentionCapsules(CapsuleLayer):
     """:class:`CapsuleLayer` with :func:`self_attention_routing`; it has a prior, and no iterations.
 
-    Args, shape and errors are those of :class:`CapsuleLayer`.
+    Sizes, shapes and their errors are those of :class:`CapsuleLayer`.
     """
 
     def __init__(self, in_capsules: int, in_dim: int, out_capsules: int, out_dim: int) -> None:

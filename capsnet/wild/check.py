@@ -4,7 +4,7 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ class Report:
         not_examined: those that were not, and why.
         failed: stages of the adapter, or calls, that ended in an error, and in which.
         read_as: how many classes and children it was taken to have, of how many numbers.
+        otherwise: what was measured that is not the paper's, and none of the deviations.
     """
 
     title: str
@@ -52,6 +53,7 @@ class Report:
     not_examined: dict[str, str]
     failed: list[str]
     read_as: str
+    otherwise: list[str]
 
     def __str__(self) -> str:
         looked = len(self.found) + len(self.clean)
@@ -63,6 +65,7 @@ class Report:
             if finding.name != "other-decoder":  # whose words are one implementation's numbers
                 lines += [f"  here:      {DEVIATIONS[finding.name].code}"]
             lines += [f"  measured:  {finding.evidence}"]
+        lines += [f"\notherwise than in the paper, without a name: {why}" for why in self.otherwise]
         lines += [f"\nnot there: {', '.join(self.clean) or 'none'}"]
         for why in dict.fromkeys(self.not_examined.values()):
             names = [name for name, reason in self.not_examined.items() if reason == why]
@@ -96,7 +99,7 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
         try:
             torch.set_default_dtype(torch.float64)
             subject = Subject(made, adapter)
-            verdicts, failed = examine(subject)
+            verdicts, failed, otherwise = examine(subject)
             read_as = subject.read_as
         finally:
             torch.set_default_dtype(dtype)
@@ -109,7 +112,7 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
             clean.append(name)
         else:
             unseen[name] = verdict.why
-    return Report(type(made).__name__, found, clean, unseen, failed, read_as)
+    return Report(type(made).__name__, found, clean, unseen, failed, read_as, otherwise)
 
 
 @contextlib.contextmanager
@@ -180,8 +183,10 @@ NEEDS = {
 }
 
 
-def examine(net: Subject) -> tuple[Verdicts, list[str]]:
-    """All that can be seen, a finding before a clean result, and that before none; what failed."""
+def examine(net: Subject) -> tuple[Verdicts, list[str], list[str]]:
+    """All that can be seen, a finding before a clean result, and that before none; what failed;
+    what is otherwise.
+    """
     adapter = net.adapter
     # What a look needs, and of the call alone what it is for: nothing else is lost if it fails.
     looks: list[tuple[str, Callable[[Subject], Verdicts], str]] = [
@@ -206,6 +211,7 @@ def examine(net: Subject) -> tuple[Verdicts, list[str]]:
 
     verdicts: Verdicts = {}
     failed: dict[str, str] = {}
+    otherwise: dict[str, None] = {}
     for field, look, names in looks:
         try:
             seen = look(net)
@@ -217,6 +223,8 @@ def examine(net: Subject) -> tuple[Verdicts, list[str]]:
             seen = dict.fromkeys(names.split(), Unseen(why))
         for name, verdict in seen.items():
             known = verdicts.get(name, Unseen(""))
+            if isinstance(verdict, Unseen) and verdict.otherwise:
+                otherwise[verdict.why] = None
             if look in (of_layer, of_layer_inside) and verdict is None and isinstance(known, str):
                 verdicts[name] = Unseen(f"{known}, but not in the routing")
             elif isinstance(known, Unseen) or (known is None and isinstance(verdict, str)):
@@ -230,7 +238,7 @@ def examine(net: Subject) -> tuple[Verdicts, list[str]]:
             verdicts.setdefault(name, Unseen(why))
         else:
             verdicts[name] = Unseen(RECIPE)
-    return verdicts, list(failed.values())
+    return verdicts, [*failed.values()], [*otherwise]
 
 
 def assert_paper(
@@ -240,6 +248,7 @@ def assert_paper(
 ) -> None:
     """For a test of your own: the network has no deviations but those that you allow.
 
+    What is otherwise than in the paper, but no deviation with a name, is allowed by "otherwise".
     What the adapter does not reach is not looked for, but it must reach the routing. In
     ``test_my_capsnet.py``::
 
@@ -260,7 +269,7 @@ def assert_paper(
         ValueError: as :func:`check`, or a name that is allowed is not known, or was not examined,
             or the routing was not.
     """
-    if unknown := set(allow) - set(DEVIATIONS):
+    if unknown := set(allow) - {*DEVIATIONS, "otherwise"}:
         raise ValueError(f"no deviation is called {', '.join(sorted(unknown))}")
     report = check(model, adapter)
     if report.failed:
@@ -268,19 +277,23 @@ def assert_paper(
     for name in allow:
         if why := report.not_examined.get(name):
             raise ValueError(f"{name} is allowed, but was not examined: {why}")
-    if {finding.name for finding in report.found} - set(allow):
+    found = {finding.name for finding in report.found}
+    if (found | {"otherwise"} if report.otherwise else found) - set(allow):
         raise AssertionError(str(report))
     if report.not_examined.keys() >= ROUTING:
         why = report.not_examined["softmax-over-children"]
         raise ValueError(f"the routing of {report.title} was not examined: {why}")
 
 
-def main_check(target: str, adapter: str | None = None) -> Report:
+def main_check(
+    target: str, adapter: str | None = None, image_shape: Sequence[int] | None = None
+) -> Report:
     """Check what an importable name stands for; the current directory is looked in first.
 
     Args:
         target: "my_module:MyCapsNet", a network or what makes one without arguments.
         adapter: "my_module:adapter", an :class:`Adapter`.
+        image_shape: in place of the adapter's.
 
     Raises:
         ImportError: there is no such module, it cannot be imported, or it has no such name.
@@ -295,6 +308,8 @@ def main_check(target: str, adapter: str | None = None) -> Report:
             how = None if adapter is None else imported(adapter)
         if how is not None and not isinstance(how, Adapter):
             raise ValueError(f"{adapter} must be an Adapter, got {type(how).__name__}")
+        if image_shape is not None:
+            how = replace(how or Adapter(), image_shape=image_shape)
         return check(model, how)  # what makes a network may import, too
     finally:
         sys.path[:], sys.argv = kept

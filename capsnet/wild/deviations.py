@@ -93,8 +93,8 @@ DEVIATIONS: dict[str, Deviation] = {
         Deviation(
             "batch-logits",
             "Each image has routing logits of its own, b_ij (Procedure 1).",
-            "The agreements are averaged over the batch: an answer depends on the images beside "
-            "it.",
+            "An answer depends on the images beside it, as where agreements are averaged over the "
+            "batch.",
             {"batch_logits": True},
         ),
         Deviation(

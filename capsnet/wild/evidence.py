@@ -36,11 +36,18 @@ from capsnet.wild.subject import (
 
 
 class Unseen(NamedTuple):
-    """Why a deviation was not looked for."""
+    """Why it is open whether a deviation is there.
+
+    Attributes:
+        why: it was not looked for, or cannot be seen.
+        otherwise: what was measured instead is not the paper's, but none of the deviations.
+    """
 
     why: str
+    otherwise: bool = False
 
 
+CERTAIN = 1e-4  # what fits no better is something else, not the same in float32
 Verdicts = dict[str, str | Unseen | None]  # by name: the evidence, or None where it is not there
 
 
@@ -86,7 +93,7 @@ def of_gradient(f: Map, x: Tensor, generator: torch.Generator) -> Verdicts:
             rise = ((f(x + step * along) - f(x - step * along)) * weights).sum()
         rises.append(float(rise / (2 * step)))
     other, true = rises
-    if not abs(other - true) <= 1e-5 * abs(true):  # NaN do not agree either
+    if not abs(other - true) <= 1e-5 * abs(true) or true == 0:  # NaN do not agree either
         why = f"finite differences of two steps give derivatives of {other:.6g} and {true:.6g}"
         return {"stopped-gradient": Unseen(why)}
     text = f"along a line autograd gives a derivative of {said:.6g}, finite differences {true:.6g}"
@@ -118,8 +125,13 @@ def of_lengths(net: Subject) -> Verdicts:
     sums = out.lengths.sum(dim=1)
     text = f"the lengths of all classes sum to {sums.mean():.6f}, none is beyond "
     text += f"{out.lengths.max():.2f}"
-    one = apart(sums, torch.ones_like(sums)) < EXACT
-    return {"softmax-of-lengths": text if one else None}
+    if apart(sums, torch.ones_like(sums)) > EXACT:
+        return {"softmax-of-lengths": None}
+    if out.capsules is not None:  # these may be for the answer alone
+        return {
+            "softmax-of-lengths": Unseen(f"{text}; whether the margins are for them, loss says")
+        }
+    return {"softmax-of-lengths": text}
 
 
 def of_company(net: Subject) -> Verdicts:
@@ -130,6 +142,9 @@ def of_company(net: Subject) -> Verdicts:
 def of_slope(net: Subject) -> Verdicts:
     """The gradient, without the routing's layer."""
     return of_gradient(lambda x: net.output(net.lively, x).answer, net.images, net.generator)
+
+
+TURNED = "or capsules are [n, dim, classes]: then the Adapter has to transpose them"
 
 
 def of_saturation(net: Subject) -> Verdicts:
@@ -148,14 +163,20 @@ def of_saturation(net: Subject) -> Verdicts:
         return dict.fromkeys(names, Unseen("capsules stay short, whatever the weights"))
     if number > 1 + EXACT:
         why = f"no squash known here: numbers of capsules become {number:.2g}"
-        return dict.fromkeys(names, Unseen(why))
+        return dict.fromkeys(names, Unseen(why, otherwise=True))
     text = f"capsules become {own:.2f} long, a component of all classes together {over:.2f}"
     if own > 1 + EXACT and over > 1 + EXACT and not are_squashed_numbers(net):
         why = f"no squash known here fits: {text}, numbers at most {number:.2f}"
-        return dict.fromkeys(names, Unseen(why))
+        return dict.fromkeys(names, Unseen(why, otherwise=True))
+    faint = copy.deepcopy(net.lively)
+    grow(faint, 1e-3)
+    left = net.output(faint).norms.max().item()
+    if left > 0.9:
+        why = f"capsules stay {left:.2f} long, however small the weights"
+        return dict.fromkeys(names, Unseen(why, otherwise=True))
     true = own > 1 + EXACT, own > 1 + EXACT and over > 1 + EXACT
     return {
-        names[0]: text if true[0] and not true[1] else None,
+        names[0]: f"{text}; {TURNED}" if true[0] and not true[1] else None,
         names[1]: text if true[1] else None,
     }
 
@@ -256,6 +277,10 @@ def of_primary(net: Subject) -> Verdicts:
     negative = int((u < 0).sum())
     text = f"of {u.numel()} numbers of primary capsules none is negative"
     verdicts: Verdicts = {"relu-before-squash": None if negative else text}
+    if (longest := longest_primary(net)) > 1 + EXACT:
+        why = f"no squash known here: primary capsules become {longest:.2g} long"
+        names = "squash-over-children", "view-without-permute", "same-padding", "routed-to-types"
+        return verdicts | dict.fromkeys(names, Unseen(why, otherwise=True))
 
     swapped = net.images.clone()  # two pixels in a corner; mean and deviation stay
     swapped[:, :, 0, :2] = swapped[:, :, 0, :2].flip(-1)
@@ -273,6 +298,8 @@ def of_primary(net: Subject) -> Verdicts:
     level = int((filled & (maps.diff(dim=1).abs() < 1e-5 * later)).sum())
     text = f"in an even image {level} of {filled.sum()} numbers of primary capsules equal the one "
     text += "before them"
+    if count < dim:
+        text += "; or u is [n, dim, children]: then the Adapter has to transpose it"
     verdicts["view-without-permute"] = text if level > filled.sum() / 3 else None
 
     kernels, biases = convolutions(net, net.biased)
@@ -302,6 +329,17 @@ def of_primary(net: Subject) -> Verdicts:
     return verdicts
 
 
+def longest_primary(net: Subject) -> float:
+    """How long primary capsules become, over children or by themselves, as all weights grow."""
+    model, own, over = copy.deepcopy(net.biased), 0.0, 0.0
+    for _ in range(8):
+        u = net.primary(model, net.images).detach().nan_to_num()
+        own = max(own, u.norm(dim=2).max().item())
+        over = max(over, u.norm(dim=1).max().item())
+        grow(model, 1.5)
+    return min(own, over)
+
+
 def alike(even: Tensor) -> list[int]:
     """Children that are the same in an even image as one other: of one type, in two places."""
     for child in range(even.shape[1]):
@@ -314,7 +352,15 @@ def alike(even: Tensor) -> list[int]:
 def convolutions(net: Subject, model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
     """The kernels that the primary capsules depend on, and their biases."""
     assert net.adapter.primary is not None
-    parameters = depends_on(net.primary(model, net.images), model)
+    scales = {
+        id(p)
+        for module in model.modules()
+        if isinstance(module, nn.modules.batchnorm._BatchNorm | nn.GroupNorm)
+        for p in module.parameters()
+    }
+    parameters = [
+        p for p in depends_on(net.primary(model, net.images), model) if id(p) not in scales
+    ]
     kernels = [p for p in parameters if p.dim() == 4]
     biases = [
         bias
@@ -346,6 +392,8 @@ def follows(values: Tensor, cdf: Map, std: float, bound: float = float("inf")) -
     """Could these be drawn so? By Kolmogorov and Smirnov, their deviation, and the largest."""
     values = values.detach().flatten().sort().values
     count, drawn, largest = len(values), cdf(values), values.abs().max()
+    if count < 2:
+        return False
     steps = torch.arange(count + 1) / count
     distance = torch.maximum(drawn - steps[:-1], steps[1:] - drawn).max().item()
     beyond = 1 - (cdf(largest) - cdf(-largest)).item()
@@ -408,17 +456,26 @@ def of_loss(net: Subject) -> Verdicts:
     drawing = ["mean-reconstruction", "normalised-images"]
     if error > 1e-7:
         why = f"the loss is no sum of the paper's two, or of variants known here: to {error:.1g}"
-        return dict.fromkeys(["unsquared-margin", *MARGIN_WEIGHTS, *drawing], Unseen(why))
+        unknown = Unseen(why, otherwise=error > CERTAIN)
+        return dict.fromkeys(["unsquared-margin", *MARGIN_WEIGHTS, *drawing], unknown)
 
     def at_best(part: int) -> str:
         paper = min(fit for key, (fit, _) in fits.items() if not key[part])
         return f"the loss is computed so to {error:.0e}, as in the paper at best to {paper:.1g}"
 
     verdicts: Verdicts = {
-        "softmax-of-lengths": at_best(0) if best[0] == "softmax-of-lengths" else None,
         "unsquared-margin": at_best(1) if best[1] else None,
         **of_margin_weight(weight, net.classes),
     }
+    plain, soft = (
+        min(fit for (lengths, *_), (fit, _) in fits.items() if lengths == name)
+        for name in ("norms", "softmax-of-lengths")
+    )
+    if plain < 1e-7:
+        verdicts["softmax-of-lengths"] = None
+    elif soft < 1e-7:
+        text = f"the loss is computed so to {soft:.0e}, of the lengths themselves to {plain:.1g}"
+        verdicts["softmax-of-lengths"] = text
     pixels = net.images[0].numel()
     if not drawn or abs(drawn[0]) < 1e-3 * RECONSTRUCTION_WEIGHT / pixels:
         return verdicts | dict.fromkeys(drawing, Unseen("the loss has no reconstruction in it"))
@@ -426,7 +483,7 @@ def of_loss(net: Subject) -> Verdicts:
     text = f"the sum of squared differences is weighted by {drawn[0]:.3g}, 0.0005 / {ratio:.6g}"
     known = {1.0: None, float(pixels): text}
     near = [verdict for value, verdict in known.items() if abs(ratio / value - 1) < 1e-4]
-    verdicts["mean-reconstruction"] = near[0] if near else Unseen(text)
+    verdicts["mean-reconstruction"] = near[0] if near else Unseen(text, otherwise=True)
     verdicts["normalised-images"] = at_best(2) if best[2] == "normalised-images" else None
     return verdicts
 
@@ -441,5 +498,5 @@ def of_margin_weight(weight: float, classes: int) -> Verdicts:
     near = [has for value, has in known if abs(weight / value - 1) < 1e-4]
     text = f"the margin loss is weighted by {weight:.4g}, with {classes} classes"
     if len(near) != 1:  # with two classes a mean is a half
-        return dict.fromkeys(MARGIN_WEIGHTS, Unseen(text))
+        return dict.fromkeys(MARGIN_WEIGHTS, Unseen(text, otherwise=not near))
     return {name: text if name in near[0] else None for name in MARGIN_WEIGHTS}

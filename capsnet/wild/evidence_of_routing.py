@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +12,8 @@ from torch import Tensor, nn
 from capsnet.functional import squash
 from capsnet.wild.deviations import DEVIATIONS
 from capsnet.wild.evidence import (
+    CERTAIN,
+    TURNED,
     Unseen,
     Verdicts,
     alike,
@@ -23,7 +26,7 @@ from capsnet.wild.evidence import (
     of_start,
     unsquashed,
 )
-from capsnet.wild.parts import over_parents
+from capsnet.wild.parts import guarded_squash, over_parents, squash_beside
 from capsnet.wild.subject import (
     EXACT,
     STRANGE,
@@ -48,6 +51,14 @@ def by_part(part: str) -> dict[str, Any]:
 
 SQUASHES = {"": squash, **by_part("squash")}
 del SQUASHES["bare-norm"]  # the same but at 0
+# Other ε, which are no deviation with a name; of smaller ones nothing shows.
+GUARDED: dict[str, Callable[[Tensor, int], Tensor]] = {
+    **{f"{e:.0e} under the root": guarded_squash(e) for e in (1e-5, 1e-6, 1e-10, 1e-12, 1e-16)},
+    **{
+        f"{e:.0e} beside the norm": functools.partial(squash_beside, epsilon=e)
+        for e in (1e-5, 1e-6, 1e-7, 1e-9, 1e-10)
+    },
+}
 SHARES = {"": over_parents, **by_part("share")}
 AXES = {"": 2, **by_part("digits_axis")}
 MOST_ITERATIONS = 6
@@ -93,15 +104,20 @@ def of_layer(net: Subject) -> Verdicts:
     if misfit > 1e-3:
         why = f"no squash known here fits: the nearest, {kind or 'the paper’s'}, to {misfit:.1g}"
         later = [*names, *SHARES, "one-iteration-more", "two-iterations", *STARTS]
-        verdicts |= dict.fromkeys(filter(None, later), Unseen(why))
+        verdicts |= dict.fromkeys(filter(None, later), Unseen(why, otherwise=True))
     else:
         text = f"s is linear in u to {misfit:.0e} if v is squashed so, if as in the paper to "
         verdicts |= {name: None for name in names if name}
-        if kind:
+        if kind in SQUASHES and kind:
             verdicts[kind] = f"{text}{misfits['', axis]:.1g}"
+        elif kind:
+            why = f"{text}{misfits['', axis]:.1g}: squash is guarded by {kind}"
+            verdicts |= dict.fromkeys(filter(None, SQUASHES), Unseen(why, otherwise=True))
         if axis:
             verdicts[axis] = f"{text}{misfits[kind, '']:.1g}"
-        verdicts |= of_shares(layer, weak, SQUASHES[kind], AXES[axis])
+        if axis == "squash-over-classes":
+            verdicts[axis] = f"{verdicts[axis]}; {TURNED}"
+        verdicts |= of_shares(layer, weak, (SQUASHES | GUARDED)[kind], AXES[axis])
     return verdicts | of_sharing(layer, strong)
 
 
@@ -114,13 +130,23 @@ def of_layer_inside(net: Subject) -> Verdicts:
         verdicts = of_layer(inside)
     except STRANGE:  # nobody said that it must work
         return {}
+    if isinstance(verdicts["uniform-shares"], Unseen):
+        verdicts = without_otherwise(verdicts)  # perhaps it is no routing at all
     with contextlib.suppress(*STRANGE):
         # Not of a layer behind another; and an adapter's own are looked at already.
         if net.adapter.primary is None and alike(inside.even):
             of_u = of_primary(inside)
             del of_u["squash-over-children"]  # for it may come later than this u
-            verdicts |= of_u | of_start(inside)
+            verdicts |= without_otherwise(of_u | of_start(inside))  # u may be squashed later
     return verdicts
+
+
+def without_otherwise(verdicts: Verdicts) -> Verdicts:
+    """What may be no stage of the paper's is not said to be otherwise."""
+    return {
+        name: Unseen(verdict.why) if isinstance(verdict, Unseen) else verdict
+        for name, verdict in verdicts.items()
+    }
 
 
 def of_zero_capsules(layer: Layer, u: Tensor) -> Verdicts:
@@ -202,12 +228,12 @@ def squashes_of(layer: Layer, t: float) -> dict[tuple[str, str], float]:
     u = torch.cat([u, u.sum(dim=0, keepdim=True)])
     v = torch.cat([layer(t * u), layer(1e-3 * t * u)])
     misfits: dict[tuple[str, str], float] = {}
-    for kind, by in SQUASHES.items():
+    for kind, by in (SQUASHES | GUARDED).items():
         for axis, along in AXES.items():
             strong, faint = unsquashed(v, by, along).chunk(2)
             misfit = max(apart(1e3 * faint, strong), apart(faint[0] + faint[1], faint[2]))
             misfits[kind, axis] = misfit
-        if min(misfits.values()) < 1e-4:  # of others, none is below 1e-3
+        if min(misfits.values()) < 1e-6:  # the routing bends it by so little; of others, none fits
             break
     return misfits
 
@@ -259,8 +285,8 @@ def of_shares(layer: Layer, t: float, by: Any, axis: int) -> Verdicts:
         why = f"no routing known here fits: the nearest, {name or 'the paper’s'} with "
         why += f"{iterations} iterations, to {error:.1g}"
         names = [*SHARES, "one-iteration-more", "two-iterations", *STARTS]
-        return dict.fromkeys(filter(None, names), Unseen(why))
-    if name == "" and iterations == 1:
+        return dict.fromkeys(filter(None, names), Unseen(why, otherwise=error > CERTAIN))
+    if iterations == 1:  # then any equal shares fit, with another W
         name = "uniform-shares"
     verdicts: Verdicts = {share: None for share in SHARES if share}
     if name:
@@ -277,7 +303,10 @@ def of_shares(layer: Layer, t: float, by: Any, axis: int) -> Verdicts:
         text += f"{misfits[name, 3]:.1g}"
         verdicts |= {key: text if iterations == r else None for key, r in counts.items()}
     else:
-        verdicts |= dict.fromkeys(counts, Unseen(f"{iterations} iterations fit"))
+        verdicts |= dict.fromkeys(counts, Unseen(f"{iterations} iterations fit", otherwise=True))
+    if iterations == 1:
+        together = Unseen("with one iteration only the product of W and the shares is seen")
+        return verdicts | dict.fromkeys(filter(None, STARTS), together)
 
     weight = (c_w / equal[name]).round(decimals=9).unique(dim=0)  # once, where children share it
     fits = [start for start, test in STARTS.items() if test(weight, layer.children)]

@@ -89,10 +89,10 @@ def guarded_squash(epsilon: float) -> Callable[[Tensor, int], Tensor]:
     return squash
 
 
-def squash_beside(s: Tensor, dim: int) -> Tensor:
+def squash_beside(s: Tensor, dim: int, epsilon: float = 1e-8) -> Tensor:
     """Eq. 1 with ε beside the norm."""
     norm = torch.linalg.vector_norm(s, dim=dim, keepdim=True)
-    return norm.square() / (1 + norm.square()) / (norm + 1e-8) * s
+    return norm.square() / (1 + norm.square()) / (norm + epsilon) * s
 
 
 def guarded_lengths(epsilon: float) -> Callable[[Tensor], Tensor]:

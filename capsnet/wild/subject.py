@@ -94,11 +94,11 @@ class Subject:
         self.adapter = adapter
         self.generator = torch.Generator().manual_seed(0)
         self.images = self.random(8, *adapter.image_shape).sigmoid()
-        self.classes = 10  # until it answers
+        self.classes = 2 if adapter.call else 10  # until it answers
         ways: list[Callable[[Any, Tensor, Tensor], Any]] = [
             lambda net, images, labels: net(images),
-            lambda net, images, labels: net(images, F.one_hot(labels, self.classes).to(images)),
             lambda net, images, labels: net(images, labels),
+            lambda net, images, labels: net(images, F.one_hot(labels, self.classes).to(images)),
         ]
         works: Callable[[Any, Tensor, Tensor], Any] | None = None
         wrong: list[BaseException] = []
@@ -112,7 +112,8 @@ class Subject:
             telling = [error for error in wrong if not isinstance(error, TypeError)] or wrong
             raise ValueError(
                 f"the network cannot be called with images {list(self.images.shape)}: "
-                f"{words_of(telling[0])}; an Adapter says how (check runs in float64 on the CPU)"
+                f"{words_of(telling[0])}; an Adapter says how, and with which image_shape (labels "
+                f"were of {self.classes} classes; check runs in float64 on the CPU)"
             ) from telling[0]
         self.call = works
         answer = self.output(self.model).answer
@@ -120,15 +121,38 @@ class Subject:
             raise ValueError(f"expected a network of at least two classes, got {self.classes}")
         if not answer.isfinite().all():
             raise ValueError(
-                "the network cannot be checked: it returns NaN or infinity; is a capsule of zeros "
-                "divided by its norm?"
+                f"the network cannot be checked: it returns NaN or infinity{self.first_ill()}; "
+                "is a capsule of zeros divided by its norm?"
             )
         if self.output(self.model).norms.min() < 0:
-            raise ValueError("expected capsules or their lengths, got negative numbers: logits?")
+            raise ValueError(
+                "expected capsules or their lengths, got negative numbers: are the "
+                f"{list(answer.shape)} logits?"
+            )
         if not answer.requires_grad:
             raise ValueError("the network cannot be checked: what it returns has no gradient")
         if apart(answer[1:], answer[:-1]) < EXACT:
             raise ValueError("the network cannot be checked: all images get the same answer")
+
+    def first_ill(self) -> str:
+        """Which module is the first to make what is no number of numbers, if one does."""
+        ill: list[str] = []
+
+        def watch(name: str, module: nn.Module) -> RemovableHandle:
+            def note(module: nn.Module, given: Any, returned: Any) -> None:
+                inputs, outputs = tensors_in(given), tensors_in(returned)
+                if all(x.isfinite().all() for x in inputs) and not all(
+                    y.isfinite().all() for y in outputs
+                ):
+                    ill.append(name)
+
+            return module.register_forward_hook(note)
+
+        hooks = [watch(*each) for each in self.model.named_modules() if each[0]]
+        self.output(self.model)
+        for hook in hooks:
+            hook.remove()
+        return f", first from its {ill[0]}" if ill else ""
 
     def random(self, *shape: int) -> Tensor:
         return torch.randn(shape, generator=self.generator)
@@ -145,37 +169,41 @@ class Subject:
         torch.default_generator.manual_seed(0)  # of dropout
         with torch.enable_grad():  # by which lengths are told from a mask
             returned = self.call(model, images, labels)
-        if isinstance(returned, dict):
-            returned = list(returned.values())
-        one = isinstance(returned, Tensor) or not isinstance(returned, Iterable)
-        several = [returned] if one else list(returned)
+        several = tensors_in(returned)
         found: dict[str, Tensor] = {}
         flat: dict[int, Tensor] = {}
+        solid: list[Tensor] = []
         for tensor in several:
-            if not isinstance(tensor, Tensor) or tensor.dim() < 2 or len(tensor) != len(images):
+            if tensor.dim() < 2 or len(tensor) != len(images):
                 continue
             slim = without_ones(tensor)
-            if tensor.numel() == images.numel():
+            alike = tensor.dim() == 2 or slim.shape == without_ones(images).shape
+            if tensor.numel() == images.numel() and alike:
                 found.setdefault("reconstruction", tensor.reshape(images.shape))
                 continue
             if tensor.dim() == 2:
                 flat[tensor.shape[1]] = tensor
             if slim.dim() == 3:
-                found.setdefault("capsules", slim)
-                found.setdefault("raw", tensor)
+                solid.append(tensor)
             elif slim.dim() == 2 and slim.requires_grad:  # a mask is no lengths
                 found.setdefault("lengths", slim)
+        if "lengths" in found:  # a drawing of another size has no side of so many classes
+            solid = [x for x in solid if found["lengths"].shape[1] in without_ones(x).shape[1:]]
+        elif len({without_ones(x).shape for x in solid}) > 1:
+            shapes = " or ".join(str(list(x.shape)) for x in solid)
+            raise ValueError(f"which of the tensors that it returns are the capsules, {shapes}?")
+        if solid:
+            found["raw"], found["capsules"] = solid[0], without_ones(solid[0])
+            if "lengths" in found and found["capsules"].shape[1] != found["lengths"].shape[1]:
+                found["capsules"] = found["capsules"].transpose(1, 2)
         if "capsules" not in found and [*flat] == [1]:  # of one class, and not of dim classes
             found["lengths"] = flat[1]
         out = Output(*(found.get(name) for name in Output._fields))
         if out.capsules is None and out.lengths is None:
-            got = [
-                f"a tensor {list(each.shape)}" if isinstance(each, Tensor) else type(each).__name__
-                for each in several
-            ]
+            got = [f"a tensor {list(each.shape)}" for each in several] or [type(returned).__name__]
             raise ValueError(
                 "it returns neither capsules [n, classes, dim] nor lengths with a gradient, but "
-                f"{', '.join(got) or 'nothing'}"
+                f"{', '.join(got)}"
             )
         return out
 
@@ -329,6 +357,16 @@ def grow(model: nn.Module, factor: float) -> None:
     for parameter in model.parameters():
         if parameter.dim() > 1:
             parameter.mul_(factor)
+
+
+def tensors_in(value: Any) -> list[Tensor]:
+    """Those of what a module takes or returns, in what order they stand."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return []
+    each = value.values() if isinstance(value, dict) else value
+    return [tensor for part in each for tensor in tensors_in(part)]
 
 
 def without_ones(tensor: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ def network(*deviations: str) -> WildCapsNet:
 
 def test_ours_has_none() -> None:
     report = check(lambda: CapsNet(**SMALL))
-    assert not report.found and report.clean == SEEN
+    assert not report.found and not report.otherwise and report.clean == SEEN
     assert set(report.not_examined) == set(DEVIATIONS) - set(SEEN)
 
 
@@ -51,7 +51,7 @@ def test_finds_those_of_an_implementation(name: str) -> None:
     shape = made.options.get("image_shape", SMALL["image_shape"])
     report = check(made.make(**SMALL | {"image_shape": shape}))
     here = {deviation.name for deviation in made.deviations}
-    assert found(report) == [seen for seen in SEEN if seen in here]
+    assert found(report) == [seen for seen in SEEN if seen in here] and not report.otherwise
     # what cannot be seen beside the others is said not to be
     assert set(report.clean) | here | set(report.not_examined) == set(DEVIATIONS)
     if "reconstruct" not in made.options:
@@ -61,7 +61,7 @@ def test_finds_those_of_an_implementation(name: str) -> None:
 @pytest.mark.parametrize("name", SEEN)
 def test_finds_one_alone(name: str) -> None:
     report = check(network(name))
-    assert found(report) == [name]
+    assert found(report) == [name] and not report.otherwise
     (finding,) = report.found
     assert any(digit in finding.evidence for digit in "0123456789")
     assert f"measured:  {finding.evidence}" in str(report)
@@ -128,7 +128,7 @@ SLIPS = ["softmax-over-children", "bare-norm", "mean-margin", "small-w"]
 
 def test_a_strangers_network_without_slips() -> None:
     report = check(Literal, ADAPTER)
-    assert not report.found and report.clean == SEEN
+    assert not report.found and not report.otherwise and report.clean == SEEN
 
 
 def test_a_strangers_network_with_slips() -> None:
@@ -382,6 +382,7 @@ def test_more_iterations_than_are_known() -> None:
     report = check(WildCapsNet(routing_iterations=5, **SMALL))
     assert not report.found
     assert report.not_examined["one-iteration-more"] == "5 iterations fit"
+    assert report.otherwise == ["5 iterations fit"]
 
 
 def test_a_stage_that_fails_is_said_to() -> None:
@@ -628,15 +629,21 @@ OUTSIDE = Adapter(image_shape=(1, 24, 24))
     [
         (lambda v: v * torch.nan, "it returns NaN or infinity; is a capsule of zeros divided by"),
         (lambda v: v * torch.inf, "it returns NaN or infinity; is a capsule of zeros"),
-        (lambda v: v[..., 0], "^expected capsules or their lengths, got negative numbers: logits"),
+        (
+            lambda v: v[..., 0],
+            "^expected capsules or their lengths, got negative numbers: are the .8, 5. logits",
+        ),
         (lambda v: v.detach(), "what it returns has no gradient$"),
         (lambda v: 0 * v + 1, "all images get the same answer$"),
         (lambda v: None, "nor lengths with a gradient, but NoneType; an Adapter says how"),
         (lambda v: 3, "nor lengths with a gradient, but int; an Adapter says how"),
-        (lambda v: (v[0], 3), r"but a tensor \[5, 6\], int; an Adapter says how"),
-        (lambda v: (), "but nothing; an Adapter says how"),
+        (lambda v: (v[0], 3), r"but a tensor \[5, 6\]; an Adapter says how"),
+        (lambda v: (), "but tuple; an Adapter says how"),
         (lambda v: SimpleNamespace(v=v), "but SimpleNamespace; an Adapter says how"),
-        (lambda v: v @ v.float().mT, r"says how \(check runs in float64 on the CPU\)$"),
+        (
+            lambda v: v @ v.float().mT,
+            r"says how, .* \(labels were of 10 classes; check runs in float64 on the CPU\)$",
+        ),
         (lambda v: sys.exit(0), "it calls sys.exit; an Adapter says how"),
     ],
 )
@@ -781,3 +788,196 @@ def test_what_exits_is_told(
         assert capsys.readouterr().err == f"capsnet check: {said}\n"
     assert cli.main(words[1:]) == 1
     assert sys.argv is words
+
+
+def test_what_has_no_name_is_otherwise() -> None:
+    class Squares(Literal):
+        weight = 10.0
+
+        def loss(self, x: Tensor, classes: Tensor) -> Tensor:
+            v, drawn = self(x, F.one_hot(classes, 5).to(x.dtype)).values()
+            squares = (drawn - x.flatten(1)).square().sum() / len(x)
+            return margin_loss(v.squeeze(-1).norm(dim=2), classes) + 0.0005 * self.weight * squares
+
+    class Margins(Squares):
+        def loss(self, x: Tensor, classes: Tensor) -> Tensor:
+            return margin_loss(self(x)["digits"].squeeze(-1).norm(dim=2), classes, m_pos=0.95)
+
+    class Unsquashed(Literal):
+        def lower(self, x: Tensor) -> Tensor:
+            u = torch.stack([unit(self.first(x).relu()) for unit in self.units], dim=-1)
+            return u.view(len(x), 48, 8)
+
+    for net, says in (
+        (Squares, "the sum of squared differences is weighted by 0.005, 0.0005 / 0.1"),
+        (Margins, "the loss is no sum of the paper's two"),
+        (Unsquashed, "no squash known here: primary capsules become"),
+    ):
+        report = check(net, ADAPTER)
+        assert not report.found and len(report.otherwise) == 1, net
+        assert report.otherwise[0].startswith(says)
+        assert f"\notherwise than in the paper, without a name: {says}" in str(report)
+        with pytest.raises(AssertionError, match="otherwise than in the paper"):
+            assert_paper(net, ADAPTER)
+        assert_paper(net, ADAPTER, allow=["otherwise"])
+
+
+@pytest.mark.parametrize("last", [lambda v: 3 * v, lambda v: F.normalize(v, dim=2)])
+def test_from_outside_no_squash_is_otherwise(last: Callable[[Tensor], Tensor]) -> None:
+    class Plain(Literal):
+        def forward(self, x: Tensor, y: Tensor | None = None) -> Tensor:
+            return last(torch.einsum("jido,nio->njd", self.route_weights[0], self.lower(x)))
+
+    report = check(Plain, OUTSIDE)
+    assert not report.found
+    (why,) = report.otherwise
+    assert why.startswith(("no squash known here", "capsules stay 1.00 long"))
+
+
+@pytest.mark.parametrize("place", ["under the root", "beside the norm"])
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-10])
+def test_another_guard_hides_no_slip_of_the_routing(place: str, epsilon: float) -> None:
+    class Guarded(Literal):
+        def squash(self, s: Tensor) -> Tensor:
+            squared = (s**2).sum(-1, keepdim=True)
+            root = (squared + epsilon * (place == "under the root")).clamp(min=1e-150).sqrt()
+            return squared / (1 + squared) * s / (root + epsilon * (place != "under the root"))
+
+        def parents(self, u: Tensor) -> Tensor:
+            self.slips = True
+            v = super().parents(u)
+            self.slips = False
+            return v
+
+    report = check(Guarded, replace(ADAPTER, loss=None))
+    assert found(report) == ["softmax-over-children"]
+    assert [why[-len(place) - 6 :] for why in report.otherwise] == [f"{epsilon:.0e} {place}"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_one_iteration_shares_and_w_are_one(seed: int) -> None:
+    class Once(Literal):
+        def parents(self, u: Tensor) -> Tensor:
+            s = torch.einsum("jido,nio->njd", self.route_weights[0], u)
+            return self.squash(s).unsqueeze(-1)  # every share is 1
+
+    torch.manual_seed(seed)
+    report = check(Once, ADAPTER)
+    assert found(report) == ["uniform-shares"]
+    assert report.not_examined["unit-w"].startswith("with one iteration only the product of W")
+
+
+class Answers(nn.Module):
+    """What another network's capsules, of so many classes and numbers, are made into."""
+
+    def __init__(
+        self, answer: Callable[..., Any], classes: int = 10, dim: int = 6, asks: bool = False
+    ) -> None:
+        super().__init__()
+        sizes = SMALL | {"num_classes": classes, "capsule_dim": dim}
+        self.net, self.answer, self.asks = CapsNet(**sizes), answer, asks
+
+    def forward(self, x: Tensor, y: Tensor | None = None) -> Any:
+        v = self.net.encode(x)
+        assert not self.asks or y is not None
+        return self.answer(v, x, y, self.net.decoder)
+
+
+def drawn(v: Tensor, x: Tensor, y: Any, draw: Any) -> Tensor:
+    return draw(v, v.norm(dim=2).argmax(dim=1))
+
+
+@pytest.mark.parametrize(
+    ("answer", "sizes", "read"),
+    [
+        (lambda v, x, y, draw: (v.mT, v.norm(dim=2)), {}, "10 classes of 6 numbers"),
+        (
+            lambda v, *rest: (v.norm(dim=2), F.interpolate(drawn(v, *rest), 12)),
+            {},
+            "10 classes",
+        ),
+        (lambda v, *_: v, {"classes": 36, "dim": 16}, "36 classes of 16 numbers"),
+        (
+            lambda v, x, y, draw: (v, draw(v, y)),
+            {"classes": 3, "asks": True},
+            "3 classes of 6 numbers",
+        ),
+        (
+            lambda v, x, y, draw: (v, drawn(v * y.to(x)[..., None], x, y, draw)),
+            {"classes": 8, "asks": True},
+            "8 classes of 6 numbers",
+        ),
+        (
+            lambda v, x, y, draw: (v, (draw(v, y), v.norm(dim=2))),
+            {"asks": True},
+            "10 classes of 6 numbers",
+        ),
+    ],
+    ids=["transposed", "another size", "as many as pixels", "few classes", "eight", "nested"],
+)
+def test_reads_what_a_network_returns(answer: Any, sizes: dict[str, Any], read: str) -> None:
+    torch.manual_seed(0)
+    call = {"call": lambda net, x, y: net(x, y)} if sizes.get("classes") == 3 else {}
+    report = check(Answers(answer, **sizes), replace(OUTSIDE, **call))
+    assert not report.found and not report.otherwise and not report.failed
+    assert report.read_as.startswith(read)
+
+
+def test_capsules_the_other_way_round_are_said_to_be_so_perhaps() -> None:
+    torch.manual_seed(0)
+    (finding,) = check(Answers(lambda v, *_: v.mT), OUTSIDE).found
+    assert finding.name == "squash-over-classes"
+    assert finding.evidence.endswith(
+        "are [n, dim, classes]: then the Adapter has to transpose them"
+    )
+
+
+def test_asks_which_of_several_are_the_capsules() -> None:
+    model = Answers(lambda v, *_: (v[:, :, :3] @ v[:, :, 3:].mT, v))
+    with pytest.raises(ValueError, match=r"are the capsules, \[8, 10, 10\] or \[8, 10, 6\]\?; an "):
+        check(model, OUTSIDE)
+
+
+def test_a_softmax_for_the_answer_alone_is_no_deviation() -> None:
+    class Reports(Literal):
+        def forward(self, x: Tensor, y: Tensor | None = None) -> Any:
+            v, drawn = super().forward(x, y).values()
+            return v, drawn, v.squeeze(-1).norm(dim=2).softmax(dim=1)
+
+        def loss(self, x: Tensor, classes: Tensor) -> Tensor:
+            v, drawn, _ = self(x, F.one_hot(classes, 5).to(x.dtype))
+            margin = margin_loss(v.squeeze(-1).norm(dim=2), classes)
+            return margin + 0.0005 * (drawn - x.flatten(1)).square().sum() / len(x)
+
+    report = check(Reports, ADAPTER)
+    assert not report.found and "softmax-of-lengths" in report.clean
+    report = check(Reports, replace(ADAPTER, loss=None))
+    assert not report.found and "loss says" in report.not_examined["softmax-of-lengths"]
+
+
+def test_names_the_module_that_makes_nan() -> None:
+    class Zeros(nn.Module):
+        def forward(self, u: Tensor) -> Tensor:
+            return u / u.relu()
+
+    class Ill(Answers):
+        def __init__(self) -> None:
+            super().__init__(lambda v, *_: v)
+            self.zeros = Zeros()
+
+        def forward(self, x: Tensor, y: Tensor | None = None) -> Any:
+            return self.zeros(super().forward(x))
+
+    with pytest.raises(ValueError, match="returns NaN or infinity, first from its zeros; is a"):
+        check(Ill, OUTSIDE)
+
+
+def test_a_normalisations_scale_is_no_bias_of_a_convolution() -> None:
+    class Normed(Literal):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Sequential(nn.Conv2d(1, 4, 9, bias=False), nn.BatchNorm2d(4))
+
+    report = check(Normed, ADAPTER)
+    assert not report.found
+    assert "from something else than two stages" in report.not_examined["routed-to-types"]

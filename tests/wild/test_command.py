@@ -116,6 +116,8 @@ def test_the_list_says_what_each_is(capsys: pytest.CaptureFixture[str]) -> None:
     for name, made in wild.IMPLEMENTATIONS.items():
         assert f"{name}: {made.title}" in said and made.link in said
         assert all(deviation.code in said for deviation in made.deviations)
+    assert cli.main(["train", "--as", "labml", "--list-implementations"]) == 0
+    assert capsys.readouterr().out == f"{wild.IMPLEMENTATIONS['labml']}\n"
 
 
 def test_one_line_for_what_does_not_go(
@@ -144,6 +146,9 @@ from capsnet.wild import WildCapsNet
 from capsnet.wild.check import Adapter
 def ours(): return CapsNet({small})
 def theirs(): return WildCapsNet(deviations=["softmax-over-children"], {small})
+def larger():
+    return Mine((1, 24, 24), routing_iterations=5, {small})
+class Mine(CapsNet): pass
 adapter = Adapter(primary=lambda net, images: net.nothing(images))
 """
     )
@@ -155,6 +160,10 @@ adapter = Adapter(primary=lambda net, images: net.nothing(images))
     for network in "ours", "theirs":
         assert cli.main(["check", f"somebodys:{network}", "--adapter", "somebodys:adapter"]) == 3
         assert "\nprimary fails: AttributeError: " in capsys.readouterr().out
+    assert cli.main(["check", "somebodys:ours", "--image-shape", "1x24x24"]) == 2
+    assert "with images [8, 1, 24, 24]: " in capsys.readouterr().err
+    assert cli.main(["check", "somebodys:larger", "--image-shape", "1x24x24"]) == 1
+    assert "\notherwise than in the paper, without a name: 5 iter" in capsys.readouterr().out
     assert cli.main(["check", "somebodys:nobodys"]) == 2
     assert capsys.readouterr().err == "capsnet check: somebodys has no nobodys\n"
     with pytest.raises(SystemExit):
