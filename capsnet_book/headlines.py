@@ -30,13 +30,15 @@ def table(published: Mapping[str, Records]) -> str:
         if not (made.published or name in published):
             continue
         last = [of.accuracy for of in made.published if of.what == made.published[-1].what]
-        told = ", ".join(f"{percent:.2f}" for percent in last)
+        told = "/".join(f"{percent:.2f}" for percent in last)
         epochs, here, ours = 0, "", ""
         if name in published:
             epochs = published[name][0]["records"][-1]["epoch"]
             here = accuracy(published[name])
             ours = accuracy(published.get(f"ours, {epochs} epochs", {}))
-        rows.append((name, told, f"{epochs}/{made.recipe['epochs']}", here, ours))
+        whole = made.recipe["epochs"]
+        share = str(whole) if epochs == whole else f"{epochs}/{whole}"
+        rows.append((name, told, share, here, ours))
     return columns([[row[0], *(cell or "·" for cell in row[1:])] for row in rows])
 
 
