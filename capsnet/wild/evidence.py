@@ -128,9 +128,8 @@ def of_lengths(net: Subject) -> Verdicts:
     if apart(sums, torch.ones_like(sums)) > EXACT:
         return {"softmax-of-lengths": None}
     if out.capsules is not None:  # these may be for the answer alone
-        return {
-            "softmax-of-lengths": Unseen(f"{text}; whether the margins are for them, loss says")
-        }
+        why = f"{text}; whether the margins are for them, an Adapter with loss says"
+        return {"softmax-of-lengths": Unseen(why)}
     return {"softmax-of-lengths": text}
 
 
@@ -429,9 +428,10 @@ def of_loss(net: Subject) -> Verdicts:
     targets = {"": unchanged, "normalised-images": normalised, "standardised-images": standardised}
     terms: dict[tuple[str, str, str], list[list[float]]] = {}
     losses = []
+    count = 7  # hardly the number of the classes
     for _ in range(6):
-        images = net.random(3, *net.adapter.image_shape).sigmoid()
-        labels = torch.randint(net.classes, (3,), generator=net.generator)
+        images = net.random(count, *net.adapter.image_shape).sigmoid()
+        labels = torch.randint(net.classes, (count,), generator=net.generator)
         out = net.output(net.learning, images, labels)
         torch.default_generator.manual_seed(0)
         found = net.adapter.loss(net.learning, images, labels)
@@ -456,8 +456,16 @@ def of_loss(net: Subject) -> Verdicts:
     drawing = ["mean-reconstruction", "normalised-images"]
     if error > 1e-7:
         why = f"the loss is no sum of the paper's two, or of variants known here: to {error:.1g}"
+        used = {id(p) for p in depends_on(out.answer, net.learning)}
+        draws = any(id(p) not in used for p in depends_on(found, net.learning))
+        if out.reconstruction is None and draws:
+            why = "the loss has a drawing in it, perhaps, which the call does not return"
+            return dict.fromkeys(["unsquared-margin", *MARGIN_WEIGHTS, *drawing], Unseen(why))
         unknown = Unseen(why, otherwise=error > CERTAIN)
         return dict.fromkeys(["unsquared-margin", *MARGIN_WEIGHTS, *drawing], unknown)
+
+    if not margins_weighted(weight, net.classes) and margins_weighted(weight / count, net.classes):
+        weight, drawn = weight / count, [each / count for each in drawn]  # a sum over the batch
 
     def at_best(part: int) -> str:
         paper = min(fit for key, (fit, _) in fits.items() if not key[part])
@@ -491,11 +499,15 @@ def of_loss(net: Subject) -> Verdicts:
 MARGIN_WEIGHTS = "mean-margin", "halved-margin"
 
 
-def of_margin_weight(weight: float, classes: int) -> Verdicts:
-    """Sum or mean over the classes, halved or not: from the margin loss's weight."""
+def margins_weighted(weight: float, classes: int) -> list[tuple[str, ...]]:
+    """Sum or mean over the classes, halved or not: what gives the margin loss this weight."""
     mean, halved = MARGIN_WEIGHTS
     known = (1.0, ()), (1 / classes, (mean,)), (0.5, (halved,)), (0.5 / classes, (mean, halved))
-    near = [has for value, has in known if abs(weight / value - 1) < 1e-4]
+    return [has for value, has in known if abs(weight / value - 1) < 1e-4]
+
+
+def of_margin_weight(weight: float, classes: int) -> Verdicts:
+    near = margins_weighted(weight, classes)
     text = f"the margin loss is weighted by {weight:.4g}, with {classes} classes"
     if len(near) != 1:  # with two classes a mean is a half
         return dict.fromkeys(MARGIN_WEIGHTS, Unseen(text, otherwise=not near))

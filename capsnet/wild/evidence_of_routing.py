@@ -51,17 +51,27 @@ def by_part(part: str) -> dict[str, Any]:
 
 SQUASHES = {"": squash, **by_part("squash")}
 del SQUASHES["bare-norm"]  # the same but at 0
-# Other ε, which are no deviation with a name; of smaller ones nothing shows.
-GUARDED: dict[str, Callable[[Tensor, int], Tensor]] = {
-    **{f"{e:.0e} under the root": guarded_squash(e) for e in (1e-5, 1e-6, 1e-10, 1e-12, 1e-16)},
-    **{
-        f"{e:.0e} beside the norm": functools.partial(squash_beside, epsilon=e)
-        for e in (1e-5, 1e-6, 1e-7, 1e-9, 1e-10)
-    },
+Squash = Callable[[Tensor, int], Tensor]
+# Where others add an ε, of any size: no deviation with a name.
+GUARDS: dict[str, Callable[[float], Squash]] = {
+    "under the root": guarded_squash,
+    "beside the norm": lambda epsilon: functools.partial(squash_beside, epsilon=epsilon),
+    "as the least norm": lambda epsilon: functools.partial(clamped_squash, least=epsilon),
+    "in the squared norm": lambda epsilon: functools.partial(lifted_squash, epsilon=epsilon),
 }
 SHARES = {"": over_parents, **by_part("share")}
 AXES = {"": 2, **by_part("digits_axis")}
-MOST_ITERATIONS = 6
+MOST_ITERATIONS = 10
+
+
+def clamped_squash(s: Tensor, dim: int, least: float) -> Tensor:
+    norm = torch.linalg.vector_norm(s, dim=dim, keepdim=True)
+    return norm.square() / (1 + norm.square()) * s / norm.clamp(min=least)
+
+
+def lifted_squash(s: Tensor, dim: int, epsilon: float) -> Tensor:
+    squared = s.square().sum(dim, keepdim=True) + epsilon
+    return squared.sqrt() / (1 + squared) * s
 
 
 def squashed(s: Tensor, by: Callable[[Tensor, int], Tensor], axis: int) -> Tensor:
@@ -97,9 +107,12 @@ def of_layer(net: Subject) -> Verdicts:
     verdicts |= of_zero_capsules(layer, strong)
 
     weak = scale_for(layer, u, 1e-6)
-    misfits = squashes_of(layer, weak)
+    v = of_sums(layer, weak)
+    misfits = squashes_of(v)
     kind, axis = min(misfits, key=lambda pair: misfits[pair])
-    misfit = misfits[kind, axis]
+    misfit, by = misfits[kind, axis], SQUASHES[kind]
+    if misfit > LINEAR and (guard := guard_of(v)):
+        (kind, by, misfit), axis = guard, ""
     names = [*SQUASHES, *AXES]
     if misfit > 1e-3:
         why = f"no squash known here fits: the nearest, {kind or 'the paper’s'}, to {misfit:.1g}"
@@ -117,7 +130,7 @@ def of_layer(net: Subject) -> Verdicts:
             verdicts[axis] = f"{text}{misfits[kind, '']:.1g}"
         if axis == "squash-over-classes":
             verdicts[axis] = f"{verdicts[axis]}; {TURNED}"
-        verdicts |= of_shares(layer, weak, (SQUASHES | GUARDED)[kind], AXES[axis])
+        verdicts |= of_shares(layer, weak, by, AXES[axis])
     return verdicts | of_sharing(layer, strong)
 
 
@@ -221,21 +234,53 @@ def of_roles(layer: Layer) -> Verdicts:
     return dict.fromkeys(verdicts, Unseen("with what could be one at zero, v does not depend on u"))
 
 
+LINEAR = 1e-6  # the routing bends s by so little
+
+
 @torch.no_grad()
-def squashes_of(layer: Layer, t: float) -> dict[tuple[str, str], float]:
-    """How far s is from linear in u if v is squashed so: in sums, and from t to t / 1000."""
+def of_sums(layer: Layer, t: float) -> Tensor:
+    """The v of two u and of their sum, then of a thousandth of these."""
     u = layer.random(2)
     u = torch.cat([u, u.sum(dim=0, keepdim=True)])
-    v = torch.cat([layer(t * u), layer(1e-3 * t * u)])
+    return torch.cat([layer(t * u), layer(1e-3 * t * u)])
+
+
+def misfit_of(v: Tensor, by: Squash, along: int) -> float:
+    """How far s is from linear in u if v is squashed so: in sums, and to a thousandth."""
+    strong, faint = unsquashed(v, by, along).chunk(2)
+    return max(apart(1e3 * faint, strong), apart(faint[0] + faint[1], faint[2]))
+
+
+def squashes_of(v: Tensor) -> dict[tuple[str, str], float]:
+    """The misfit of each squash that has a name, along each axis."""
     misfits: dict[tuple[str, str], float] = {}
-    for kind, by in (SQUASHES | GUARDED).items():
-        for axis, along in AXES.items():
-            strong, faint = unsquashed(v, by, along).chunk(2)
-            misfit = max(apart(1e3 * faint, strong), apart(faint[0] + faint[1], faint[2]))
-            misfits[kind, axis] = misfit
-        if min(misfits.values()) < 1e-6:  # the routing bends it by so little; of others, none fits
+    for kind, by in SQUASHES.items():
+        misfits |= {(kind, axis): misfit_of(v, by, along) for axis, along in AXES.items()}
+        if min(misfits.values()) < LINEAR:  # of others, none fits
             break
     return misfits
+
+
+def guard_of(v: Tensor) -> tuple[str, Squash, float] | None:
+    """A squash with an ε of any size that fits, what it is, and how well; by bisection."""
+    for place, guarded in GUARDS.items():
+
+        def beyond(power: float, guarded: Callable[[float], Squash] = guarded) -> bool:
+            strong, faint = unsquashed(v, guarded(10**power), 2).chunk(2)
+            return float(strong.norm()) > 1e3 * float(faint.norm())
+
+        low, high = -18.0, -1.0
+        if (rising := beyond(high)) == beyond(low):
+            continue
+        for _ in range(45):
+            middle = (low + high) / 2
+            low, high = (low, middle) if beyond(middle) == rising else (middle, high)
+        for digits in 0, 1, 9:  # most are round, and the roundest that fits is exact
+            epsilon = float(f"{10**high:.{digits}e}")
+            by = guarded(epsilon)
+            if (misfit := misfit_of(v, by, 2)) < LINEAR:
+                return f"{epsilon:.2g} {place}", by, misfit
+    return None
 
 
 STARTS: dict[str, Callable[[Tensor, int], bool]] = {

@@ -4,7 +4,7 @@ import contextlib
 import copy
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -94,11 +94,13 @@ class Subject:
         self.adapter = adapter
         self.generator = torch.Generator().manual_seed(0)
         self.images = self.random(8, *adapter.image_shape).sigmoid()
-        self.classes = 2 if adapter.call else 10  # until it answers
+        self.classes = 0  # until it answers
         ways: list[Callable[[Any, Tensor, Tensor], Any]] = [
             lambda net, images, labels: net(images),
             lambda net, images, labels: net(images, labels),
-            lambda net, images, labels: net(images, F.one_hot(labels, self.classes).to(images)),
+            lambda net, images, labels: net(
+                images, F.one_hot(labels, self.classes or 10).to(images)
+            ),
         ]
         works: Callable[[Any, Tensor, Tensor], Any] | None = None
         wrong: list[BaseException] = []
@@ -113,7 +115,7 @@ class Subject:
             raise ValueError(
                 f"the network cannot be called with images {list(self.images.shape)}: "
                 f"{words_of(telling[0])}; an Adapter says how, and with which image_shape (labels "
-                f"were of {self.classes} classes; check runs in float64 on the CPU)"
+                "were 0 and 1, or one-hot of 10 classes; check runs in float64 on the CPU)"
             ) from telling[0]
         self.call = works
         answer = self.output(self.model).answer
@@ -158,7 +160,7 @@ class Subject:
         return torch.randn(shape, generator=self.generator)
 
     def labels(self, images: Tensor, after: int = 0) -> Tensor:
-        return (torch.arange(len(images)) + after) % self.classes
+        return (torch.arange(len(images)) + after) % (self.classes or 2)
 
     def output(
         self, model: nn.Module, images: Tensor | None = None, labels: Tensor | None = None
@@ -363,6 +365,8 @@ def tensors_in(value: Any) -> list[Tensor]:
     """Those of what a module takes or returns, in what order they stand."""
     if isinstance(value, Tensor):
         return [value]
+    if is_dataclass(value):
+        value = vars(value)
     if isinstance(value, str) or not isinstance(value, Iterable):
         return []
     each = value.values() if isinstance(value, dict) else value
