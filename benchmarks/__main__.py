@@ -15,8 +15,8 @@ import torch
 
 from benchmarks import accuracy, counts, growth, launches, memory, rows, speed
 from benchmarks.tables import text
-from capsnet.checkpoint import write_json
 from capsnet.device import describe_machine, pick_device
+from capsnet.files import write_json
 from experiments.running import LEDGER, ROOT
 
 FOLDER = LEDGER / "bench"

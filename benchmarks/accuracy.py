@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from capsnet.checkpoint import write_json
 from capsnet.device import describe_machine
+from capsnet.files import write_json
 from experiments.running import LEDGER, same_machine
 
 RUNS = LEDGER / "time-to-accuracy"

@@ -1,4 +1,4 @@
-"""Weights and checkpoints as safetensors files, written whole or not at all.
+"""Weights and checkpoints as safetensors files.
 
 A file holds tensors and one JSON document (its safetensors metadata under the key "capsnet").
 Nothing is pickled or unpickled.
@@ -6,8 +6,6 @@ Nothing is pickled or unpickled.
 
 import contextlib
 import json
-import os
-import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,43 +15,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from capsnet.files import write_atomically
 from capsnet.model import CapsNet
 
-PARTIAL = ".*.partial"  # what a process that is killed while it writes leaves in a folder
 SCALE = ".scale"  # ends the name of the scales of a tensor that is stored in 8 bits
-
-
-def write_atomically(path: str | Path, data: bytes) -> None:
-    """Write a file so that at every moment ``path`` is the old file or the whole new one.
-
-    Several processes may write the same file; the last one wins. An OSError names the file.
-    """
-    target = Path(os.path.realpath(path))  # the file that a link names, not the link
-    # A name of its own for every write, so that two writers never share a file; file systems count
-    # a name's bytes, of which there may be 255.
-    name = os.fsencode(target.name)[:180].decode(errors="ignore")
-    partial = target.with_name(f".{name}.{os.getpid()}-{secrets.token_hex(4)}.partial")
-    try:
-        if target.exists() and not target.is_file():
-            raise OSError("it is no ordinary file")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with open(partial, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):  # the first error is the one to tell
-            partial.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            reason = error.strerror or str(error)
-            raise OSError(f"cannot write {path}: {reason}") from error
-        raise
-
-
-def write_json(path: str | Path, document: Any, indent: int | None = 1) -> None:
-    """Write a document as JSON, atomically; with ``indent`` None in a single line."""
-    write_atomically(path, (json.dumps(document, indent=indent) + "\n").encode())
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], document: Mapping) -> None:
@@ -104,7 +69,7 @@ def save_weights(
 
     Raises:
         OSError: the file cannot be written; what was there is untouched.
-        ValueError: the type is int8, and a weight is not finite.
+        ValueError: a weight is not finite in another type than its own, for it is too large, say.
     """
     tensors, document = dict(model.state_dict()), {**(metadata or {}), "model": model.config}
     floating = [name for name, tensor in tensors.items() if tensor.is_floating_point()]
@@ -115,8 +80,13 @@ def save_weights(
                 tensors[name], tensors[name + SCALE] = in_8_bits(tensors[name])
             except ValueError as error:
                 raise ValueError(f"cannot store {name} in 8 bits: {error}") from None
-    else:
-        tensors |= {name: tensors[name].to(dtype) for name in floating}
+    elif dtype is not None:
+        for name in floating:
+            tensors[name] = tensors[name].to(dtype)
+            if not tensors[name].isfinite().all():
+                raise ValueError(
+                    f"cannot store {name} in {dtype}: expected finite numbers of moderate size"
+                )
     write_tensors(path, tensors, document)
 
 

@@ -20,12 +20,13 @@ import torch
 
 from capsnet import CapsNet, data, routings, training, wild
 from capsnet import predict as answers
-from capsnet.checkpoint import load_weights, write_atomically, write_json
+from capsnet.checkpoint import load_weights
 from capsnet.data import ImageSet, Source, to_float
 from capsnet.device import can_compile, make_fabric, pick_device
 from capsnet.fast import arrange
 from capsnet.fast.allocator import keep_freed_memory
-from capsnet.text import confusion_text, per_class_table
+from capsnet.files import write_atomically, write_json
+from capsnet.text import confusion_text, per_class_table, reason
 from capsnet.training import Evaluation, TrainingConfig
 from capsnet.training.config import SUITED
 from capsnet.training.run import CHECKPOINT, WEIGHTS
@@ -515,7 +516,7 @@ def check_writable(path: Path, *inputs: Path, figure: bool = False) -> None:
         with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
-        raise OSError(f"cannot write {path}: {error.strerror}") from error
+        raise OSError(f"cannot write {path}: {reason(error)}") from error
 
 
 def save_figure(figure: "Figure", path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from capsnet.checkpoint import write_atomically
+from capsnet.files import write_atomically
 from capsnet.model import CapsNet
 
 OUTPUTS = ("lengths", "capsules", "reconstruction")

@@ -30,8 +30,8 @@ def squash(s: Tensor, dim: int = -1) -> Tensor:
         dim: the dimension that holds a vector's components.
 
     Returns:
-        v, shaped like ``s``. The value and the gradient are finite everywhere: at s = 0 both are 0,
-        and ‖s‖² may overflow or underflow the dtype.
+        v, shaped like ``s``. The value and the gradient are finite for every finite s: at s = 0
+        both are 0, and ‖s‖² may overflow or underflow the dtype.
 
     Raises:
         ValueError: ``s`` is not floating point.

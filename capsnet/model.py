@@ -112,6 +112,12 @@ class CapsNet(nn.Module):
             Decoder(num_classes, capsule_dim, image_shape, hidden) if reconstruct else None
         )
 
+    @property
+    def children_for_each_parent(self) -> float:
+        """Primary capsules, divided by the capsules that they are routed to."""
+        children, parents = self.digits.weight.shape[:2]
+        return children / parents
+
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         """Images → one capsule a class (section 4).
 

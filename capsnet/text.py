@@ -1,4 +1,4 @@
-"""Results as aligned text, and where a bar shows progress."""
+"""Results as aligned text, what an error says, and where a bar shows progress."""
 
 import sys
 from collections.abc import Sequence
@@ -35,6 +35,12 @@ def columns(rows: Sequence[Sequence[str]]) -> str:
         aligned = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
         lines.append("  ".join([name.ljust(widths[0]), *aligned]).rstrip())
     return "\n".join(lines)
+
+
+def reason(error: BaseException) -> str:
+    """What an error says, in a line, an OSError without its number; its type if it says nothing."""
+    said = getattr(error, "strerror", None) or str(error)
+    return next(filter(None, map(str.strip, said.splitlines())), type(error).__name__)
 
 
 def bar_moves() -> bool:

@@ -19,9 +19,9 @@ import torch
 from torch.optim.lr_scheduler import OneCycleLR
 
 from capsnet import CapsNet
-from capsnet.checkpoint import write_json
 from capsnet.data import ImageSet, centred, hold_out, load
 from capsnet.fast.allocator import keep_freed_memory
+from capsnet.files import write_json
 from capsnet.training import TrainingConfig, evaluate, fit, loop
 from experiments.running import LEDGER
 

@@ -21,8 +21,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torchvision.transforms import Normalize
 
-from capsnet.checkpoint import write_json
 from capsnet.data import load
+from capsnet.files import write_json
 from capsnet.wild import IMPLEMENTATIONS, WildCapsNet, WildLoss
 from experiments.running import LEDGER
 

@@ -19,8 +19,9 @@ from PIL import Image, ImageFilter, ImageOps
 from scipy import ndimage
 from torch import Tensor
 
-from capsnet.checkpoint import load_weights, write_json
+from capsnet.checkpoint import load_weights
 from capsnet.data import load, pictures, to_float
+from capsnet.files import write_json
 from experiments.running import LEDGER
 
 Picture = Image.Image

@@ -11,9 +11,10 @@ import torch
 from filelock import FileLock, Timeout
 
 from capsnet import CapsNet
-from capsnet.checkpoint import load_weights, save_weights, write_atomically, write_json
+from capsnet.checkpoint import load_weights, save_weights
 from capsnet.data import ImageSet, centred, load
 from capsnet.device import describe_machine, make_fabric, resolve_compile
+from capsnet.files import write_atomically, write_json
 from capsnet.training import TrainingConfig, evaluate, fit
 from capsnet.training.run import METRICS, WEIGHTS
 from capsnet_book.ledger import record_name

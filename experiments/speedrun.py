@@ -30,12 +30,13 @@ from filelock import FileLock, Timeout
 from torch import Tensor, nn
 
 from capsnet import CapsNet
-from capsnet.checkpoint import load_weights, save_weights, write_atomically, write_json
+from capsnet.checkpoint import load_weights, save_weights
 from capsnet.data import ImageSet, load, shifted, to_float
 from capsnet.device import autocast, describe_machine
 from capsnet.fast import FastCapsNet
 from capsnet.fast.allocator import keep_freed_memory
 from capsnet.fast.routing import routed_capsules
+from capsnet.files import write_atomically, write_json
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.training import evaluate
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT

@@ -4,7 +4,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from capsnet.checkpoint import write_json
+from capsnet.files import write_json
 from capsnet_book.intervals import half_width
 from capsnet_book.ledger import summary_name
 from experiments.declared import Experiment

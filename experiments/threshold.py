@@ -24,9 +24,10 @@ from PIL import Image, ImageDraw, ImageFont
 from scipy.ndimage import gaussian_filter
 from torch import Tensor
 
-from capsnet.checkpoint import load_weights, write_json
+from capsnet.checkpoint import load_weights
 from capsnet.data import ImageSet, hold_out, load
 from capsnet.data.archives import DIGITS
+from capsnet.files import write_json
 from capsnet.model import CapsNet
 from capsnet.predict import predict
 from capsnet.training import evaluate

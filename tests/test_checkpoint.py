@@ -18,11 +18,10 @@ from capsnet.checkpoint import (
     load_weights,
     read_tensors,
     save_weights,
-    write_atomically,
-    write_json,
     write_tensors,
 )
 from capsnet.data import load, to_float
+from capsnet.files import write_atomically, write_json
 from capsnet_book import ledger
 from helpers import Refuses
 
@@ -120,12 +119,14 @@ def test_8_bits_see_the_same_digits(tmp_path: Path) -> None:
     torch.testing.assert_close(after.lengths, before.lengths, rtol=0, atol=0.03)
 
 
-def test_8_bits_refuse_what_they_cannot_hold(tmp_path: Path, refuses: Refuses) -> None:
+def test_8_and_16_bits_refuse_what_they_cannot_hold(tmp_path: Path, refuses: Refuses) -> None:
     path, model = tmp_path / "w.safetensors", make()
     for bad in (float("nan"), float("inf"), 1e9):
         torch.nn.init.constant_(model.decoder.fc2.weight, bad)  # type: ignore[union-attr]
         with refuses("cannot store decoder.fc2.weight in 8 bits: expected finite numbers"):
             save_weights(path, model, dtype=torch.int8)
+        with refuses("cannot store decoder.fc2.weight in torch.float16: expected finite numbers"):
+            save_weights(path, model, dtype=torch.float16)
     assert not path.exists()
     save_weights(path, make(), dtype=torch.int8)
     tensors, document = read_tensors(path)

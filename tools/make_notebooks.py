@@ -34,7 +34,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from address import ROOT, address
-from capsnet.checkpoint import write_atomically
+from capsnet.files import write_atomically
 from capsnet_book.ledger import CLONE
 from dependencies import dependencies
 from lowering import Prose

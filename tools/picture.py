@@ -14,10 +14,11 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from PIL import Image
 
-from capsnet.checkpoint import load_weights, write_atomically
+from capsnet.checkpoint import load_weights
 from capsnet.data import load, to_float
 from capsnet.figures.predictions import contact_sheet
 from capsnet.figures.style import QUANTITIES, css_name
+from capsnet.files import write_atomically
 from capsnet.functional import dynamic_routing
 from capsnet_book import ledger
 from capsnet_book.figures.network import fullest, sheet

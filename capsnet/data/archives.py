@@ -20,8 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from capsnet.checkpoint import write_atomically
 from capsnet.data.imageset import ImageSet, Source, hold_out
+from capsnet.files import write_atomically
 
 # The name of a data set -> torchvision's name for it.
 NAMES = {

@@ -64,8 +64,9 @@ def pays_off(model: CapsNet, own: "type[FastCapsNet]") -> bool:
     return (
         device in FAST_DEVICES
         and max(model.config["image_shape"][1:]) <= LARGEST_SIDE
-        and all(type(layer) is stock and unchanged(layer) for layer, stock in replaced)
-        and unchanged(model)
+        and all(type(layer) is stock and is_as_made(layer) for layer, stock in replaced)
+        and is_as_made(model)
+        and model.conv.stride == (1, 1)
         and (device == "cpu" or own.has_kernels(model))
     )
 
@@ -78,14 +79,15 @@ def cudnn_pays_off(images: Tensor) -> bool:
     return images.device.type == "cuda" and images.dtype in (torch.bfloat16, torch.float16)
 
 
-def unchanged(layer: nn.Module) -> bool:
-    """Whether nothing is hooked into a layer, nor is it a convolution of another kind."""
+def is_as_made(layer: nn.Module) -> bool:
+    """Whether a layer has its own forward and no hooks, and is no convolution of another kind."""
     hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    if any(getattr(layer, name) for name in hooks):
+    if "forward" in vars(layer) or any(getattr(layer, name) for name in hooks):
         return False
     if not isinstance(layer, nn.Conv2d):
         return True
-    return (layer.groups, *layer.dilation, *layer.padding) == (1, 1, 1, 0, 0)
+    square = len({*layer.kernel_size}) == len({*layer.stride}) == 1
+    return square and (layer.groups, *layer.dilation, *layer.padding) == (1, 1, 1, 0, 0)
 
 
 class FastCapsNet(nn.Module):

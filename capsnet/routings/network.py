@@ -109,6 +109,12 @@ class RoutedCapsNet(CapsNet):
         return UniformCapsules(*shape, positions if routing == "shared" else 1)
 
     @property
+    def children_for_each_parent(self) -> float:
+        first = next(iter([*self.stack, self.digits]))
+        children, parents = first.weight.shape[:2]
+        return getattr(first, "positions", 1) * children / parents
+
+    @property
     def fast_arrangement(self) -> type[FastRoutedCapsNet] | None:
         return None if self.config["routing"] == "em" else FastRoutedCapsNet
 

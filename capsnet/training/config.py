@@ -77,8 +77,7 @@ class TrainingConfig:
         rounded = 2 ** int(math.log2(max(1, epochs * images / ENOUGH_STEPS)))
         batch = given.setdefault("batch_size", min(usual.batch_size, max(SMALLEST_BATCH, rounded)))
         steps = epochs * max(1, images // batch)
-        children, classes = model.digits.weight.shape[:2]
-        rate = usual.learning_rate * min(1.0, MNIST_CHILDREN / (children / classes))
+        rate = usual.learning_rate * min(1.0, MNIST_CHILDREN / model.children_for_each_parent)
         rate /= model.config["image_shape"][0]
         given.setdefault("learning_rate", float(f"{rate:.2g}"))
         given.setdefault("average", min(usual.average, max(0.0, round(1 - 8 / steps, 3))))

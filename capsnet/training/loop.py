@@ -386,7 +386,7 @@ def diagnose(result: Evaluation, rate: float) -> str | None:
     """
     usual = int(result.labels.bincount().max())
     spread = math.sqrt(usual * (1 - usual / result.total))  # of a binomial distribution
-    if result.correct > usual + 2 * spread:
+    if result.correct > min(usual + 2 * spread, result.total - 1):
         return None
     shortest, longest = (float(bound.mean()) for bound in result.lengths.aminmax(dim=1))
     lengths = f"{shortest:.2f} to {longest:.2f} long on average"

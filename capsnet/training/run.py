@@ -15,7 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from capsnet.checkpoint import PARTIAL, check_state, write_atomically, write_tensors
+from capsnet.checkpoint import check_state, write_tensors
+from capsnet.files import PARTIAL, write_atomically
+from capsnet.text import reason
 
 CHECKPOINT, WEIGHTS = "checkpoint.safetensors", "weights.safetensors"
 METRICS, EVENTS = "metrics.jsonl", "events"
@@ -157,8 +159,7 @@ def only_process_in(folder: Path) -> Iterator[None]:
     except Timeout:
         raise ValueError(f"another process is training in {folder}") from None
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise OSError(f"cannot lock {folder / LOCK}: {reason}") from error
+        raise OSError(f"cannot lock {folder / LOCK}: {reason(error)}") from error
     with held:
         for partial in folder.glob(PARTIAL):  # left by a killed process: nobody else writes here
             partial.unlink(missing_ok=True)
@@ -203,8 +204,7 @@ class RunFolder:
         try:
             yield
         except OSError as error:  # TensorBoard's, which names no file
-            reason = error.strerror or str(error)
-            raise OSError(f"cannot write {self.path / EVENTS}: {reason}") from error
+            raise OSError(f"cannot write {self.path / EVENTS}: {reason(error)}") from error
 
     def _write_metrics(self) -> None:
         text = "".join(json.dumps(record) + "\n" for record in self.run.records)

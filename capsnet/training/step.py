@@ -11,6 +11,7 @@ from capsnet.device import resolve_compile, resolve_precision
 from capsnet.fast import arrange
 from capsnet.functional import margin_loss
 from capsnet.model import CapsNet
+from capsnet.text import reason
 from capsnet.training.config import TrainingConfig
 from capsnet.training.graph import Graph, nothing_waits
 from capsnet.training.loss import Criterion, TrainingLoss
@@ -128,8 +129,7 @@ class Step:
 
 
 def say_slower(error: RuntimeError) -> None:
-    what = str(error).splitlines()[0]
-    warnings.warn(f"no CUDA graph, so steps are slower: {what}", stacklevel=4)
+    warnings.warn(f"no CUDA graph, so steps are slower: {reason(error)}", stacklevel=4)
 
 
 make_step = Step

@@ -201,7 +201,7 @@ DEVIATIONS: dict[str, Deviation] = {
             "guard-beside-norm",
             NORM,
             "10⁻⁸ is added to the norm that squash divides by.",
-            {"squash": squash_beside},
+            {"squash": squash_beside(1e-8)},
         ),
         Deviation(
             "softmax-of-lengths",

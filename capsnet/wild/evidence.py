@@ -17,6 +17,7 @@ from capsnet.functional import margin_loss, reconstruction_loss, squash
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT
 from capsnet.wild.parts import (
     RELEASED_BIAS,
+    Squash,
     normalised,
     softmax_of_lengths,
     standardised,
@@ -51,7 +52,7 @@ CERTAIN = 1e-4  # what fits no better is something else, not the same in float32
 Verdicts = dict[str, str | Unseen | None]  # by name: the evidence, or None where it is not there
 
 
-def unsquashed(v: Tensor, by: Callable[[Tensor, int], Tensor], axis: int) -> Tensor:
+def unsquashed(v: Tensor, by: Squash, axis: int) -> Tensor:
     """The s of which v was squashed, by bisection: between 1e-12 and 1e6."""
     length = torch.linalg.vector_norm(v.unsqueeze(3), dim=axis)
     low, high = torch.full_like(length, -12), torch.full_like(length, 6)
@@ -101,7 +102,10 @@ def of_gradient(f: Map, x: Tensor, generator: torch.Generator) -> Verdicts:
 
 
 def of_zeros(net: Subject) -> Verdicts:
-    """Capsules of zeros; of what is NaN elsewhere, not both W alone and all but W make it so."""
+    """Are capsules NaN if all weights are zero?
+
+    It is squash's 0 / 0 only if zeros in W alone, and in all but W, make NaN as well.
+    """
     shares = []
     for zero_w, zero_others in (True, True), (True, False), (False, True):
         model = copy.deepcopy(net.model)
@@ -143,20 +147,26 @@ def of_slope(net: Subject) -> Verdicts:
     return of_gradient(lambda x: net.output(net.lively, x).answer, net.images, net.generator)
 
 
+def longest(capsules: Callable[[nn.Module], Tensor], model: nn.Module) -> tuple[float, ...]:
+    """How long capsules become as all weights of a copy grow: each by itself, one component of all
+    of them together, and a number alone.
+    """
+    model, seen = copy.deepcopy(model), []
+    for _ in range(8):
+        v = capsules(model).detach().nan_to_num()
+        seen.append([float(each.max()) for each in (v.norm(dim=2), v.norm(dim=1), v.abs())])
+        grow(model, 1.5)
+    return tuple(map(max, zip(*seen, strict=True)))
+
+
 TURNED = "or capsules are [n, dim, classes]: then the Adapter has to transpose them"
 
 
 def of_saturation(net: Subject) -> Verdicts:
     """The axis of squash, seen in how long capsules become when all weights grow."""
-    model, own, over, number = copy.deepcopy(net.lively), 0.0, 0.0, 0.0
-    for _ in range(8):
-        v = net.output(model).capsules
-        if v is None:
-            return {}
-        own = max(own, v.norm(dim=2).max().item())
-        over = max(over, v.norm(dim=1).max().item())
-        number = max(number, v.abs().max().item())
-        grow(model, 1.5)
+    if net.output(net.lively).capsules is None:
+        return {}
+    own, over, number = longest(lambda model: net.output(model).answer, net.lively)
     names = "squash-over-classes", "squash-by-component"
     if max(own, over) < 1:
         return dict.fromkeys(names, Unseen("capsules stay short, whatever the weights"))
@@ -276,8 +286,9 @@ def of_primary(net: Subject) -> Verdicts:
     negative = int((u < 0).sum())
     text = f"of {u.numel()} numbers of primary capsules none is negative"
     verdicts: Verdicts = {"relu-before-squash": None if negative else text}
-    if (longest := longest_primary(net)) > 1 + EXACT:
-        why = f"no squash known here: primary capsules become {longest:.2g} long"
+    own, over, _ = longest(lambda model: net.primary(model, net.images), net.biased)
+    if min(own, over) > 1 + EXACT:
+        why = f"no squash known here: primary capsules become {min(own, over):.2g} long"
         names = "squash-over-children", "view-without-permute", "same-padding", "routed-to-types"
         return verdicts | dict.fromkeys(names, Unseen(why, otherwise=True))
 
@@ -328,17 +339,6 @@ def of_primary(net: Subject) -> Verdicts:
     return verdicts
 
 
-def longest_primary(net: Subject) -> float:
-    """How long primary capsules become, over children or by themselves, as all weights grow."""
-    model, own, over = copy.deepcopy(net.biased), 0.0, 0.0
-    for _ in range(8):
-        u = net.primary(model, net.images).detach().nan_to_num()
-        own = max(own, u.norm(dim=2).max().item())
-        over = max(over, u.norm(dim=1).max().item())
-        grow(model, 1.5)
-    return min(own, over)
-
-
 def alike(even: Tensor) -> list[int]:
     """Children that are the same in an even image as one other: of one type, in two places."""
     for child in range(even.shape[1]):
@@ -373,6 +373,9 @@ def of_start(net: Subject) -> Verdicts:
     """How the convolutions start."""
     names = "released-start", "glorot-start"
     kernels, biases = convolutions(net, net.model)
+    if not kernels or len(kernels) != len(biases):
+        why = "the primary capsules come from no convolutions, or from some without a bias"
+        return dict.fromkeys(names, Unseen(why))
     if all(is_uniform(k, k[0].numel() ** -0.5) for k in kernels):
         return dict.fromkeys(names)  # PyTorch's
     glorot = all(is_uniform(k, (6 / (k[0].numel() + k[:, 0].numel())) ** 0.5) for k in kernels)
@@ -428,7 +431,7 @@ def of_loss(net: Subject) -> Verdicts:
     targets = {"": unchanged, "normalised-images": normalised, "standardised-images": standardised}
     terms: dict[tuple[str, str, str], list[list[float]]] = {}
     losses = []
-    count = 7  # hardly the number of the classes
+    count = 7 if net.classes % 7 else 5  # of images: neither one nor two for a class
     for _ in range(6):
         images = net.random(count, *net.adapter.image_shape).sigmoid()
         labels = torch.randint(net.classes, (count,), generator=net.generator)
@@ -507,6 +510,7 @@ def margins_weighted(weight: float, classes: int) -> list[tuple[str, ...]]:
 
 
 def of_margin_weight(weight: float, classes: int) -> Verdicts:
+    """Which of these the margin loss's weight shows."""
     near = margins_weighted(weight, classes)
     text = f"the margin loss is weighted by {weight:.4g}, with {classes} classes"
     if len(near) != 1:  # with two classes a mean is a half

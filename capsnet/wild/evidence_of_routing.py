@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,7 +25,14 @@ from capsnet.wild.evidence import (
     of_start,
     unsquashed,
 )
-from capsnet.wild.parts import guarded_squash, over_parents, squash_beside
+from capsnet.wild.parts import (
+    Squash,
+    clamped_squash,
+    guarded_squash,
+    lifted_squash,
+    over_parents,
+    squash_beside,
+)
 from capsnet.wild.subject import (
     EXACT,
     STRANGE,
@@ -51,30 +57,19 @@ def by_part(part: str) -> dict[str, Any]:
 
 SQUASHES = {"": squash, **by_part("squash")}
 del SQUASHES["bare-norm"]  # the same but at 0
-Squash = Callable[[Tensor, int], Tensor]
 # Where others add an ε, of any size: no deviation with a name.
 GUARDS: dict[str, Callable[[float], Squash]] = {
     "under the root": guarded_squash,
-    "beside the norm": lambda epsilon: functools.partial(squash_beside, epsilon=epsilon),
-    "as the least norm": lambda epsilon: functools.partial(clamped_squash, least=epsilon),
-    "in the squared norm": lambda epsilon: functools.partial(lifted_squash, epsilon=epsilon),
+    "beside the norm": squash_beside,
+    "as the least norm": clamped_squash,
+    "in the squared norm": lifted_squash,
 }
 SHARES = {"": over_parents, **by_part("share")}
 AXES = {"": 2, **by_part("digits_axis")}
 MOST_ITERATIONS = 10
 
 
-def clamped_squash(s: Tensor, dim: int, least: float) -> Tensor:
-    norm = torch.linalg.vector_norm(s, dim=dim, keepdim=True)
-    return norm.square() / (1 + norm.square()) * s / norm.clamp(min=least)
-
-
-def lifted_squash(s: Tensor, dim: int, epsilon: float) -> Tensor:
-    squared = s.square().sum(dim, keepdim=True) + epsilon
-    return squared.sqrt() / (1 + squared) * s
-
-
-def squashed(s: Tensor, by: Callable[[Tensor, int], Tensor], axis: int) -> Tensor:
+def squashed(s: Tensor, by: Squash, axis: int) -> Tensor:
     """Capsules [n, capsules, dim], squashed; axis 3 takes each number by itself."""
     return by(s.unsqueeze(3), axis).squeeze(3)
 
@@ -163,7 +158,7 @@ def without_otherwise(verdicts: Verdicts) -> Verdicts:
 
 
 def of_zero_capsules(layer: Layer, u: Tensor) -> Verdicts:
-    """Does squash make NaN of zeros, both of those that u gives, and of those that weights do?"""
+    """Is v NaN where u is zero, and where all weights of the layer are?"""
     net, zero, black = layer.net, copy.deepcopy(layer), copy.deepcopy(layer.net.model)
     for parameter in zero.model.parameters():
         nn.init.zeros_(parameter)

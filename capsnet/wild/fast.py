@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from capsnet.fast import FastCapsNet, cudnn_pays_off
+from capsnet.fast import FastCapsNet, cudnn_pays_off, routing
 from capsnet.fast.convolution import correlate, relu_conv2d, transform_kernel
-from capsnet.fast.routing import over_parents, routed_capsules
-from capsnet.wild.parts import Parts, Share, uniform
-from capsnet.wild.parts import over_parents as papers
+from capsnet.wild.parts import Parts, Share, over_parents, uniform
+
+PAPERS = over_parents, uniform  # with one iteration a softmax over parents is uniform
 
 
 class FastWildCapsNet(FastCapsNet):
@@ -24,7 +24,7 @@ class FastWildCapsNet(FastCapsNet):
     @staticmethod
     def has_kernels(model: Any) -> bool:
         parts = model.parts
-        kept = parts.share in (papers, uniform) and not parts.stop_gradient
+        kept = parts.share in PAPERS and not parts.stop_gradient
         return kept and has_fast_routing(parts) and FastCapsNet.has_kernels(model)
 
     def compile(self) -> None:
@@ -57,12 +57,12 @@ class FastWildCapsNet(FastCapsNet):
             weight = weight.repeat_interleave(children.shape[1] // len(weight), dim=0)
         if parts.share is uniform:
             iterations, prior = 1, None
-        return routed_capsules(
+        return routing.routed_capsules(
             children,
             weight,
             iterations,
             prior,
-            share=over_parents if parts.share in (papers, uniform) else images_last(parts.share),
+            share=routing.over_parents if parts.share in PAPERS else images_last(parts.share),
             squash=parts.squash,
             stop_gradient=parts.stop_gradient,
             compile=self.compiled,

@@ -60,6 +60,7 @@ class WildCapsNet(CapsNet):
             routing = digits.routing_iterations, digits.prior is not None
             digits = CapsuleLayer(types * positions, in_dim, out_capsules, out_dim, *routing)
             self.digits = digits
+        self.positions = len(digits.weight) // types if parts.shared_w else 1  # that share W
         if parts.shared_w:
             digits.weight = nn.Parameter(digits.weight.detach()[:types].clone())
         self.bias: nn.Parameter | None = None
@@ -69,6 +70,10 @@ class WildCapsNet(CapsNet):
             parts.start_w(digits.weight)
         if parts.start is not None:
             parts.start(self)
+
+    @property
+    def children_for_each_parent(self) -> float:
+        return self.positions * super().children_for_each_parent
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         self.check_images(images)

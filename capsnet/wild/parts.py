@@ -16,6 +16,7 @@ from capsnet.training.loss import Criterion
 
 Share = Callable[[Tensor], Tensor]  # logits b_ij, [batch, in_capsules, out_capsules] → c_ij
 Conv2d = Callable[[Tensor, Tensor | None, int], Tensor]  # weight, bias, stride → maps
+Squash = Callable[[Tensor, int], Tensor]  # s, and along which dimension its lengths are taken
 RELEASED_BIAS = 0.1  # at which the authors' released code starts every bias
 
 
@@ -79,7 +80,7 @@ def bare_squash(s: Tensor, dim: int) -> Tensor:
     return squared / (1 + squared) * s / squared.sqrt()
 
 
-def guarded_squash(epsilon: float) -> Callable[[Tensor, int], Tensor]:
+def guarded_squash(epsilon: float) -> Squash:
     """Eq. 1 with ε under the root."""
 
     def squash(s: Tensor, dim: int) -> Tensor:
@@ -89,10 +90,34 @@ def guarded_squash(epsilon: float) -> Callable[[Tensor, int], Tensor]:
     return squash
 
 
-def squash_beside(s: Tensor, dim: int, epsilon: float = 1e-8) -> Tensor:
+def squash_beside(epsilon: float) -> Squash:
     """Eq. 1 with ε beside the norm."""
-    norm = torch.linalg.vector_norm(s, dim=dim, keepdim=True)
-    return norm.square() / (1 + norm.square()) / (norm + epsilon) * s
+
+    def squash(s: Tensor, dim: int) -> Tensor:
+        norm = torch.linalg.vector_norm(s, dim=dim, keepdim=True)
+        return norm.square() / (1 + norm.square()) / (norm + epsilon) * s
+
+    return squash
+
+
+def clamped_squash(epsilon: float) -> Squash:
+    """Eq. 1 with a norm of at least ε in the denominator."""
+
+    def squash(s: Tensor, dim: int) -> Tensor:
+        norm = torch.linalg.vector_norm(s, dim=dim, keepdim=True)
+        return norm.square() / (1 + norm.square()) * s / norm.clamp(min=epsilon)
+
+    return squash
+
+
+def lifted_squash(epsilon: float) -> Squash:
+    """Eq. 1 with ε in the squared norm."""
+
+    def squash(s: Tensor, dim: int) -> Tensor:
+        squared = s.square().sum(dim, keepdim=True) + epsilon
+        return squared.sqrt() / (1 + squared) * s
+
+    return squash
 
 
 def guarded_lengths(epsilon: float) -> Callable[[Tensor], Tensor]:
@@ -188,7 +213,7 @@ class Parts:
     same_padding: bool = False  # of both convolutions, as TensorFlow's
     maps: Callable[[PrimaryCapsules, Share, Conv2d], Tensor] = convolved
     group: Callable[[Tensor, int], Tensor] = channels_to_capsules
-    squash: Callable[[Tensor, int], Tensor] = squash
+    squash: Squash = squash
     primary_axis: int = 2  # of [batch, in_capsules, in_dim, 1], along which lengths are taken
     digits_axis: int = 2  # of [batch, out_capsules, out_dim, 1], likewise
     shared_w: bool = False  # by the positions of a type

@@ -3,7 +3,7 @@
 import contextlib
 import copy
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
+
+from capsnet.text import reason
 
 EXACT = 1e-9  # two float64 computations of the same thing agree to this
 STRANGE = Exception, SystemExit  # in what a stranger's code may end
@@ -140,20 +142,15 @@ class Subject:
         """Which module is the first to make what is no number of numbers, if one does."""
         ill: list[str] = []
 
-        def watch(name: str, module: nn.Module) -> RemovableHandle:
-            def note(module: nn.Module, given: Any, returned: Any) -> None:
-                inputs, outputs = tensors_in(given), tensors_in(returned)
-                if all(x.isfinite().all() for x in inputs) and not all(
-                    y.isfinite().all() for y in outputs
-                ):
-                    ill.append(name)
+        def note(name: str, given: Any, returned: Any) -> None:
+            good, made = (
+                all(x.isfinite().all() for x in tensors_in(value)) for value in (given, returned)
+            )
+            if name and good and not made:
+                ill.append(name)
 
-            return module.register_forward_hook(note)
-
-        hooks = [watch(*each) for each in self.model.named_modules() if each[0]]
-        self.output(self.model)
-        for hook in hooks:
-            hook.remove()
+        with watched(self.model, note):
+            self.output(self.model)
         return f", first from its {ill[0]}" if ill else ""
 
     def random(self, *shape: int) -> Tensor:
@@ -281,10 +278,26 @@ def checked(expected: str, value: Any, dims: int) -> Tensor:
 
 
 def words_of(error: BaseException) -> str:
-    """What an error says, in a line; its type where it says nothing."""
-    if isinstance(error, SystemExit):
-        return "it calls sys.exit"
-    return next(filter(None, str(error).splitlines()), type(error).__name__)
+    """What a stranger's error says, in a line."""
+    return "it calls sys.exit" if isinstance(error, SystemExit) else reason(error)
+
+
+@contextlib.contextmanager
+def watched(model: nn.Module, note: Callable[[str, tuple[Any, ...], Any], None]) -> Iterator[None]:
+    """Meanwhile, note the name of each module that ends, what it was given, and what it returns."""
+
+    def watch(name: str, module: nn.Module) -> RemovableHandle:
+        return module.register_forward_hook(
+            lambda module, given, named, out: note(name, (*given, *named.values()), out),
+            with_kwargs=True,
+        )
+
+    hooks = [watch(*each) for each in model.named_modules()]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def stages_inside(net: Subject) -> Adapter:
@@ -298,19 +311,8 @@ def stages_inside(net: Subject) -> Adapter:
         ValueError: there is none.
     """
     seen: list[tuple[str, tuple[Any, ...], Any]] = []
-
-    def watch(name: str, module: nn.Module) -> RemovableHandle:
-        def note(module: nn.Module, given: Any, named: dict[str, Any], v: Any) -> None:
-            seen.append((name, (*given, *named.values()), v))
-
-        return module.register_forward_hook(note, with_kwargs=True)
-
-    hooks = [watch(*each) for each in net.lively.named_modules()]
-    try:
+    with watched(net.lively, lambda *call: seen.append(call)):
         norms = net.output(net.lively).norms
-    finally:
-        for hook in hooks:
-            hook.remove()
     names = [name for name, _, _ in seen]
     for name, given, v in seen:  # the inner ones first
         tensors = [each for each in given if each is not None]

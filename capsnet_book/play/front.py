@@ -13,9 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from capsnet import CapsNet
-from capsnet.checkpoint import load_weights, save_weights, write_atomically
+from capsnet.checkpoint import load_weights, save_weights
 from capsnet.data import ImageSet, load, to_float
 from capsnet.fast import arrange
+from capsnet.files import write_atomically
 from capsnet_book import ledger
 from capsnet_book.directions import PROPERTIES, STEPS, changes, measure
 from capsnet_book.play import pack

@@ -146,6 +146,15 @@ def test_auto_leaves_alone_what_was_changed_and_what_is_large(refuses: Refuses) 
     padded = CapsNet(**SMALL)
     padded.conv = torch.nn.Conv2d(1, padded.conv.out_channels, 13, padding=2)
     assert arrange(padded) is padded
+    oblong = CapsNet(**SMALL)
+    oblong.primary.conv = torch.nn.Conv2d(channels, out, (9, 5), 2)
+    assert arrange(oblong) is oblong
+    coarse = CapsNet(**SMALL)
+    coarse.conv = torch.nn.Conv2d(1, coarse.conv.out_channels, 9, stride=2)
+    assert arrange(coarse) is coarse
+    patched = CapsNet(**SMALL)
+    patched.conv.forward = lambda images: images  # type: ignore[assignment, method-assign]
+    assert arrange(patched) is patched
     large = CapsNet((1, 65, 28), **SMALL)
     assert arrange(large) is large
 

@@ -40,10 +40,10 @@ def interpreter() -> Iterator[ProcessPoolExecutor]:
 
 # Images, shape, iterations, whether there is a prior, dtype, limit of the error.
 CASES = [
-    (33, (50, 10, 8, 16), 3, False, torch.float32, 1e-5),  # two blocks of images, and children
+    (33, (20, 5, 8, 16), 3, False, torch.float32, 1e-5),  # two blocks of images, and children
     (66, (5, 3, 2, 6), 2, True, torch.float32, 1e-5),
     (5, (7, 3, 2, 6), 4, True, torch.float32, 1e-5),
-    (16, (48, 5, 17, 3), 2, True, torch.float16, 5e-3),
+    (16, (20, 5, 17, 3), 2, True, torch.float16, 5e-3),
     (1, (1, 4, 1, 4), 1, True, torch.float32, 1e-5),
 ]
 LARGE = [  # the paper's, for which the interpreter takes too long

@@ -1,12 +1,17 @@
 """Options that suit the network and the images."""
 
 import dataclasses
+from collections.abc import Callable
+from functools import partial
 
+import pytest
 import torch
 
 from capsnet import CapsNet
+from capsnet.routings import RoutedCapsNet
 from capsnet.training import TrainingConfig, evaluate
 from capsnet.training.config import SUITED
+from capsnet.wild import WildCapsNet
 from capsnet_book import ledger
 from experiments import defaults
 from helpers import Refuses
@@ -29,6 +34,23 @@ def test_more_children_for_a_class_and_more_channels_learn_at_a_lower_rate() -> 
     networks += [network(classes=3), network(classes=26)]
     rates = [TrainingConfig.suited(one, 50_000).learning_rate for one in networks]
     assert rates == [0.003, 0.003, 0.00056, 0.00075, 0.0009, 0.003]
+
+
+@pytest.mark.parametrize(
+    ("make", "rate"),
+    [
+        (partial(WildCapsNet, deviations=["shared-w"]), 0.00075),
+        (partial(WildCapsNet, deviations=["same-padding", "shared-w"]), 0.00027),
+        (partial(RoutedCapsNet, routing="shared"), 0.00075),
+        (partial(RoutedCapsNet, stack=[32]), 0.0024),  # 4,608 / 32 terms, below 32 / 10
+        (partial(RoutedCapsNet, stack=[5]), 0.00038),
+    ],
+)
+def test_children_count_that_share_a_w_and_the_lowest_layers(
+    make: Callable[..., CapsNet], rate: float
+) -> None:
+    with torch.device("meta"):
+        assert TrainingConfig.suited(make((1, 40, 40)), 50_000).learning_rate == rate
 
 
 def test_the_defaults_in_the_ledger_are_these() -> None:

@@ -45,6 +45,12 @@ def test_chance_is_the_most_frequent_class() -> None:
     assert diagnose(dataclasses.replace(even, lengths=lengths, labels=mostly), 0.003) is not None
 
 
+@pytest.mark.parametrize("labels", [[0, 1, 0, 1], [0] * 18 + [1] * 2])
+def test_a_few_images_that_are_all_right_are_no_trouble(labels: list[int]) -> None:
+    answers = torch.eye(2)[labels]
+    assert diagnose(Evaluation(answers, torch.tensor(labels), TEN[:2], 0.0, 0.0), 0.003) is None
+
+
 @pytest.mark.parametrize("held", [True, False])
 def test_a_rate_that_is_too_high_is_said(held: bool, capsys: pytest.CaptureFixture[str]) -> None:
     config = dataclasses.replace(FP32, learning_rate=1.0, epochs=3)

@@ -23,6 +23,7 @@ from capsnet.routings import EfficientCapsNet, RoutedCapsNet
 from capsnet.wild import DEVIATIONS, IMPLEMENTATIONS, WildCapsNet
 from capsnet.wild.check import Adapter, Report, assert_paper, check, main_check
 from capsnet.wild.evidence_of_routing import GUARDS
+from capsnet.wild.network import WildLoss
 from helpers import Refuses
 
 SMALL = {"num_classes": 5, "conv_channels": 4, "capsule_types": 3, "capsule_dim": 6}
@@ -996,6 +997,7 @@ def test_a_normalisations_scale_is_no_bias_of_a_convolution() -> None:
     report = check(Normed, ADAPTER)
     assert not report.found
     assert "from something else than two stages" in report.not_examined["routed-to-types"]
+    assert "from no convolutions, or" in report.not_examined["released-start"]
 
 
 def test_a_loss_may_be_summed_over_the_batch_or_draw_by_itself() -> None:
@@ -1019,6 +1021,17 @@ def test_a_loss_may_be_summed_over_the_batch_or_draw_by_itself() -> None:
     report = check(Draws, ADAPTER)
     assert not report.found and not report.otherwise
     assert report.not_examined["mean-margin"].startswith("the loss has a drawing in it")
+
+
+@pytest.mark.parametrize("classes", [7, 14])
+def test_a_sum_over_the_batch_and_a_mean_over_the_classes_do_not_cancel(classes: int) -> None:
+    deviations = ["mean-margin", "halved-margin"][: classes // 7]
+    made = WildCapsNet(deviations=deviations, **SMALL | {"num_classes": classes})
+    summed = Adapter(
+        loss=lambda net, images, labels: len(images) * WildLoss(net)(images, labels),
+        image_shape=SMALL["image_shape"],
+    )
+    assert found(check(made, summed)) == deviations
 
 
 def test_a_routing_without_a_name_can_be_allowed() -> None:

@@ -1,0 +1,44 @@
+"""Files that are written whole or not at all."""
+
+import contextlib
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from capsnet.text import reason
+
+PARTIAL = ".*.partial"  # what a process that is killed while it writes leaves in a folder
+
+
+def write_atomically(path: str | Path, data: bytes) -> None:
+    """Write a file so that at every moment ``path`` is the old file or the whole new one.
+
+    Several processes may write the same file; the last one wins. An OSError names the file.
+    """
+    target = Path(os.path.realpath(path))  # the file that a link names, not the link
+    # A name of its own for every write, so that two writers never share a file; file systems count
+    # a name's bytes, of which there may be 255.
+    name = os.fsencode(target.name)[:180].decode(errors="ignore")
+    partial = target.with_name(f".{name}.{os.getpid()}-{secrets.token_hex(4)}.partial")
+    try:
+        if target.exists() and not target.is_file():
+            raise OSError("it is no ordinary file")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with open(partial, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # the first error is the one to tell
+            partial.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise OSError(f"cannot write {path}: {reason(error)}") from error
+        raise
+
+
+def write_json(path: str | Path, document: Any, indent: int | None = 1) -> None:
+    """Write a document as JSON, atomically; with ``indent`` None in a single line."""
+    write_atomically(path, (json.dumps(document, indent=indent) + "\n").encode())
