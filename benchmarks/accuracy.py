@@ -1,4 +1,4 @@
-"""Minutes of this machine to an accuracy, and seconds to the first batch.
+"""Minutes of this machine to an accuracy.
 
 The recipes were chosen on the validation split (the last 10,000 training images); each is then run
 once from a fresh process, start-up and compilation included, and counted on the test set. A run
@@ -7,7 +7,6 @@ that is in ``results`` from such a machine is not run again: delete its folder t
 
 import json
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -34,11 +33,8 @@ RECIPES = {
 
 
 def run(device: torch.device) -> dict[str, Any]:
-    """Every recipe's figures, running those that are missing, and how soon a training begins."""
-    return {
-        "runs": [one(name, *recipe, device) for name, recipe in RECIPES.items()],
-        "first_batch": statistics.median(first_batch(device) for _ in range(3)),
-    }
+    """Every recipe's figures, running those that are missing."""
+    return {"runs": [one(name, *recipe, device) for name, recipe in RECIPES.items()]}
 
 
 def one(name: str, goal: float, options: str, device: torch.device) -> dict[str, Any]:
@@ -65,25 +61,6 @@ def one(name: str, goal: float, options: str, device: torch.device) -> dict[str,
         shutil.copy(Path(folder, "metrics.jsonl"), summary.parent)
     write_json(summary, document, indent=None)
     return {"name": name, "goal": goal, **document}
-
-
-def first_batch(device: torch.device) -> float:
-    """Seconds from the call of ``capsnet train`` to its first batch, which is not compiled."""
-    lines = []
-    with tempfile.TemporaryDirectory() as out:
-        command = capsnet("train", "--dataset", "mnist", "--device", device.type, "--out", out)
-        start = time.perf_counter()
-        with subprocess.Popen(
-            command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-        ) as process:
-            assert process.stderr is not None
-            for line in process.stderr:
-                lines.append(line)
-                if "first batch" in line:
-                    seconds = time.perf_counter() - start
-                    process.kill()
-                    return seconds
-    raise RuntimeError(f"capsnet train ended before its first batch:\n{''.join(lines)}")
 
 
 def capsnet(*words: str) -> list[str]:

@@ -87,11 +87,11 @@ def batch(size: int, device: torch.device) -> tuple[Tensor, Tensor]:
     return torch.rand(size, 1, 28, 28, device=device), torch.randint(10, (size,), device=device)
 
 
-def matrix_product(dtype: torch.dtype, device: torch.device) -> tuple[Call, int]:
-    """A large product of matrices, and how many operations it takes: the rate to compare with."""
+def matrix_product(dtype: torch.dtype, device: torch.device) -> Call:
+    """A large product of matrices, to compare with."""
     n = 2048 if device.type == "cpu" else 8192
     a, b = (torch.randn(n, n, device=device).to(dtype) for _ in range(2))
-    return lambda: a @ b, 2 * n**3
+    return lambda: a @ b
 
 
 def training_step(name: str, device: torch.device, batch_size: int = BATCH) -> Call:
@@ -190,25 +190,19 @@ def evaluation(name: str, device: torch.device, batch_size: int = BATCH) -> Call
 
 
 def routed_layer(
-    name: str,
-    device: torch.device,
-    batch_size: int = BATCH,
-    children: int = 1152,
-    parents: int = 10,
-    iterations: int = 3,
-    train: bool = True,
+    name: str, device: torch.device, batch_size: int = BATCH, iterations: int = 3
 ) -> Call:
-    """Predictions and routing alone, 8 to 16 numbers; with gradients of children and weights."""
+    """Predictions and routing alone, with gradients of children and weights."""
     torch.manual_seed(0)
-    contestant = CONTESTANTS[name]
-    u = 0.3 * torch.randn(batch_size, children, 8, device=device)
-    grad = torch.randn(batch_size, parents, 16, device=device)
+    contestant, sizes = CONTESTANTS[name], peers.PAPER
+    u = 0.3 * torch.randn(batch_size, sizes.in_capsules, sizes.in_dim, device=device)
+    grad = torch.randn(batch_size, sizes.out_capsules, sizes.out_dim, device=device)
     layer: Any
     if contestant.ours:
-        layer = CapsuleLayer(children, 8, parents, 16, iterations).to(device)
+        around = sizes.in_capsules, sizes.in_dim, sizes.out_capsules, sizes.out_dim
+        layer = CapsuleLayer(*around, iterations).to(device)
     else:
-        router = peers.PEERS[contestant.network].router
-        layer = router(peers.Sizes(children, parents), iterations).to(device)
+        layer = peers.PEERS[contestant.network].router(sizes, iterations).to(device)
     weight, run = layer.weight, layer
     if contestant.network == "fast":
         dtype = DTYPES[contestant.precision]
@@ -220,11 +214,9 @@ def routed_layer(
 
     def call() -> None:
         weight.grad = None
-        u_i = u.clone().requires_grad_() if train else u
-        with torch.set_grad_enabled(train), autocast(device, contestant.precision):
-            v = run(u_i)
-        if train:
-            v.backward(grad.to(v.dtype))
+        with autocast(device, contestant.precision):
+            v = run(u.clone().requires_grad_())
+        v.backward(grad.to(v.dtype))
 
     return call
 

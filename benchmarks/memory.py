@@ -1,4 +1,4 @@
-"""Peak memory of a call: of its tensors, and of a process that does nothing else.
+"""Peak memory of a call's tensors, in a process that does nothing else.
 
 Freed memory goes back to the system, as it does where nobody calls ``keep_freed_memory``.
 """
@@ -6,7 +6,6 @@ Freed memory goes back to the system, as it does where nobody calls ``keep_freed
 import itertools
 import json
 import operator
-import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -18,19 +17,16 @@ from typing import Any
 import torch
 
 from benchmarks.contestants import BATCH, CONTESTANTS, GROUPS, Call, names
-from capsnet import CapsNet
-from capsnet.training import TrainingConfig, make_optimizer
 
 
 def run(device: torch.device) -> dict[str, Any]:
-    """Every contestant's figures, and what none goes below."""
+    """Every contestant's figures."""
     return {
         "batch_size": BATCH,
         "peaks": {
             group: {name: run_alone(peaks, device, group, name) for name in names(group, device)}
             for group in GROUPS
         },
-        "floor": run_alone(floor),
     }
 
 
@@ -66,43 +62,13 @@ def tensor_peak(call: Call, device: torch.device) -> int:
 
 def peaks(device: torch.device, group: str, name: str) -> dict[str, int]:
     """A contestant's figures, in bytes, where this process has done nothing else."""
-    at_rest = process_peak()
     call = GROUPS[group](name, device)
     for _ in range(3):
         call()
-    process = process_peak()
     tensors = tensor_peak(call, device)
     if group == "training step":
         # Parameters and the optimiser's two averages outlive the call. Gradients do too, but the
         # next call frees them before it makes its own, which tensor_peak sees on a GPU only.
         parameters = sum(p.numel() for p in CONTESTANTS[name].make().parameters())
         tensors += (16 if device.type == "cuda" else 12) * parameters
-    return {"tensors": tensors, "process": process, "process_at_rest": at_rest}
-
-
-def floor() -> dict[str, int]:
-    """What a process that trains cannot go below, however little memory its arithmetic needs.
-
-    Returns:
-        bytes: "import", with torch imported; "optimizer", when one step of Adam has been made with
-        the paper's network and gradients of zero.
-    """
-    imported = process_peak()
-    model = CapsNet()
-    for parameter in model.parameters():
-        parameter.grad = torch.zeros_like(parameter)
-    make_optimizer(model, TrainingConfig()).step()
-    return {"import": imported, "optimizer": process_peak()}
-
-
-def process_peak() -> int:
-    """Bytes of memory that this process has had at most; 0 where /proc does not tell.
-
-    The system's ru_maxrss would count the parent's, if that was larger when it started us.
-    """
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:
-        return 0
-    (kilobytes,) = re.findall(r"VmHWM:\s+(\d+) kB", status)
-    return 1024 * int(kilobytes)
+    return {"tensors": tensors}

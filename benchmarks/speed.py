@@ -16,7 +16,6 @@ from benchmarks.contestants import (
     names,
 )  # fmt: skip
 from benchmarks.memory import run_alone
-from capsnet import CapsNet
 from capsnet.bench import measure
 from capsnet.device import bfloat16_is_fast
 from capsnet.fast.allocator import keep_freed_memory
@@ -28,7 +27,6 @@ def run(device: torch.device) -> dict[str, Any]:
     """All times, as a process starts and with an allocator that keeps freed memory."""
     result: dict[str, Any] = {
         "batch_size": BATCH,
-        "flop_per_image": flop_per_image(),
         "times": run_alone(time_all, device),
     }
     if kept := run_alone(time_all_keeping_freed_memory, device):
@@ -39,18 +37,6 @@ def run(device: torch.device) -> dict[str, Any]:
 def time_all_keeping_freed_memory(device: torch.device) -> dict[str, dict[str, Any]]:
     """As :func:`time_all`, in a process that cannot go back; {} where no allocator keeps memory."""
     return time_all(device) if keep_freed_memory() else {}
-
-
-def flop_per_image() -> int:
-    """Floating-point operations of one training step of the paper's network, for one image."""
-    # Here, because every process that is measured imports this module, and this takes 80 MB.
-    from torch.utils.flop_counter import FlopCounterMode
-
-    model, image = CapsNet(), torch.rand(1, 1, 28, 28)
-    with FlopCounterMode(display=False) as counter:
-        out = model(image, torch.zeros(1, dtype=torch.int64))
-        (out.lengths.sum() + out.reconstruction.sum()).backward()
-    return counter.get_total_flops()
 
 
 def time_all(
@@ -66,8 +52,7 @@ def time_all(
     for precision, dtype in DTYPES.items():
         if precision == "bf16" and not bfloat16_is_fast(device):
             continue  # minutes a product, without the hardware
-        product, flop = matrix_product(dtype, device)
-        times["matrix product"][precision] = seconds(product) | {"flop": flop}
+        times["matrix product"][precision] = seconds(matrix_product(dtype, device))
         for way in WAYS[precision]:
             torch.compiler.reset()
             call = convolution(way, dtype, device, batch_size)
