@@ -27,10 +27,9 @@ from capsnet.device import pick_device
 from capsnet.fast.allocator import keep_freed_memory
 from capsnet.text import columns
 from capsnet.training.run import METRICS
-from capsnet_book.figures import summary_table
 from experiments.declared import EXPERIMENTS, Experiment
 from experiments.running import LEDGER, WORK, Training, perform, plan, recorded, verify
-from experiments.tables import write
+from experiments.tables import summary_table, write
 
 
 def main(

@@ -475,7 +475,6 @@ EXPERIMENTS = {
             )
             for count, epochs in THOUSAND_STEPS.items()
             for arm in ARMS
-            if (arm, count) in LABELS_RATES
         },
         {
             # From the seeds of tuning the networks that it picked would come out again.

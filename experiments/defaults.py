@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
+from unittest import mock
 
 import torch
 from torch.optim.lr_scheduler import OneCycleLR
@@ -93,7 +94,7 @@ def declared() -> Iterator[tuple[str, str, str]]:
     yield from ((name, "default", "long") for name in SETS if not name.startswith("folder"))
 
 
-def train(learned: ImageSet, held: ImageSet, arm: Arm, **given: Any) -> Iterator[tuple[str, Any]]:
+def train(learned: ImageSet, held: ImageSet, arm: Arm, **given: Any) -> dict[str, Any]:
     """What a record says of one training, of seed 0."""
     torch.compiler.reset()
     torch.manual_seed(0)
@@ -104,16 +105,24 @@ def train(learned: ImageSet, held: ImageSet, arm: Arm, **given: Any) -> Iterator
     rate = float(f"{arm.rate * suited.learning_rate:.2g}")
     average = suited.average if arm.averaged else 0.0
     config = dataclasses.replace(suited, learning_rate=rate, average=average)
-    loop.OneCycleLR = functools.partial(OneCycleLR, pct_start=arm.rising)  # type: ignore
     start = time.perf_counter()
-    fit(model, learned, config=config, progress=False)
-    yield "seconds", round(time.perf_counter() - start)
+    rising = functools.partial(OneCycleLR, pct_start=arm.rising)
+    with mock.patch.object(loop, "OneCycleLR", rising):
+        fit(model, learned, config=config, progress=False)
+    seconds = round(time.perf_counter() - start)
     result = evaluate(model, held)
-    for name in ("epochs", "batch_size", "learning_rate", "average"):
-        yield name, getattr(config, name)
-    yield from {"images": len(learned), "correct": result.correct, "total": result.total}.items()
-    for name, lengths in zip(("shortest", "longest"), result.lengths.aminmax(dim=1), strict=True):
-        yield name, round(float(lengths.mean()), 3)  # capsule of an image
+    shortest, longest = (  # capsule of an image
+        round(float(bound.mean()), 3) for bound in result.lengths.aminmax(dim=1)
+    )
+    return {
+        "seconds": seconds,
+        **{n: getattr(config, n) for n in ("epochs", "batch_size", "learning_rate", "average")},
+        "images": len(learned),
+        "correct": result.correct,
+        "total": result.total,
+        "shortest": shortest,
+        "longest": longest,
+    }
 
 
 def main() -> None:
@@ -126,7 +135,7 @@ def main() -> None:
         if known or (name == CIFAR and len(sys.argv) < 2):
             continue
         given = {} if name.startswith("folder") else {"compile": None, **BUDGETS[budget]}
-        found = dict(train(*loaded(name), ARMS[arm], **given))
+        found = train(*loaded(name), ARMS[arm], **given)
         done.append({"set": name, "arm": arm, "budget": budget, **found})
         write_json(RECORD, done, indent=None)
         print(*done[-1].values(), sep=", ", flush=True)

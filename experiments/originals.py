@@ -24,6 +24,7 @@ from torchvision.transforms import Normalize
 from capsnet.data import load
 from capsnet.files import write_json
 from capsnet.wild import IMPLEMENTATIONS, WildCapsNet, WildLoss
+from capsnet.wild.check import without_cuda
 from experiments.running import LEDGER
 
 TENSORFLOW = "sarasra", "sarasra-cifar10", "naturomics", "geron"
@@ -198,11 +199,11 @@ def main() -> None:
     if len(sys.argv) != 2:
         raise SystemExit(f"expected one folder of clones, got {sys.argv[1:]}")
     torch.set_default_dtype(torch.float64)
-    torch.Tensor.cuda = lambda self: self  # type: ignore
     networks = {}
-    for name in [*IMPLEMENTATIONS][1:]:  # the first is the paper's
-        networks[name] = measure(name, Path(sys.argv[1]).resolve())
-        print(name, *networks[name].values(), sep=", ", flush=True)
+    with without_cuda():
+        for name in [*IMPLEMENTATIONS][1:]:  # the first is the paper's
+            networks[name] = measure(name, Path(sys.argv[1]).resolve())
+            print(name, *networks[name].values(), sep=", ", flush=True)
     write_json(LEDGER / "originals.json", {"torch": torch.__version__, "networks": networks})
 
 

@@ -1,10 +1,12 @@
 """What the ledger's trainings say together: never typed, always counted."""
 
 import statistics
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from capsnet.files import write_json
+from capsnet.text import columns
 from capsnet_book.intervals import half_width
 from capsnet_book.ledger import summary_name
 from experiments.declared import Experiment
@@ -68,3 +70,25 @@ def write(name: str, budget: str, experiment: Experiment, ledger: Path = LEDGER)
     if any(row["n"] for row in found["rows"]):
         write_json(ledger / summary_name(name, budget), found, indent=None)
     return found
+
+
+def summary_table(summary: Mapping[str, Any]) -> str:
+    """A summary of the ledger (``experiments/NAME/BUDGET/summary.json``) as text.
+
+    Error in percent: mean ± standard deviation over n trainings; half-width of the 95 % interval of
+    the mean; the paper's. Columns without an entry are left out.
+    """
+    table = [("", "error, %", "95 %", "n", "minutes", "paper, %")]
+    for row in summary["rows"]:
+        n, unfinished = row["n"], row["unfinished"]
+        label = f"{row['row']} ({unfinished})" if n and unfinished else row["row"]
+        paper = "" if row["paper"] is None else f"{row['paper']:.2f}"
+        count = f"{n} of {row['declared']}" if n < row["declared"] else f"{n}"
+        error = interval = minutes = ""
+        if n:
+            error, minutes = f"{row['mean']:.2f}", f"{row['minutes']:.1f}"
+        if n > 1:
+            error, interval = f"{error} ± {row['deviation']:.2f}", f"± {row['interval']:.2f}"
+        table.append((label, error, interval, count, minutes, paper))
+    said = [column for column in zip(*table, strict=True) if any(column[1:])]
+    return columns(list(zip(*said, strict=True)))

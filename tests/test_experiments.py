@@ -16,7 +16,7 @@ from capsnet.data import ImageSet, load, to_float
 from capsnet.fast import arrange
 from capsnet.functional import squash
 from capsnet.wild import WildCapsNet, WildLoss
-from capsnet_book import affnist, figures
+from capsnet_book import affnist
 from capsnet_book import ledger as ledger_names
 from experiments import running, tables, tasks
 from experiments.__main__ import main
@@ -515,7 +515,7 @@ def test_the_table_is_counted(tmp_path: Path) -> None:
         "unfinished": "1 of 2 epochs", "paper": None,
     }  # fmt: skip
     assert (without["row"], without["n"], without["mean"]) == ("few", 0, None)
-    _, line, empty = figures.summary_table(found).splitlines()
+    _, line, empty = tables.summary_table(found).splitlines()
     assert " ".join(line.split()) == "capsules (1 of 2 epochs) 0.40 ± 0.14 ± 1.27 2 2.0"
     assert empty.split() == ["few", "0", "of", "2"]
     tables.write("other", "cpu", TINY, tmp_path)

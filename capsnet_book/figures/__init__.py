@@ -3,9 +3,8 @@
 Like the command line's, each takes numbers and returns a :class:`Figure`.
 """
 
-from capsnet.figures import confusion_matrix, prediction, reconstructions
-from capsnet.figures.style import MACROS, QUANTITIES, Figure, Quantity
-from capsnet.text import columns, per_class_table
+from capsnet.figures import confusion_matrix, reconstructions
+from capsnet.text import columns
 from capsnet_book.figures.comparison import (
     Arm,
     Sweep,
@@ -14,7 +13,6 @@ from capsnet_book.figures.comparison import (
     effects,
     errors_beside_paper,
     errors_by_draw,
-    summary_table,
     switched,
 )
 from capsnet_book.figures.decoder import (

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, MaxNLocator, MultipleLocator, NullLocator
 
 from capsnet.figures.style import FAINT, INK, LINES, PAPER, QUANTITIES, STYLE, Figure
-from capsnet.text import columns
 
 Difference = tuple[float, float]  # of two errors, and the half-width of its 95 % interval
 
@@ -32,34 +31,12 @@ class Sweep(NamedTuple):
     usual: tuple[float, float]  # a range of amounts to be shaded
 
 
-def summary_table(summary: Mapping[str, Any]) -> str:
-    """A summary of the ledger (``experiments/NAME/BUDGET/summary.json``) as text.
-
-    Error in percent: mean ± standard deviation over n trainings; half-width of the 95 % interval of
-    the mean; the paper's. Columns without an entry are left out.
-    """
-    table = [("", "error, %", "95 %", "n", "minutes", "paper, %")]
-    for row in summary["rows"]:
-        n, unfinished = row["n"], row["unfinished"]
-        label = f"{row['row']} ({unfinished})" if n and unfinished else row["row"]
-        paper = "" if row["paper"] is None else f"{row['paper']:.2f}"
-        count = f"{n} of {row['declared']}" if n < row["declared"] else f"{n}"
-        error = interval = minutes = ""
-        if n:
-            error, minutes = f"{row['mean']:.2f}", f"{row['minutes']:.1f}"
-        if n > 1:
-            error, interval = f"{error} ± {row['deviation']:.2f}", f"± {row['interval']:.2f}"
-        table.append((label, error, interval, count, minutes, paper))
-    said = [column for column in zip(*table, strict=True) if any(column[1:])]
-    return columns(list(zip(*said, strict=True)))
-
-
 @mpl.rc_context(STYLE)
 def errors_beside_paper(summary: Mapping[str, Any]) -> Figure:
     """Each training's error as a dot, the mean as a stroke, and the paper's as a diamond.
 
     Args:
-        summary: as :func:`summary_table`.
+        summary: of the ledger, ``experiments/NAME/BUDGET/summary.json``.
     """
     rows = summary["rows"]
     figure, axes = Figure.single(0.9 + 0.34 * len(rows))
@@ -127,6 +104,13 @@ def switched(panels: Mapping[str, Mapping[str, Sequence[Arm]]], ends: Sequence[s
     """
     figure = Figure(3.0)
     places = np.arange(len(ends))
+    middles, half = {}, 0.0
+    for title, lines in panels.items():
+        every = [arm for arms in lines.values() for arm in arms]
+        middles[title] = statistics.mean(f(arm.mean for arm in every) for f in (min, max))
+        for mean, deviation, errors in every:
+            shown = errors or (mean - deviation, mean + deviation)
+            half = max(half, *(0.01 + abs(error - middles[title]) for error in shown))
     for axes, (title, lines) in zip(
         figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
     ):
@@ -142,10 +126,7 @@ def switched(panels: Mapping[str, Mapping[str, Sequence[Arm]]], ends: Sequence[s
                 else:
                     ends_of_bar = arm.mean - arm.deviation, arm.mean + arm.deviation
                     axes.vlines(place, *ends_of_bar, color=colour, linewidth=1.2)
-        middle = statistics.mean(
-            f(arm.mean for arms in lines.values() for arm in arms) for f in (min, max)
-        )
-        axes.set_ylim(middle - 0.14, middle + 0.14)
+        axes.set_ylim(*(middles[title] + side * half for side in (-1, 1)))
         axes.set_xlim(-0.3, len(ends) - 0.7)
         axes.set_xticks(places, ends)
         axes.set_title(title)

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, Figure, array, show
+from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, Figure, array, beside, show
 
 # The two kinds of class that eq. 4 tells apart, the same in every figure here.
 PRESENT = QUANTITIES["v"].colour
@@ -129,9 +129,7 @@ def mean_lengths(
         axes.plot(steps, curve, line, color=colour, linewidth=1.6, label=f"λ = {weight:g}")
         balance = balances[weight]
         axes.axhline(balance, color=colour, linewidth=0.8, linestyle=":")
-        right = axes.get_yaxis_transform()
-        said = f"balance {balance:.2f}"
-        axes.text(1.01, balance, said, transform=right, va="center", fontsize=9, color=colour)
+        beside(axes, f"balance {balance:.2f}", balance, colour)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("training step (batches seen)")
     axes.set_ylabel("mean length of all capsules")

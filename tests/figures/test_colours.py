@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from capsnet.figures import style
-from capsnet_book import figures
 from capsnet_book.figures.pairs import FIRST, SECOND
 
 # Linear sRGB as seen with full protanopia, deuteranopia and tritanopia (Machado, Oliveira and
@@ -91,6 +90,6 @@ def test_text_is_legible_on_a_figure(colour) -> None:
 
 def test_macros_wear_their_quantity_s_colour() -> None:
     for name, quantity in style.QUANTITIES.items():
-        macro = figures.MACROS["q" + name.replace("_", "")]
+        macro = style.MACROS["q" + name.replace("_", "")]
         assert macro == f"{{\\color{{{quantity.colour}}}{{{quantity.latex}}}}}"
-    assert list(figures.MACROS) == ["qu", "quhat", "qb", "qc", "qs", "qv"]
+    assert list(style.MACROS) == ["qu", "quhat", "qb", "qc", "qs", "qv"]

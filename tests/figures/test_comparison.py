@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from capsnet_book.figures import budget_table, summary_table
+from capsnet_book.figures import budget_table
+from experiments.tables import summary_table
 
 ROW: dict[str, Any] = {
     "row": "three", "n": 3, "declared": 3, "errors": [0.5, 0.4, 0.6], "mean": 0.5,

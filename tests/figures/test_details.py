@@ -7,8 +7,8 @@ import torch
 from matplotlib.patches import FancyBboxPatch
 
 from capsnet.figures import style
+from capsnet.figures.style import QUANTITIES
 from capsnet_book import figures
-from capsnet_book.figures import QUANTITIES
 
 
 def hexadecimal(colour):

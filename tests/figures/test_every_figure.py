@@ -15,7 +15,8 @@ from matplotlib.patches import Rectangle, StepPatch
 from matplotlib.quiver import Quiver
 from matplotlib.text import Text
 
-from capsnet.figures import style
+from capsnet import figures as of_the_command
+from capsnet.figures import prediction, style
 from capsnet_book import figures
 from capsnet_book.figures import Scene, Sweep
 from capsnet_book.figures.pairs import FIRST, SECOND
@@ -205,7 +206,7 @@ CASES = [
         figures.stages, {"wide": IMAGES[0], "tall": IMAGES[1].transpose(0, 2, 1)},
         drawn={"image": [IMAGES[0, 0], IMAGES[1, 0].T], "text": ["wide", "tall"]},
     ),
-    case(figures.palette, drawn={"text": [f"${q.latex}$" for q in figures.QUANTITIES.values()]}),
+    case(figures.palette, drawn={"text": [f"${q.latex}$" for q in style.QUANTITIES.values()]}),
     case(
         figures.intervals, {"one": (0.5, 0.25, 0.75), "two": (1.0, 0.5, 1.0)},
         drawn={"x": [[50, 100]], "ends": [[[25, 0], [75, 0]], [[50, 1], [100, 1]]]},
@@ -350,7 +351,7 @@ CASES = [
         drawn={"image": [*IMAGES[:, 0], *IMAGES[:, 0] / 2], "text": ["a", "b → c"]},
     ),
     case(
-        figures.prediction, IMAGES[0], IMAGES[1], np.array([0.1, 0.95]), ["a", "b"],
+        prediction, IMAGES[0], IMAGES[1], np.array([0.1, 0.95]), ["a", "b"],
         drawn={"image": [*IMAGES[:, 0]], "width": [[0.1, 0.95]], "text": ["predicted: b"]},
     ),
 ]  # fmt: skip
@@ -395,7 +396,7 @@ def contains_in_order(found: Iterable[Any], wanted: Iterable[Any]) -> bool:
 def test_every_function_has_a_case() -> None:
     functions = {
         name
-        for name, value in vars(figures).items()
+        for name, value in (vars(figures) | vars(of_the_command)).items()
         if callable(value) and getattr(value, "__annotations__", {}).get("return") is style.Figure
     }
     assert len(functions) > 40
