@@ -39,9 +39,7 @@ def confusion_matrix(confusion: ArrayLike, classes: Sequence[str]) -> Figure:
     axes.imshow(mistakes, cmap="Oranges", vmin=0, vmax=1.6 * most)
     for row, column in np.argwhere(counts > 0):
         text = axes.text(column, row, str(counts[row, column]), ha="center", va="center", size=9)
-        if row == column:
-            text.set_color(FAINT)
-        else:
+        if row != column:
             text.set(fontweight="bold", color="black")  # on a colour that a dark page keeps
     turn = 0 if max(map(len, classes)) <= 2 else 90
     axes.set_xticks(range(len(classes)), classes, rotation=turn)

@@ -225,7 +225,7 @@ def runaway(lengths: ArrayLike, true: int, stop: int, name: str) -> Figure:
     axes.axvline(stop, color=INK, linewidth=0.9, linestyle=":")
     axes.text(1.08 * stop, 0.5, "the network\nstops here", va="center", fontsize=9)
     axes.text(1.08 * stop, 0.88, name, color=colour, va="center")
-    axes.text(1.08, 0.08, "the others", color=FAINT, va="center")
+    axes.text(1.08, 0.08, "the others", va="center")
     beside(axes, "all ten", 1.0)
     axes.set_xscale("log")
     axes.set_xlim(1, len(values))
