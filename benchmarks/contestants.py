@@ -17,7 +17,6 @@ from capsnet.fast.convolution import fast_conv2d
 from capsnet.fast.routing import routed_capsules
 from capsnet.model import CapsNetOutput
 from capsnet.training import TrainingConfig, TrainingLoss, make_optimizer, make_step
-from capsnet.training.loss import RECONSTRUCTION_WEIGHT
 
 BATCH = 128
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
@@ -100,7 +99,7 @@ def training_step(name: str, device: torch.device, batch_size: int = BATCH) -> C
     contestant = CONTESTANTS[name]
     network, precision = contestant.make().to(device), contestant.precision
     if contestant == HALF_WAY:
-        loss = TrainingLoss(HalfWay(network), RECONSTRUCTION_WEIGHT, precision)
+        loss = TrainingLoss(HalfWay(network), precision=precision)
         loss.compile()
         optimizer = make_optimizer(network, TrainingConfig())
         precision = "fp32"  # around the loss, which casts what is to be cast

@@ -45,7 +45,9 @@ Cost = tuple[float, float | None, int]  # points, half of their 95 % interval, s
 
 
 class With(ast.NodeTransformer):
-    """Source as it reads with given parts: their values in it, and what they decide, decided."""
+    """Our source as it reads with given parts: with their numbers put in, and without the branches
+    that these do not take.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self.values = {k: v for k, v in vars(parts).items() if isinstance(v, bool | int | float)}

@@ -246,6 +246,7 @@ def perform(training: Training, ledger: Path = LEDGER, work: Path = WORK) -> dic
 
 
 def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any]:
+    """Train, count, and write the record, where no other process does; return the record."""
     model, records = train_and_watch(training, work)
     device, made = next(model.parameters()).device, training.folder(work)
     keep = training.row_options.keep_weights if training.seed == 0 else ""

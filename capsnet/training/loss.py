@@ -26,8 +26,8 @@ class TrainingLoss(nn.Module):
     def __init__(
         self,
         model: nn.Module,
-        reconstruction_weight: float,
-        precision: str,
+        reconstruction_weight: float = RECONSTRUCTION_WEIGHT,
+        precision: str = "fp32",
         criterion: Criterion = margin_loss,
     ) -> None:
         super().__init__()

@@ -33,8 +33,8 @@ class Step:
     into a CUDA graph.
 
     Args:
-        model: the network, on its device; the plain arrangement puts its convolutions into
-            channels_last layout.
+        model: the network, on its device; on CUDA, and in the plain arrangement, its convolutions
+            are put into channels_last layout.
         optimizer: of the model's parameters; Adam with the configuration's learning rate if None.
         config: ``reconstruction_weight``, ``precision``, ``arrangement``, ``compile`` and
             ``learning_rate`` count.

@@ -16,7 +16,7 @@ from torch import nn
 
 from capsnet.model import CapsNet
 from capsnet.routings import RoutedCapsNet
-from capsnet.training.loss import RECONSTRUCTION_WEIGHT, TrainingLoss
+from capsnet.training.loss import TrainingLoss
 from capsnet.wild import evidence
 from capsnet.wild.deviations import DEVIATIONS
 from capsnet.wild.evidence import Unseen, Verdicts
@@ -168,9 +168,7 @@ def own_adapter(model: nn.Module) -> Adapter:
         shape,
         primary=lambda net, images: net.primary(F.relu(net.conv(images))),
         digits=lambda net, u: net.route(u) if routed else net.digits(u),
-        loss=lambda net, images, labels: TrainingLoss(net, RECONSTRUCTION_WEIGHT, "fp32")(
-            images, labels
-        ),
+        loss=lambda net, images, labels: TrainingLoss(net)(images, labels),
     )
 
 

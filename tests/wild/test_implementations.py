@@ -14,7 +14,7 @@ from torch import Tensor
 from capsnet import CapsNet
 from capsnet.data import ImageSet
 from capsnet.training import TrainingConfig
-from capsnet.training.loss import RECONSTRUCTION_WEIGHT, TrainingLoss
+from capsnet.training.loss import TrainingLoss
 from capsnet.wild import IMPLEMENTATIONS, WildCapsNet, WildLoss
 from helpers.tiny import some_digits
 
@@ -436,7 +436,7 @@ def test_the_paper_is_ours_to_the_bit() -> None:
     wild = IMPLEMENTATIONS["paper"].make(**SMALL)
     images, labels = torch.rand(BATCH, 1, 28, 28), torch.arange(BATCH) % CLASSES
     losses = [
-        TrainingLoss(ours, RECONSTRUCTION_WEIGHT, "fp32")(images, labels),
+        TrainingLoss(ours)(images, labels),
         WildLoss(wild)(images, labels),
     ]
     assert torch.equal(*losses)
