@@ -121,7 +121,7 @@ def make_parser() -> argparse.ArgumentParser:
         option(f"--{name.replace('_', '-')}", **{"default": default, **given, **changes})
 
     sets = f"{', '.join(data.NAMES)}, or folder:PATH with a folder of pictures a class"
-    figure = "to this file (.png, .svg, .pdf)"
+    figure = f"to this file ({', '.join(FIGURE_SUFFIXES)})"
 
     option = add(train, "Train a network.")
     option("--dataset", help=f"{sets} (mnist; with --as that of its network)")

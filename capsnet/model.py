@@ -115,8 +115,7 @@ class CapsNet(nn.Module):
     @property
     def children_for_each_parent(self) -> float:
         """Primary capsules, divided by the capsules that they are routed to."""
-        children, parents = self.digits.weight.shape[:2]
-        return children / parents
+        return self.digits.weight.shape[0] / self.digits.weight.shape[1]
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         """Images → one capsule a class (section 4).
