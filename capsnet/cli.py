@@ -372,7 +372,7 @@ def predict(args: argparse.Namespace) -> int:
         named = ("picture", "answer", "length", "lengths")
         write_json(args.json, [{of: getattr(one, of) for of in named} for one in answered])
     if args.csv:
-        write_atomically(args.csv, answers.table(answered, classes))
+        write_atomically(args.csv, answers.as_csv(answered, classes))
     if args.save or args.sheet:
         from capsnet import figures
     if args.save:

@@ -130,7 +130,7 @@ def tell(
     return answered, missing
 
 
-def table(answered: Sequence[Prediction], classes: Sequence[str]) -> bytes:
+def as_csv(answered: Sequence[Prediction], classes: Sequence[str]) -> bytes:
     """The answers as CSV: picture, answer, length, and a column for each class."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -110,7 +110,7 @@ class RoutedCapsNet(CapsNet):
 
     @property
     def children_for_each_parent(self) -> float:
-        first = next(iter([*self.stack, self.digits]))
+        first: Any = self.stack[0] if len(self.stack) else self.digits
         children, parents = first.weight.shape[:2]
         return getattr(first, "positions", 1) * children / parents
 

@@ -373,21 +373,21 @@ def of_start(net: Subject) -> Verdicts:
     """How the convolutions start."""
     names = "released-start", "glorot-start"
     kernels, biases = convolutions(net, net.model)
-    if not kernels or len(kernels) != len(biases):
-        why = "the primary capsules come from no convolutions, or from some without a bias"
-        return dict.fromkeys(names, Unseen(why))
+    if not kernels:
+        return dict.fromkeys(names, Unseen("the primary capsules come from no convolutions"))
     if all(is_uniform(k, k[0].numel() ** -0.5) for k in kernels):
         return dict.fromkeys(names)  # PyTorch's
     glorot = all(is_uniform(k, (6 / (k[0].numel() + k[:, 0].numel())) ** 0.5) for k in kernels)
     released = all(is_cut(k, 0.1) or is_cut(k, 0.05) for k in kernels)
     for name, fits, bias in zip(names, (released, glorot), (RELEASED_BIAS, 0.0), strict=True):
-        if fits and all((b - bias).abs().max() < 1e-6 for b in biases):
+        has_all = len(biases) == len(kernels)
+        if fits and has_all and all((b - bias).abs().max() < 1e-6 for b in biases):
             numbers = ", ".join(
                 f"{k.std().item():.3f} (≤ {k.abs().max().item():.3f})" for k in kernels
             )
             text = f"biases are all {bias:g}, standard deviations of the kernels {numbers}"
             return {**dict.fromkeys(names), name: text}
-    return dict.fromkeys(names, Unseen("the kernels fit no start that is known here"))
+    return dict.fromkeys(names, Unseen("kernels and biases fit no start that is known here"))
 
 
 def follows(values: Tensor, cdf: Map, std: float, bound: float = float("inf")) -> bool:

@@ -29,19 +29,14 @@ from capsnet_book.figures.equivariance import (
 )
 from capsnet_book.figures.gallery import gallery, mistakes
 from capsnet_book.figures.learning_curves import course, loss_curves, watched
+from capsnet_book.figures.lengths import against_chance, before_squash
 from capsnet_book.figures.margin import (
     length_histogram,
     margin_curves,
     mean_lengths,
     wanted_lengths,
 )
-from capsnet_book.figures.network import (
-    against_chance,
-    before_squash,
-    capsule_members,
-    network,
-    receptive_fields,
-)
+from capsnet_book.figures.network import capsule_members, network, receptive_fields
 from capsnet_book.figures.pairs import taken_apart
 from capsnet_book.figures.palette import palette
 from capsnet_book.figures.parts import Scene, scene_and_votes, scenes
