@@ -83,14 +83,19 @@ def visit(browser: Any, address: str) -> Any:
     return open_page
 
 
+def see_all_widgets(tab: Any) -> None:
+    """Scroll past each widget, which is when it takes the place of its picture."""
+    boxes = tab.locator("[data-play]")
+    for box in boxes.all():
+        box.scroll_into_view_if_needed()
+    tab.wait_for_function(f"document.querySelectorAll('.is-playing').length == {boxes.count()}")
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page(page: str, visit: Any, address: str, subtests: pytest.Subtests) -> None:
     tab = visit(page)
     with subtests.test("its widgets take the place of their pictures"):
-        boxes = tab.locator("[data-play]")
-        for box in boxes.all():
-            box.scroll_into_view_if_needed()
-        tab.wait_for_function(f"document.querySelectorAll('.is-playing').length == {boxes.count()}")
+        see_all_widgets(tab)
         assert tab.evaluate(OVERFULL) == []
     with subtests.test("asks no other host and has no errors"):
         assert [u for u in tab.asked if not u.startswith((address, "data:", "blob:"))] == []
@@ -194,6 +199,7 @@ def test_a_printed_page_has_its_solutions_at_the_end(visit: Any) -> None:
 
 def test_symbols_of_a_kind_light_up_together_and_say_what_they_are(visit: Any) -> None:
     tab = visit("book/routing.html")
+    see_all_widgets(tab)  # some show symbols, too
     tab.locator("article math .q-uhat").first.hover()
     card = tab.locator(".symbol-card")
     card.wait_for(state="visible")
