@@ -19,6 +19,7 @@ from capsnet.files import write_atomically
 from capsnet.model import CapsNet
 
 SCALE = ".scale"  # ends the name of the scales of a tensor that is stored in 8 bits
+TOO_LARGE = "expected finite numbers of moderate size"
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], document: Mapping) -> None:
@@ -84,9 +85,7 @@ def save_weights(
         for name in floating:
             tensors[name] = tensors[name].to(dtype)
             if not tensors[name].isfinite().all():
-                raise ValueError(
-                    f"cannot store {name} in {dtype}: expected finite numbers of moderate size"
-                )
+                raise ValueError(f"cannot store {name} in {dtype}: {TOO_LARGE}")
     write_tensors(path, tensors, document)
 
 
@@ -105,7 +104,7 @@ def in_8_bits(tensor: Tensor) -> tuple[Tensor, Tensor]:
     # Below it float16 gets coarse, and a row of zeros would be divided by 0.
     scale = scale.clamp(min=torch.finfo(torch.float16).tiny).half()
     if not scale.isfinite().all():
-        raise ValueError("expected finite numbers of moderate size")
+        raise ValueError(TOO_LARGE)
     return (tensor / spread(scale, tensor)).round().to(torch.int8), scale
 
 

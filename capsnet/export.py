@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from capsnet.files import write_atomically
 from capsnet.model import CapsNet
+from capsnet.text import reason
 
 OUTPUTS = ("lengths", "capsules", "reconstruction")
 TOLERANCE = 1e-4  # between onnxruntime and PyTorch
@@ -65,8 +66,7 @@ def export_onnx(model: CapsNet, path: str | Path) -> float:
         session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
         found = [session.run(None, {"images": images.numpy()}) for images in batches]
     except Exception as error:  # all that onnxruntime's own have in common
-        reason = " ".join(str(error).split())
-        raise RuntimeError(f"onnxruntime cannot run the network: {reason}") from error
+        raise RuntimeError(f"onnxruntime cannot run the network: {reason(error)}") from error
     difference = torch.stack([  # a NaN is the largest
         (theirs - torch.from_numpy(ours)).abs().max()
         for pair in zip(expected, found, strict=True)

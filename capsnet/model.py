@@ -41,6 +41,7 @@ class CapsNet(nn.Module):
 
     Attributes:
         config: the arguments above, as a dict that makes the same network again.
+        primary_capsules: children i of the routing, of all types together; 1152 for MNIST.
 
     Raises:
         ValueError: an argument is out of its range, or no capsule is left of such an image.
@@ -87,6 +88,7 @@ class CapsNet(nn.Module):
                 f"{kernel_size}, got {height} × {width}"
             )
         grid = [(side - smallest) // stride + 1 for side in (height, width)]
+        self.primary_capsules = capsule_types * grid[0] * grid[1]
 
         self.config: dict[str, Any] = {
             "image_shape": list(image_shape),
@@ -101,7 +103,7 @@ class CapsNet(nn.Module):
             conv_channels, capsule_types, primary_dim, kernel_size, stride
         )
         self.digits = CapsuleLayer(
-            capsule_types * grid[0] * grid[1],
+            self.primary_capsules,
             primary_dim,
             num_classes,
             capsule_dim,
@@ -115,7 +117,7 @@ class CapsNet(nn.Module):
     @property
     def children_for_each_parent(self) -> float:
         """Primary capsules, divided by the capsules that they are routed to."""
-        return self.digits.weight.shape[0] / self.digits.weight.shape[1]
+        return self.primary_capsules / self.config["num_classes"]
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         """Images → one capsule a class (section 4).

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+LONGEST = 1000  # characters of a message; a longer one loses its middle
+
 
 def per_class_table(per_class: Sequence[tuple[int, int]], classes: Sequence[str]) -> str:
     """Counts as ``977/980`` and percentages of each class, and of all together, as text."""
@@ -35,6 +37,12 @@ def columns(rows: Sequence[Sequence[str]]) -> str:
         aligned = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
         lines.append("  ".join([name.ljust(widths[0]), *aligned]).rstrip())
     return "\n".join(lines)
+
+
+def one_line(message: str) -> str:
+    """A message with each run of blanks a single one, and without its middle if it is long."""
+    words = " ".join(message.split())
+    return words if len(words) <= LONGEST else f"{words[: LONGEST // 2]} … {words[-LONGEST // 2 :]}"
 
 
 def reason(error: BaseException) -> str:

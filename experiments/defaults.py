@@ -83,14 +83,20 @@ ARMS = {
     "σ of W 0.03": Arm(weight=0.3),
     "rate rises for 3 %": Arm(rising=0.03),
     "no average": Arm(averaged=False),
+    "no warm-up": Arm(rising=0),
+    # Does one of the three save a network from too high a rate?
+    "rate × 9, σ of W 0.03": Arm(rate=9, weight=0.3),
+    "rate × 9, rises for 60 %": Arm(rate=9, rising=0.6),
+    "rate × 9, no average": Arm(rate=9, averaged=False),
 }
+EVERYWHERE = ("default", "rate ÷ 3", "rate × 3", "rate × 9", "no warm-up")
 
 
 def declared() -> Iterator[tuple[str, str, str]]:
     """Set, arm and budget of each training."""
     for arm in ARMS:
-        everywhere = arm in ("default", "rate ÷ 3", "rate × 3")
-        yield from ((name, arm, "short") for name in SETS if everywhere or name in SENSITIVE)
+        names = SETS if arm in EVERYWHERE else SENSITIVE
+        yield from ((name, arm, "short") for name in names)
     yield from ((name, "default", "long") for name in SETS if not name.startswith("folder"))
 
 

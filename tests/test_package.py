@@ -23,7 +23,7 @@ ORDER = [
     "wild.parts", "wild.fast", "wild.deviations", "wild.network", "wild.implementations",
     "wild.subject", "wild.evidence", "wild.evidence_of_routing", "wild.check", "wild",
     "wild.plugin",
-    "export", "bench", "cli", "__main__",
+    "export", "bench", "cli.given", "cli.commands", "cli", "__main__",
 ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 
 from capsnet import predict as answers
 from capsnet.checkpoint import load_weights, save_weights
-from capsnet.cli import LONGEST, main, one_line
+from capsnet.cli import main
 from capsnet.data import to_float
 from capsnet.data.pictures import read_picture
 from capsnet_book import ledger
@@ -190,13 +190,6 @@ def test_pictures_that_cannot_be_read_among_many(
     assert len(table.read_text().splitlines()) == 1 + 5
     assert main(["predict", weights, "empty.png", "cut 00.png", "--skip-unreadable"]) == 2
     assert "2 of 2 pictures cannot be read" in capsys.readouterr().err  # nothing is answered
-
-
-def test_of_a_long_message_both_ends_are_told() -> None:
-    assert one_line("a\n b ") == "a b"
-    short = one_line("path/" * 1000 + " is damaged")
-    assert short.startswith("path/") and short.endswith(" is damaged")
-    assert len(short) == LONGEST + len(" … ")
 
 
 def test_no_class_where_no_capsule_is_long(

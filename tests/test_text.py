@@ -6,7 +6,15 @@ import pytest
 import torch
 
 from capsnet.data.pictures import read_pictures
-from capsnet.text import bar_interval, bar_moves, columns, confusion_text, per_class_table
+from capsnet.text import (
+    LONGEST,
+    bar_interval,
+    bar_moves,
+    columns,
+    confusion_text,
+    one_line,
+    per_class_table,
+)
 from helpers.tiny import FP32, fit, some_digits, tiny_model
 
 
@@ -45,3 +53,10 @@ def test_without_stderr_nothing_is_shown(
     monkeypatch.setattr("tqdm.tqdm", lambda found, *_, disable, **__: asked.append(disable) or [])
     read_pictures([], (1, 28, 28), progress=True)
     assert asked == [True] and capsys.readouterr().out == ""
+
+
+def test_of_a_long_message_both_ends_are_told() -> None:
+    assert one_line("a\n b ") == "a b"
+    short = one_line("path/" * 1000 + " is damaged")
+    assert short.startswith("path/") and short.endswith(" is damaged")
+    assert len(short) == LONGEST + len(" … ")

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from capsnet.data.imageset import ImageSet, Source, hold_out
 from capsnet.files import write_atomically
+from capsnet.text import reason
 
 # The name of a data set -> torchvision's name for it.
 NAMES = {
@@ -239,7 +240,7 @@ def fetch(name: str, allowed: bool) -> Path:
                     write_atomically(looked[0] / archive.name, archive.read_bytes())
             return looked[0]
         except (RuntimeError, OSError, HTTPException) as error:
-            trouble = f"the download failed: {' '.join(str(error).split())}"
+            trouble = f"the download failed: {reason(error)}"
         finally:
             socket.setdefaulttimeout(timeout)
     debian = " or install Debian's dataset-fashion-mnist" if name == "fashion-mnist" else ""

@@ -17,7 +17,7 @@ from scipy import ndimage
 from scipy.cluster.vq import kmeans
 from torch import Tensor
 
-from capsnet.text import bar_interval
+from capsnet.text import bar_interval, reason
 
 Picture = Image.Image
 Pixels = NDArray[np.floating[Any]]  # [height, width], grey levels 0..255 unless said otherwise
@@ -187,8 +187,7 @@ def open_picture(path: Path) -> Picture:
     except UnidentifiedImageError:
         raise ValueError(f"{path} is not a picture, or not of a known format") from None
     except Exception as error:  # a damaged file makes Pillow's readers raise almost anything
-        reason = " ".join(str(error).split())
-        raise ValueError(f"{path} is damaged or truncated: {reason}") from None
+        raise ValueError(f"{path} is damaged or truncated: {reason(error)}") from None
 
 
 def eight_bits(picture: Picture, wide: bool) -> Picture:

@@ -79,7 +79,7 @@ class RoutedCapsNet(CapsNet):
                 f"with {routing}"
             )
         config |= {"routing": routing, "stack": list(stack)}
-        children, dim = len(self.digits.weight), config["primary_dim"]
+        children, dim = self.primary_capsules, config["primary_dim"]
         out_dim = config["capsule_dim"]
         positions = children // config["capsule_types"]
         layers = []
@@ -110,9 +110,7 @@ class RoutedCapsNet(CapsNet):
 
     @property
     def children_for_each_parent(self) -> float:
-        first: Any = self.stack[0] if len(self.stack) else self.digits
-        children, parents = first.weight.shape[:2]
-        return getattr(first, "positions", 1) * children / parents
+        return self.primary_capsules / [*self.config["stack"], self.config["num_classes"]][0]
 
     @property
     def fast_arrangement(self) -> type[FastRoutedCapsNet] | None:

@@ -56,11 +56,11 @@ class WildCapsNet(CapsNet):
         digits, types = self.digits, self.config["capsule_types"]
         if parts.same_padding:
             positions = -(image_shape[1] // -2) * -(image_shape[2] // -2)
+            self.primary_capsules = types * positions
             _, out_capsules, in_dim, out_dim = digits.weight.shape
             routing = digits.routing_iterations, digits.prior is not None
-            digits = CapsuleLayer(types * positions, in_dim, out_capsules, out_dim, *routing)
-            self.digits = digits
-        self.positions = len(digits.weight) // types if parts.shared_w else 1  # that share W
+            shape = self.primary_capsules, in_dim, out_capsules, out_dim
+            self.digits = digits = CapsuleLayer(*shape, *routing)
         if parts.shared_w:
             digits.weight = nn.Parameter(digits.weight.detach()[:types].clone())
         self.bias: nn.Parameter | None = None
@@ -70,10 +70,6 @@ class WildCapsNet(CapsNet):
             parts.start_w(digits.weight)
         if parts.start is not None:
             parts.start(self)
-
-    @property
-    def children_for_each_parent(self) -> float:
-        return self.positions * super().children_for_each_parent
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         self.check_images(images)

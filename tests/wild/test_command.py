@@ -8,6 +8,7 @@ from PIL import Image
 
 from capsnet import cli, wild
 from capsnet.checkpoint import load_weights
+from capsnet.cli.commands import make_network
 from capsnet.export import export_onnx
 from helpers.tiny import some_digits
 
@@ -32,7 +33,7 @@ def test_as_another_network_that_is_read_again(
 ) -> None:
     assert train(folder, tmp_path, "--as", name, "--no-compile") == 0
     weights = tmp_path / "weights.safetensors"
-    model, metadata = load_weights(weights, cli.make_network)
+    model, metadata = load_weights(weights, make_network)
     made = wild.IMPLEMENTATIONS[name]
     assert model.config["deviations"] == [deviation.name for deviation in made.deviations]
     assert model.config["image_shape"] == list(made.options.get("image_shape", (1, 28, 28)))
@@ -62,7 +63,7 @@ def test_another_routing_and_a_stack_of_layers(
 ) -> None:
     assert train(folder, tmp_path, "--routing", routing, "--stack", "6", "--no-compile") == 0
     weights = tmp_path / "weights.safetensors"
-    model, _ = load_weights(weights, cli.make_network)
+    model, _ = load_weights(weights, make_network)
     assert (model.config["routing"], model.config["stack"]) == (routing, [6])
     assert cli.main(["evaluate", str(weights)]) == 0
     capsys.readouterr()
@@ -75,7 +76,7 @@ def test_as_trains_that_network_in_that_way(folder: Path, tmp_path: Path) -> Non
     train(folder, tmp_path / "ours", "--as", "paper", "--no-compile")
     train(folder, tmp_path / "theirs", "--as", "cezannec", "--no-compile")
     ours, theirs = (
-        load_weights(tmp_path / run / "weights.safetensors", cli.make_network)[0]
+        load_weights(tmp_path / run / "weights.safetensors", make_network)[0]
         for run in ("ours", "theirs")
     )
     # W starts ten times as wide, and a step of Adam's changes it by a thousandth.
@@ -87,7 +88,7 @@ def test_a_recipe_of_ones_own_undoes_the_deviation_that_says_otherwise(
 ) -> None:
     words = "--as", "jindongwang", "--no-compile", "--schedule", "plateau", "--shift", "2"
     assert train(folder, tmp_path, *words) == 0
-    model, metadata = load_weights(tmp_path / "weights.safetensors", cli.make_network)
+    model, metadata = load_weights(tmp_path / "weights.safetensors", make_network)
     its_own = [deviation.name for deviation in wild.IMPLEMENTATIONS["jindongwang"].deviations]
     assert its_own[-2:] == ["no-shift", "constant-rate"]
     assert model.config["deviations"] == its_own[:-2]
