@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from capsnet.text import columns
 from capsnet.wild import IMPLEMENTATIONS
+from capsnet_book.compare import Records
 from capsnet_book.ledger import missed, trainings
-from capsnet_book.wild import Records
 
 
 def trained_their_way() -> dict[str, Records]:

@@ -91,6 +91,15 @@ def trainings(experiment: str, budget: str = "cpu") -> dict[str, dict[int, dict[
     }
 
 
+def in_tuning(experiment: str, row: str) -> dict[int, dict[str, Any]]:
+    """A row's trainings in the experiment's tuning, at the rate that was chosen for it, by seed:
+    other seeds than the row's own.
+    """
+    rates = {record["config"]["learning_rate"] for record in trainings(experiment)[row].values()}
+    (rate,) = rates
+    return trainings(f"{experiment}-tuning")[f"{row}, rate {rate}"]
+
+
 def counted(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The sets of images that a run did not learn from: the test set, and others."""
     return [record[part] for part in ("test", "unseen") if part in record]

@@ -1,14 +1,13 @@
-"""What the chapter *In the wild* shows: source made for a deviation, folds, a board, costs."""
+"""What the chapter *In the wild* shows: source made for a deviation, folds, a board."""
 
 import re
 from html import unescape
-from typing import Any
 
 import pytest
 
 from capsnet.wild import DEVIATIONS, IMPLEMENTATIONS
 from capsnet.wild.check import RECIPE
-from capsnet_book import ledger, wild
+from capsnet_book import wild
 from helpers import ROOT
 
 
@@ -84,49 +83,3 @@ def test_the_board_says_who_has_what_and_what_it_costs() -> None:
     assert rows["bare-norm"]["cost"] == wild.NOT_ALONE
     assert rows["unit-w"]["change"] == wild.diff(DEVIATIONS["unit-w"])
     assert networks["geron"]["cost"] == "+1.00 points, 1 seed"
-
-
-def record(wrong: int, unseen: int = 0) -> dict[str, Any]:
-    """Of a training: so many wrong of a thousand test images, and of three thousand others."""
-    return {
-        "test": {"correct": 1000 - wrong, "total": 1000},
-        "unseen": {"correct": 3000 - unseen, "total": 3000},
-    }
-
-
-def test_a_cost_is_of_the_seeds_that_both_have() -> None:
-    base = {seed: record(10, 30) for seed in range(3)}
-    assert ledger.missed(base[0]) == pytest.approx(1)
-    assert wild.cost({2: record(20, 60), 7: record(0)}, base) == (pytest.approx(1), None, 1)
-    two = {0: record(20, 60), 1: record(30, 90)}
-    assert wild.cost(two, base) == (pytest.approx(1.5), None, 2)  # too few for an interval
-    points, half, seeds = wild.cost(two | {2: record(40, 120)}, base)
-    assert (points, seeds) == (pytest.approx(2), 3)
-    assert half == pytest.approx(4.303 * 1 / 3**0.5, rel=1e-3)  # t of two degrees
-    assert wild.cost(dict.fromkeys(base, record(10, 30)), base)[1] > 0  # agreed by chance
-
-
-def test_effects_are_means_over_seeds() -> None:
-    def made(drawn: float, moved: float) -> dict[str, Any]:
-        return {"test": {"reconstruction": drawn}, "routing": {"moved": [0.0, 0.5, moved, 9.0]}}
-
-    assert wild.effects({0: made(30, 0.01), 4: made(50, 0.03)}) == (40, pytest.approx(0.02))
-
-
-@pytest.mark.parametrize(
-    ("cost", "words"),
-    [
-        ((0.125, None, 1), "+0.12 points, 1 seed"),
-        ((-1.5, 0.25, 5), "−1.50 ± 0.25 points, 5 seeds"),
-        ((-0.004, None, 2), "+0.00 points, 2 seeds"),
-        ((-0.004, 0.01, 3), "+0.00 ± 0.01 points, 3 seeds"),
-    ],
-)
-def test_what_is_said_of_a_cost(cost: wild.Cost, words: str) -> None:
-    assert wild.said(cost) == words
-
-
-def test_trainings_are_those_of_the_ledger() -> None:
-    found = ledger.trainings("table-1")
-    assert list(found["1 iteration"]) == list(range(5))
-    assert found["3 iterations"][1] == ledger.record("table-1", "3 iterations", 1)
