@@ -83,7 +83,7 @@ ARMS = {
     "σ of W 0.03": Arm(weight=0.3),
     "rate rises for 3 %": Arm(rising=0.03),
     "no average": Arm(averaged=False),
-    "no warm-up": Arm(rising=0),
+    "no warm-up": Arm(rising=0.0),
     # Does one of the three save a network from too high a rate?
     "rate × 9, σ of W 0.03": Arm(rate=9, weight=0.3),
     "rate × 9, rises for 60 %": Arm(rate=9, rising=0.6),
