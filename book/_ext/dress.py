@@ -15,7 +15,14 @@ from fontTools import subset
 from fontTools.ttLib import TTFont
 from sphinx.application import Sphinx
 
-from capsnet.figures.style import QUANTITIES, css_name
+from capsnet.figures.style import (
+    FAINT,
+    FAINT_DARK,
+    MISTAKE,
+    MISTAKE_DARK,
+    QUANTITIES,
+    css_name,
+)
 
 MODULES = Path(sys.prefix, "node_modules")  # where `make` puts it
 TEXT = "@fontsource-variable/stix-two-text/files/stix-two-text-latin-wght"
@@ -76,10 +83,11 @@ def cut_icons(out: Path) -> None:
 
 
 def palette(selector: str, shade: str) -> str:
-    colours = (
-        f"--q-{css_name(name)}: {getattr(quantity, shade)};"
-        for name, quantity in QUANTITIES.items()
-    )
+    """The colours of figures as a page's: those of a light one, or of a dark one."""
+    named = {f"q-{css_name(name)}": getattr(each, shade) for name, each in QUANTITIES.items()}
+    dark = shade == "dark"
+    named["faint"], named["mistake"] = (FAINT_DARK, MISTAKE_DARK) if dark else (FAINT, MISTAKE)
+    colours = (f"--{name}: {colour};" for name, colour in named.items())
     return f"{selector} {{ {' '.join(colours)} }}"
 
 

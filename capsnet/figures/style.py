@@ -48,10 +48,9 @@ MACROS = {
     f"q{css_name(name)}": f"{{\\color{{{quantity.colour}}}{{{quantity.latex}}}}}"
     for name, quantity in QUANTITIES.items()
 }
-INK = "#1F2328"
-FAINT = "#8C959F"
-MISTAKE = "#B3261E"
-PAPER = "#FFFFFF"
+INK, PAPER = "#1F2328", "#FFFFFF"
+FAINT, MISTAKE = "#6B7480", "#B3261E"
+FAINT_DARK, MISTAKE_DARK = "#98A2AD", "#FF8A80"  # the same on a dark page
 
 # Of up to three curves: the one that matters, and what it is compared with.
 LINES = ((QUANTITIES["v"].colour, "o-"), (INK, "s--"), (FAINT, "^:"))

@@ -32,6 +32,7 @@ from capsnet.wild.subject import (
     checked,
     depends_on,
     grow,
+    sums_to_one,
     without_ones,
 )
 
@@ -49,6 +50,7 @@ class Unseen(NamedTuple):
 
 
 CERTAIN = 1e-4  # what fits no better is something else, not the same in float32
+CERTAIN_OF_LOSS = 1e-5  # likewise: its terms round less, and a drawing's part may be small
 Verdicts = dict[str, str | Unseen | None]  # by name: the evidence, or None where it is not there
 
 
@@ -126,12 +128,13 @@ def of_lengths(net: Subject) -> Verdicts:
     out = net.output(net.lively)
     if out.lengths is None:
         return {}
-    sums = out.lengths.sum(dim=1)
-    text = f"the lengths of all classes sum to {sums.mean():.6f}, none is beyond "
-    text += f"{out.lengths.max():.2f}"
-    if apart(sums, torch.ones_like(sums)) > EXACT:
+    # Shares may be for the answer alone, if there are lengths as well.
+    shares = [x for x in (out.lengths, *out.besides) if sums_to_one(x)]
+    if not shares:
         return {"softmax-of-lengths": None}
-    if out.capsules is not None:  # these may be for the answer alone
+    text = f"the lengths of all classes sum to {shares[0].sum(dim=1).mean():.6f}, none is beyond "
+    text += f"{shares[0].max():.2f}"
+    if out.capsules is not None or len(shares) <= len(out.besides):
         why = f"{text}; whether the margins are for them, an Adapter with loss says"
         return {"softmax-of-lengths": Unseen(why)}
     return {"softmax-of-lengths": text}
@@ -295,13 +298,16 @@ def of_primary(net: Subject) -> Verdicts:
     swapped = net.images.clone()  # two pixels in a corner; mean and deviation stay
     swapped[:, :, 0, :2] = swapped[:, :, 0, :2].flip(-1)
     changed = int(((net.children(swapped) - u).abs().amax(dim=(0, 2)) > EXACT).sum())
+    over_children = changed == count and over <= 1 + EXACT
+    text = f"two pixels in a corner change {changed} of {count} primary capsules"
+    verdicts["squash-over-children"] = text if over_children else None
     if not alike(even):
         verdicts["squash-over-children"] = Unseen("the primary capsules are at one place only")
-    else:
-        text = f"two pixels in a corner change {changed} of {count} primary capsules"
-        verdicts["squash-over-children"] = text if changed == count else None
+    elif changed == count and not over_children:  # a norm over all places, or attention
+        why = f"{text}, which are not squashed over the children"
+        verdicts["squash-over-children"] = Unseen(why)
 
-    axis = 1 if changed == count else 2
+    axis = 1 if over_children else 2
     maps = unsquashed(even, squash, axis)[0]
     later = maps[:, 1:].abs()
     filled = later > 1e-6
@@ -315,12 +321,18 @@ def of_primary(net: Subject) -> Verdicts:
     kernels, biases = convolutions(net, net.biased)
     first = [k.shape[1] == net.images.shape[1] for k in kernels]
     channels = sum(len(k) for k, at_first in zip(kernels, first, strict=True) if not at_first)
-    if sum(first) != 1 or len(kernels) != len(biases) or channels % dim:
+    why = ""
+    if sum(first) != 1:
         why = "the primary capsules come from something else than two stages of convolutions"
+    elif len(kernels) != len(biases):
+        why = f"{len(kernels)} kernels of convolutions have {len(biases)} biases"
+    elif channels % dim:
+        why = f"a primary capsule has {dim} numbers, and {channels} maps are no multiple"
+    if why:
         return verdicts | dict.fromkeys(("same-padding", "routed-to-types"), Unseen(why))
     different = 1 + int((maps.flatten().sort().values.diff() > 1e-5).sum())
     text = f"an even image gives {different} different numbers in {channels} maps: edges are seen"
-    verdicts["same-padding"] = text if different > channels else None
+    verdicts["same-padding"] = text if different > 2 * channels else None  # edges give many
 
     # Features of 1 everywhere, then maps that are 0.5 by the kernels, or by the biases.
     sizes = []
@@ -360,12 +372,18 @@ def convolutions(net: Subject, model: nn.Module) -> tuple[list[nn.Parameter], li
     parameters = [
         p for p in depends_on(net.primary(model, net.images), model) if id(p) not in scales
     ]
-    kernels = [p for p in parameters if p.dim() == 4]
-    biases = [
-        bias
-        for kernel, bias in itertools.pairwise(parameters)
-        if kernel.dim() == 4 and bias.shape == kernel.shape[:1]
-    ]
+    wide = {len(p) for p in parameters if p.dim() == 4 and p.shape[2] > 1}
+    kernels, loose, biases = [], [], []
+    for parameter in parameters:
+        # A bias may have sides of 1; so has a kernel's norm, of one number for each map.
+        bare = parameter.dim() == 4 and parameter.shape[1] > 1 and parameter.shape[2:] == (1, 1)
+        if parameter.dim() == 1 or (bare and parameter.numel() in wide):
+            loose.append(parameter)
+        elif parameter.dim() == 4:
+            kernels.append(parameter)
+    for kernel in kernels:
+        own = [n for n, bias in enumerate(loose) if bias.numel() == len(kernel)]
+        biases += [loose.pop(n) for n in own[:1]]
     return kernels, biases
 
 
@@ -441,6 +459,7 @@ def of_loss(net: Subject) -> Verdicts:
         losses.append(checked("a scalar tensor", found, 0).item())
         lengths = {"": out.norms if out.lengths is None else out.lengths, "norms": out.norms}
         lengths["softmax-of-lengths"] = softmax_of_lengths(out.norms)
+        lengths |= {f"besides {n}": other for n, other in enumerate(out.besides)}
         for key in itertools.product(lengths, margins, targets):
             row = [margins[key[1]](lengths[key[0]], labels).item()]
             if out.reconstruction is not None:
@@ -464,7 +483,7 @@ def of_loss(net: Subject) -> Verdicts:
         if out.reconstruction is None and draws:
             why = "the loss has a drawing in it, perhaps, which the call does not return"
             return dict.fromkeys(["unsquared-margin", *MARGIN_WEIGHTS, *drawing], Unseen(why))
-        unknown = Unseen(why, otherwise=error > CERTAIN)
+        unknown = Unseen(why, otherwise=error > CERTAIN_OF_LOSS)
         return dict.fromkeys(["unsquared-margin", *MARGIN_WEIGHTS, *drawing], unknown)
 
     if not margins_weighted(weight, net.classes) and margins_weighted(weight / count, net.classes):

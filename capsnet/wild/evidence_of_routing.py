@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -106,8 +107,8 @@ def of_layer(net: Subject) -> Verdicts:
     misfits = squashes_of(v)
     kind, axis = min(misfits, key=lambda pair: misfits[pair])
     misfit, by = misfits[kind, axis], SQUASHES[kind]
-    if misfit > LINEAR and (guard := guard_of(v)):
-        (kind, by, misfit), axis = guard, ""
+    if misfit > LINEAR and (guard := guard_of(v)) and guard[3] < 0.1 * misfit:  # no chance
+        kind, axis, by, misfit = guard
     names = [*SQUASHES, *AXES]
     if misfit > 1e-3:
         why = f"no squash known here fits: the nearest, {kind or 'the paper’s'}, to {misfit:.1g}"
@@ -122,7 +123,7 @@ def of_layer(net: Subject) -> Verdicts:
             why = f"{text}{misfits['', axis]:.1g}: squash is guarded by {kind}"
             verdicts |= dict.fromkeys(filter(None, SQUASHES), Unseen(why, otherwise=True))
         if axis:
-            verdicts[axis] = f"{text}{misfits[kind, '']:.1g}"
+            verdicts[axis] = f"{text}{misfit_of(v, by, AXES['']):.1g}"
         if axis == "squash-over-classes":
             verdicts[axis] = f"{verdicts[axis]}; {TURNED}"
         verdicts |= of_shares(layer, weak, by, AXES[axis])
@@ -181,7 +182,8 @@ def of_roles(layer: Layer) -> Verdicts:
     Raises:
         ValueError: v does not depend on u.
     """
-    u, nothing = layer.random(2), torch.zeros(1, layer.children, layer.dim)
+    u = layer.random(2)
+    nothing = torch.cat([torch.zeros_like(u[:1]), 1e-12 * u[:1]])  # some add no bias to a true zero
     u = scale_for(layer, u, 0.2) * u
     logits = sorted(side for side in (layer.children, layer(u).shape[1]) if side > 1)
     verdicts: Verdicts = {"digit-bias": None, "learned-prior": None}
@@ -200,7 +202,7 @@ def of_roles(layer: Layer) -> Verdicts:
             shifted.append(layer(u))
         if not torch.allclose(moved, at_zero, equal_nan=True):
             lengths = [v.norm(dim=2).mean().item() for v in (at_zero, moved)]
-            text = f"where u is zero capsules are {lengths[0]:.2g} long, and {lengths[1]:.2g} "
+            text = f"where u is all but zero capsules are {lengths[0]:.2g} long, {lengths[1]:.2g} "
             text += f"once {shape} numbers change: these "
             bounded = largest < 1 + EXACT
             if bounded:
@@ -229,7 +231,7 @@ def of_roles(layer: Layer) -> Verdicts:
     return dict.fromkeys(verdicts, Unseen("with what could be one at zero, v does not depend on u"))
 
 
-LINEAR = 1e-6  # the routing bends s by so little
+LINEAR = 1e-6  # the routing bends s by so little, or by hardly more from thousands of children
 
 
 @torch.no_grad()
@@ -256,12 +258,16 @@ def squashes_of(v: Tensor) -> dict[tuple[str, str], float]:
     return misfits
 
 
-def guard_of(v: Tensor) -> tuple[str, Squash, float] | None:
-    """A squash with an ε of any size that fits, what it is, and how well; by bisection."""
-    for place, guarded in GUARDS.items():
+def guard_of(v: Tensor) -> tuple[str, str, Squash, float] | None:
+    """A squash with an ε of any size that fits: where and what it is, its axis, and how well it
+    fits; by bisection.
+    """
+    for (place, guarded), (axis, along) in itertools.product(GUARDS.items(), AXES.items()):
 
-        def beyond(power: float, guarded: Callable[[float], Squash] = guarded) -> bool:
-            strong, faint = unsquashed(v, guarded(10**power), 2).chunk(2)
+        def beyond(
+            power: float, guarded: Callable[[float], Squash] = guarded, along: int = along
+        ) -> bool:
+            strong, faint = unsquashed(v, guarded(10**power), along).chunk(2)
             return float(strong.norm()) > 1e3 * float(faint.norm())
 
         low, high = -18.0, -1.0
@@ -273,8 +279,8 @@ def guard_of(v: Tensor) -> tuple[str, Squash, float] | None:
         for digits in 0, 1, 9:  # most are round, and the roundest that fits is exact
             epsilon = float(f"{10**high:.{digits}e}")
             by = guarded(epsilon)
-            if (misfit := misfit_of(v, by, 2)) < LINEAR:
-                return f"{epsilon:.2g} {place}", by, misfit
+            if (misfit := misfit_of(v, by, along)) < LINEAR:
+                return f"{epsilon:.2g} {place}", axis, by, misfit
     return None
 
 
@@ -298,12 +304,14 @@ def routed(u_hat: Tensor, share: Map, by: Any, axis: int) -> Iterator[Tensor]:
 
 @torch.no_grad()
 def of_shares(layer: Layer, t: float, by: Any, axis: int) -> Verdicts:
-    """W of eight children, from faint u; then which routing gives the v of a strong one."""
-    some = torch.linspace(0, layer.children - 1, 8).long().unique()
+    """W of eight children or ten, from faint u; then which routing gives the v of a strong one."""
+    # Two of one type, too: they may be added before they are routed.
+    some = torch.linspace(0, layer.children - 1, 8).long()
+    some = torch.cat([some, torch.tensor(alike(layer.net.even)[:2]).long()]).unique()
     eye = torch.zeros(len(some), layer.dim, layer.children, layer.dim)
     for row, child in enumerate(some):
         eye[row, :, child] = torch.eye(layer.dim)
-    v = layer(0.1 * t * eye.flatten(0, 1))
+    v = torch.cat([layer(u) for u in (0.1 * t * eye.flatten(0, 1)).split(8)])
     c_w = (unsquashed(v, by, axis) / (0.1 * t)).unflatten(0, (len(some), layer.dim))
     _, dim, classes, _ = c_w.shape  # [some, in_dim, classes, dim]: c W, all c alike
 

@@ -24,8 +24,8 @@ class Adapter:
     """How to call a network, and how to reach its inside; what is left out is not examined.
 
     Each function's first argument is the network, because copies of it are looked at. Batches are
-    of 1 to 8 images, those of ``digits`` of 1 to 8 times u's dim: a ``.squeeze()`` without a
-    dimension fails on one::
+    of 1 to 8: code that is written for one size fails, and a ``.squeeze()`` without a dimension on
+    a batch of one::
 
         adapter = Adapter(
             call=lambda net, images, labels: net(images, labels),
@@ -65,6 +65,7 @@ class Output(NamedTuple):
     lengths: Tensor | None  # [n, classes], as the network returns them
     reconstruction: Tensor | None  # like the images
     raw: Tensor | None  # the capsules as the network returns them: the decoder may have seen these
+    besides: tuple[Tensor, ...]  # others of the lengths' shape, such as their softmax
 
     @property
     def answer(self) -> Tensor:
@@ -117,7 +118,9 @@ class Subject:
             raise ValueError(
                 f"the network cannot be called with images {list(self.images.shape)}: "
                 f"{words_of(telling[0])}; an Adapter says how, and with which image_shape (labels "
-                "were 0 and 1, or one-hot of 10 classes; check runs in float64 on the CPU)"
+                "were 0 and 1, or one-hot of 10 classes; check runs in float64 on the CPU, with "
+                "batches of 1 to 8: is a batch size fixed in the code, or a module kept in a plain "
+                "list, which PyTorch does not see?)"
             ) from telling[0]
         self.call = works
         answer = self.output(self.model).answer
@@ -170,24 +173,33 @@ class Subject:
             returned = self.call(model, images, labels)
         several = tensors_in(returned)
         found: dict[str, Tensor] = {}
-        flat: dict[int, Tensor] = {}
+        besides: list[Tensor] = []
+        single: list[Tensor] = []
         solid: list[Tensor] = []
+        flat: list[Tensor] = []
         for tensor in several:
             if tensor.dim() < 2 or len(tensor) != len(images):
                 continue
             slim = without_ones(tensor)
-            alike = tensor.dim() == 2 or slim.shape == without_ones(images).shape
-            if tensor.numel() == images.numel() and alike:
+            as_images = tensor.dim() == 2 or slim.shape == without_ones(images).shape
+            if tensor.numel() == images.numel() and as_images:
                 found.setdefault("reconstruction", tensor.reshape(images.shape))
                 continue
             if tensor.dim() == 2:
-                flat[tensor.shape[1]] = tensor
+                single.append(tensor)
             if slim.dim() == 3:
                 solid.append(tensor)
             elif slim.dim() == 2 and slim.requires_grad:  # a mask is no lengths
-                found.setdefault("lengths", slim)
-        if "lengths" in found:  # a drawing of another size has no side of so many classes
-            solid = [x for x in solid if found["lengths"].shape[1] in without_ones(x).shape[1:]]
+                flat.append(slim)
+        # A drawing of another size has no side of so many classes; a flat one has more.
+        sides = {side for x in solid for side in without_ones(x).shape[1:]}
+        fitting = [x for x in flat if x.shape[1] in sides]
+        flat = fitting or [x for x in flat if x.shape[1] <= max(sides, default=x.shape[1])]
+        if flat:
+            alike = [x for x in flat if x.shape == flat[0].shape]
+            alike.sort(key=sums_to_one)  # shares are no lengths where lengths are there, too
+            found["lengths"], *besides = alike
+            solid = [x for x in solid if flat[0].shape[1] in without_ones(x).shape[1:]]
         elif len({without_ones(x).shape for x in solid}) > 1:
             shapes = " or ".join(str(list(x.shape)) for x in solid)
             raise ValueError(f"which of the tensors that it returns are the capsules, {shapes}?")
@@ -195,9 +207,12 @@ class Subject:
             found["raw"], found["capsules"] = solid[0], without_ones(solid[0])
             if "lengths" in found and found["capsules"].shape[1] != found["lengths"].shape[1]:
                 found["capsules"] = found["capsules"].transpose(1, 2)
-        if "capsules" not in found and [*flat] == [1]:  # of one class, and not of dim classes
-            found["lengths"] = flat[1]
-        out = Output(*(found.get(name) for name in Output._fields))
+        if "capsules" not in found and {x.shape[1] for x in single} == {1}:
+            found["lengths"] = single[-1]  # of one class, and not of dim classes
+        capsules, lengths, drawn, raw = map(
+            found.get, ("capsules", "lengths", "reconstruction", "raw")
+        )
+        out = Output(capsules, lengths, drawn, raw, tuple(besides))
         if out.capsules is None and out.lengths is None:
             got = [f"a tensor {list(each.shape)}" for each in several] or [type(returned).__name__]
             raise ValueError(
@@ -377,6 +392,12 @@ def tensors_in(value: Any) -> list[Tensor]:
 
 def without_ones(tensor: Tensor) -> Tensor:
     return tensor.reshape(len(tensor), *(side for side in tensor.shape[1:] if side > 1))
+
+
+def sums_to_one(shares: Tensor) -> bool:
+    """Do all rows?"""
+    sums = shares.sum(dim=1)
+    return apart(sums, torch.ones_like(sums)) < EXACT
 
 
 def apart(one: Tensor, other: Tensor) -> float:

@@ -6,14 +6,14 @@ import re
 import anywidget
 import traitlets
 
-from capsnet.figures.style import INK, MISTAKE, QUANTITIES, css_name
+from capsnet.figures.style import FAINT, INK, MISTAKE, QUANTITIES, css_name
 from capsnet_book.play import FOLDER
 
 IMPORT = re.compile(r'(from |import\()"\./(\w+)\.js"')
 # What the book's theme gives a page.
 THEME = f"""
 :host, .play {{
-  --faint: #6b7480; --mistake: {MISTAKE}; --signs: system-ui, sans-serif;
+  --faint: {FAINT}; --mistake: {MISTAKE}; --signs: system-ui, sans-serif;
   --pst-color-background: #fff; --pst-color-surface: #f6f8fa; --pst-color-border: #d0d7de;
   --pst-color-primary: #0b5cad; color: {INK}; background: var(--pst-color-background);
 }}

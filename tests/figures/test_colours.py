@@ -62,6 +62,7 @@ def contrast(one, other):
 
 LIGHT = {name: quantity.colour for name, quantity in style.QUANTITIES.items()}
 DARK = {name: quantity.dark for name, quantity in style.QUANTITIES.items()}
+OF_TEXT = [style.FAINT, style.MISTAKE], [style.FAINT_DARK, style.MISTAKE_DARK]
 
 
 @pytest.mark.parametrize("vision", VISION)
@@ -83,9 +84,10 @@ def test_a_quantity_is_legible_as_text(colours, ground) -> None:
         assert contrast(colour, ground) >= 4.5, name
 
 
-@pytest.mark.parametrize("colour", [style.INK, style.MISTAKE])
-def test_text_is_legible_on_a_figure(colour) -> None:
-    assert contrast(colour, style.PAPER) >= 4.5
+def test_text_is_legible_on_a_figure_and_on_a_page() -> None:
+    for colours, ground in zip(OF_TEXT, (style.PAPER, "#121212"), strict=True):
+        assert all(contrast(colour, ground) >= 4.5 for colour in colours)
+    assert contrast(style.INK, style.PAPER) >= 4.5
 
 
 def test_macros_wear_their_quantity_s_colour() -> None:

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from capsnet import CapsNet, cli
-from capsnet.functional import margin_loss
+from capsnet.functional import dynamic_routing, margin_loss
+from capsnet.layers import CapsuleLayer
 from capsnet.routings import EfficientCapsNet, RoutedCapsNet
 from capsnet.wild import DEVIATIONS, IMPLEMENTATIONS, WildCapsNet
 from capsnet.wild.check import Adapter, Report, assert_paper, check, main_check
@@ -645,7 +646,7 @@ OUTSIDE = Adapter(image_shape=(1, 24, 24))
         (
             lambda v: v @ v.float().mT,
             r"an Adapter says how, and with which image_shape \(labels were 0 and 1, or one-hot of "
-            r"10 classes; check runs in float64 on the CPU\)$",
+            r"10 classes; check runs in float64 on the CPU, .* in a plain list, which PyTorch ",
         ),
         (lambda v: sys.exit(0), "it calls sys.exit; an Adapter says how"),
     ],
@@ -912,6 +913,11 @@ def drawn(v: Tensor, x: Tensor, y: Any, draw: Any) -> Tensor:
             {},
             "10 classes",
         ),
+        (
+            lambda v, *rest: (v, F.interpolate(drawn(v, *rest), 12).flatten(1)),
+            {},
+            "10 classes of 6 numbers",
+        ),
         (lambda v, *_: v, {"classes": 36, "dim": 16}, "36 classes of 16 numbers"),
         (
             lambda v, x, y, draw: (v, draw(v, y)),
@@ -929,7 +935,15 @@ def drawn(v: Tensor, x: Tensor, y: Any, draw: Any) -> Tensor:
             "10 classes of 6 numbers",
         ),
     ],
-    ids=["transposed", "another size", "as many as pixels", "few classes", "eight", "nested"],
+    ids=[
+        "transposed",
+        "another size",
+        "flat",
+        "as many as pixels",
+        "few classes",
+        "eight",
+        "nested",
+    ],
 )
 def test_reads_what_a_network_returns(answer: Any, sizes: dict[str, Any], read: str) -> None:
     torch.manual_seed(0)
@@ -996,8 +1010,136 @@ def test_a_normalisations_scale_is_no_bias_of_a_convolution() -> None:
 
     report = check(Normed, ADAPTER)
     assert not report.found
-    assert "from something else than two stages" in report.not_examined["routed-to-types"]
+    assert report.not_examined["routed-to-types"] == "9 kernels of convolutions have 8 biases"
     assert "released-start" in report.clean
+
+
+def test_a_norm_over_all_places_is_no_squash_over_the_children() -> None:
+    class Normed(Literal):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Sequential(self.first, nn.GroupNorm(1, 4))
+
+    report = check(Normed, ADAPTER)
+    assert not report.found and not report.otherwise
+    assert "not squashed over" in report.not_examined["squash-over-children"]
+
+
+class Biased(Literal):
+    """Each convolution's bias is a parameter beside it, of sides of 1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(1, 4, 9)
+        self.units = nn.ModuleList([nn.Conv2d(4, 24, 9, stride=2, bias=False)])
+        self.bias = nn.Parameter(torch.zeros(3, 8, 1, 1))
+
+    def lower(self, x: Tensor) -> Tensor:
+        maps = self.units[0](self.first(x).relu()).unflatten(1, (3, 8)) + self.bias
+        return self.squash(maps.movedim(2, 4).flatten(1, 3))
+
+
+def test_a_bias_may_have_any_shape_and_act_away_from_zero_alone() -> None:
+    class Kept(Biased):
+        def __init__(self) -> None:
+            super().__init__()
+            self.added = nn.Parameter(torch.full((5, 6), 0.1))
+
+        def squash(self, s: Tensor) -> Tensor:
+            if s.shape[-1] == 6:
+                there = s.ne(0).any(dim=-1, keepdim=True)
+                s = torch.where(there, s + self.added[:, None], s)
+            return super().squash(s)
+
+    assert found(check(Kept, ADAPTER)) == ["digit-bias"]
+    report = check(Biased, ADAPTER)
+    assert not report.found and report.clean == SEEN
+
+
+def test_children_that_are_added_before_they_are_routed() -> None:
+    class Added(CapsuleLayer):
+        def forward(self, u: Tensor, trace: Any = None) -> Tensor:
+            votes = self.predict(u).unflatten(1, (-1, 16)).sum(dim=2)  # of a type's places
+            return dynamic_routing(votes, self.routing_iterations)
+
+    model = CapsNet(**SMALL | {"capsule_types": 12})
+    model.digits = Added(192, 8, 5, 6)
+    (why,) = check(model).otherwise
+    assert why.startswith("no routing known here fits")
+
+
+def test_of_many_children_no_guard_is_made_up() -> None:
+    deviations = ("softmax-over-children", "unit-w")
+    torch.manual_seed(0)
+    sizes = {"capsule_types": 160, "num_classes": 10, "capsule_dim": 16}
+    report = check(WildCapsNet(deviations=deviations, **SMALL | sizes))
+    assert found(report) == [*deviations] and not report.otherwise
+
+
+def test_a_guard_of_each_number_hides_no_slip_of_the_routing() -> None:
+    class Numbers(Literal):
+        def parents(self, u: Tensor) -> Tensor:
+            self.slips = self.routes = True
+            v = super().parents(u)
+            self.slips = self.routes = False
+            return v
+
+        def squash(self, s: Tensor) -> Tensor:
+            if getattr(self, "routes", False):
+                return GUARDS["beside the norm"](1.2e-7)(s.unsqueeze(-1), -1).squeeze(-1)
+            return super().squash(s)
+
+    report = check(Numbers, replace(ADAPTER, loss=None))
+    assert found(report) == ["softmax-over-children", "squash-by-component"]
+    (why,) = report.otherwise
+    assert "guarded by 1.2e-07 beside the norm" in why
+
+
+def test_no_more_than_eight_are_shown_at_once() -> None:
+    most = []
+
+    class Counts(Literal):
+        def lower(self, x: Tensor) -> Tensor:
+            most.append(len(x))
+            return super().lower(x)
+
+        def parents(self, u: Tensor) -> Tensor:
+            most.append(len(u))
+            return super().parents(u)
+
+    check(Counts, ADAPTER)
+    assert max(most) == 8
+
+
+def test_shares_beside_lengths_are_not_taken_for_them() -> None:
+    class Both(Literal):
+        def forward(self, x: Tensor, y: Tensor | None = None) -> Any:
+            v, drawn = super().forward(x, y).values()
+            lengths = v.squeeze(-1).norm(dim=2)
+            return lengths.softmax(dim=1), lengths, drawn
+
+        def loss(self, x: Tensor, classes: Tensor) -> Tensor:
+            _, lengths, drawn = self(x, F.one_hot(classes, 5).to(x.dtype))
+            squares = (drawn - x.flatten(1)).square().sum()
+            return margin_loss(lengths, classes) + 0.0005 * squares / len(x)
+
+    report = check(Both, ADAPTER)
+    assert not report.found and not report.otherwise
+    assert {"softmax-of-lengths", "mean-reconstruction"} <= set(report.clean)
+    report = check(Both, replace(ADAPTER, loss=None))
+    assert not report.found and "loss says" in report.not_examined["softmax-of-lengths"]
+
+
+def test_a_small_part_of_the_loss_that_has_no_name_is_otherwise() -> None:
+    class Absolute(Literal):
+        def loss(self, x: Tensor, classes: Tensor) -> Tensor:
+            v, drawn = self(x, F.one_hot(classes, 5).to(x.dtype)).values()
+            margin = margin_loss(v.squeeze(-1).norm(dim=2), classes)
+            return margin + 0.002 * (drawn - x.flatten(1)).abs().mean()
+
+    report = check(Absolute, ADAPTER)
+    (why,) = report.otherwise
+    assert not report.found and why.startswith("the loss is no sum of the paper's two")
 
 
 def test_a_loss_may_be_summed_over_the_batch_or_draw_by_itself() -> None:
