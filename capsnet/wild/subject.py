@@ -165,61 +165,13 @@ class Subject:
     def output(
         self, model: nn.Module, images: Tensor | None = None, labels: Tensor | None = None
     ) -> Output:
-        """What the network returns, told apart by shape."""
+        """What the network returns."""
         images = self.images if images is None else images
         labels = self.labels(images) if labels is None else labels
         torch.default_generator.manual_seed(0)  # of dropout
         with torch.enable_grad():  # by which lengths are told from a mask
             returned = self.call(model, images, labels)
-        several = tensors_in(returned)
-        found: dict[str, Tensor] = {}
-        besides: list[Tensor] = []
-        single: list[Tensor] = []
-        solid: list[Tensor] = []
-        flat: list[Tensor] = []
-        for tensor in several:
-            if tensor.dim() < 2 or len(tensor) != len(images):
-                continue
-            slim = without_ones(tensor)
-            as_images = tensor.dim() == 2 or slim.shape == without_ones(images).shape
-            if tensor.numel() == images.numel() and as_images:
-                found.setdefault("reconstruction", tensor.reshape(images.shape))
-                continue
-            if tensor.dim() == 2:
-                single.append(tensor)
-            if slim.dim() == 3:
-                solid.append(tensor)
-            elif slim.dim() == 2 and slim.requires_grad:  # a mask is no lengths
-                flat.append(slim)
-        # A drawing of another size has no side of so many classes; a flat one has more.
-        sides = {side for x in solid for side in without_ones(x).shape[1:]}
-        fitting = [x for x in flat if x.shape[1] in sides]
-        flat = fitting or [x for x in flat if x.shape[1] <= max(sides, default=x.shape[1])]
-        if flat:
-            alike = [x for x in flat if x.shape == flat[0].shape]
-            alike.sort(key=sums_to_one)  # shares are no lengths where lengths are there, too
-            found["lengths"], *besides = alike
-            solid = [x for x in solid if flat[0].shape[1] in without_ones(x).shape[1:]]
-        elif len({without_ones(x).shape for x in solid}) > 1:
-            shapes = " or ".join(str(list(x.shape)) for x in solid)
-            raise ValueError(f"which of the tensors that it returns are the capsules, {shapes}?")
-        if solid:
-            found["raw"], found["capsules"] = solid[0], without_ones(solid[0])
-            if "lengths" in found and found["capsules"].shape[1] != found["lengths"].shape[1]:
-                found["capsules"] = found["capsules"].transpose(1, 2)
-        if "capsules" not in found and {x.shape[1] for x in single} == {1}:
-            found["lengths"] = single[-1]  # of one class, and not of dim classes
-        capsules, lengths, drawn, raw = map(
-            found.get, ("capsules", "lengths", "reconstruction", "raw")
-        )
-        out = Output(capsules, lengths, drawn, raw, tuple(besides))
-        if out.capsules is None and out.lengths is None:
-            got = [f"a tensor {list(each.shape)}" for each in several] or [type(returned).__name__]
-            raise ValueError(
-                "it returns neither capsules [n, classes, dim] nor lengths with a gradient, but "
-                f"{', '.join(got)}"
-            )
-        return out
+        return told_apart(returned, images)
 
     @functools.cached_property
     def lively(self) -> nn.Module:
@@ -278,6 +230,61 @@ class Subject:
         sides = {self.classes, answer[0].numel()}
         depends = depends_on(answer, model)
         return [p for p in depends if p.dim() > 1 and not sides.isdisjoint(p.shape)]
+
+
+def told_apart(returned: Any, images: Tensor) -> Output:
+    """What a network returns of images, by shape: capsules, lengths, a reconstruction.
+
+    Raises:
+        ValueError: there are neither capsules nor lengths, or it is open which are the capsules.
+    """
+    several = tensors_in(returned)
+    found: dict[str, Tensor] = {}
+    besides: list[Tensor] = []
+    single: list[Tensor] = []
+    solid: list[Tensor] = []
+    flat: list[Tensor] = []
+    for tensor in several:
+        if tensor.dim() < 2 or len(tensor) != len(images):
+            continue
+        slim = without_ones(tensor)
+        as_images = tensor.dim() == 2 or slim.shape == without_ones(images).shape
+        if tensor.numel() == images.numel() and as_images:
+            found.setdefault("reconstruction", tensor.reshape(images.shape))
+            continue
+        if tensor.dim() == 2:
+            single.append(tensor)
+        if slim.dim() == 3:
+            solid.append(tensor)
+        elif slim.dim() == 2 and slim.requires_grad:  # a mask is no lengths
+            flat.append(slim)
+    # A drawing of another size has no side of so many classes; a flat one has more.
+    sides = {side for x in solid for side in without_ones(x).shape[1:]}
+    fitting = [x for x in flat if x.shape[1] in sides]
+    flat = fitting or [x for x in flat if x.shape[1] <= max(sides, default=x.shape[1])]
+    if flat:
+        alike = [x for x in flat if x.shape == flat[0].shape]
+        alike.sort(key=sums_to_one)  # shares are no lengths where lengths are there, too
+        found["lengths"], *besides = alike
+        solid = [x for x in solid if flat[0].shape[1] in without_ones(x).shape[1:]]
+    elif len({without_ones(x).shape for x in solid}) > 1:
+        shapes = " or ".join(str(list(x.shape)) for x in solid)
+        raise ValueError(f"which of the tensors that it returns are the capsules, {shapes}?")
+    if solid:
+        found["raw"], found["capsules"] = solid[0], without_ones(solid[0])
+        if "lengths" in found and found["capsules"].shape[1] != found["lengths"].shape[1]:
+            found["capsules"] = found["capsules"].transpose(1, 2)
+    if "capsules" not in found and {x.shape[1] for x in single} == {1}:
+        found["lengths"] = single[-1]  # of one class, and not of dim classes
+    capsules, lengths, drawn, raw = map(found.get, ("capsules", "lengths", "reconstruction", "raw"))
+    out = Output(capsules, lengths, drawn, raw, tuple(besides))
+    if out.capsules is None and out.lengths is None:
+        got = [f"a tensor {list(each.shape)}" for each in several] or [type(returned).__name__]
+        raise ValueError(
+            "it returns neither capsules [n, classes, dim] nor lengths with a gradient, but "
+            f"{', '.join(got)}"
+        )
+    return out
 
 
 def checked(expected: str, value: Any, dims: int) -> Tensor:
