@@ -97,7 +97,7 @@ TRIED = {
 
 
 # What turns learning into guessing, and back, is made three times.
-REPEATED = ("default", "rate × 9", "no warm-up", "rate × 9, σ of W 0.03")
+REPEATED = ("rate × 9", "no warm-up", "rate × 9, σ of W 0.03")
 
 
 def declared() -> Iterator[tuple[str, str, str, int]]:
