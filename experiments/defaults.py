@@ -94,8 +94,6 @@ TRIED = {
     **dict.fromkeys(("σ of W 0.03", "rate rises for 3 %", "no average"), SOME),
     **dict.fromkeys((arm for arm in ARMS if arm.startswith("rate × 9, ")), FAILING),
 }
-
-
 # What turns learning into guessing, and back, is made three times.
 REPEATED = ("rate × 9", "no warm-up", "rate × 9, σ of W 0.03")
 
