@@ -647,7 +647,8 @@ OUTSIDE = Adapter(image_shape=(1, 24, 24))
             lambda v: v @ v.float().mT,
             r"an Adapter says how, and with which image_shape \(labels were 0 and 1, or one-hot of "
             r"10 classes; check runs in float64 on the CPU, with batches of 1 to 8: is a batch "
-            r"size fixed in the code, or a module kept in a plain list, which PyTorch does not see\?\)$",
+            r"size fixed in the code, or a module kept in a plain list, which PyTorch does not "
+            r"see\?\)$",
         ),
         (lambda v: sys.exit(0), "it calls sys.exit; an Adapter says how"),
     ],
