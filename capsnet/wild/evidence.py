@@ -282,10 +282,9 @@ def of_mask(net: Subject, model: nn.Module) -> Verdicts:
 
 def of_primary(net: Subject) -> Verdicts:
     """Tagged images through the convolutions."""
-    u, even = net.children(net.images), net.even
+    u = net.children(net.images)
     if not u.any():
         raise ValueError("all primary capsules are zero or NaN")
-    count, dim = u.shape[1:]
     negative = int((u < 0).sum())
     text = f"of {u.numel()} numbers of primary capsules none is negative"
     verdicts: Verdicts = {"relu-before-squash": None if negative else text}
@@ -298,26 +297,37 @@ def of_primary(net: Subject) -> Verdicts:
     swapped = net.images.clone()  # two pixels in a corner; mean and deviation stay
     swapped[:, :, 0, :2] = swapped[:, :, 0, :2].flip(-1)
     changed = int(((net.children(swapped) - u).abs().amax(dim=(0, 2)) > EXACT).sum())
-    over_children = changed == count and over <= 1 + EXACT
-    text = f"two pixels in a corner change {changed} of {count} primary capsules"
+    over_children = changed == u.shape[1] and over <= 1 + EXACT
+    text = f"two pixels in a corner change {changed} of {u.shape[1]} primary capsules"
     verdicts["squash-over-children"] = text if over_children else None
-    if not alike(even):
+    if not alike(net.even):
         verdicts["squash-over-children"] = Unseen("the primary capsules are at one place only")
-    elif changed == count and not over_children:  # a norm over all places, or attention
+    elif changed == u.shape[1] and not over_children:  # a norm over all places, or attention
         why = f"{text}, which are not squashed over the children"
         verdicts["squash-over-children"] = Unseen(why)
+    maps = unsquashed(net.even, squash, 1 if over_children else 2)[0]
+    return verdicts | of_views(maps) | of_convolutions(net, maps)
 
-    axis = 1 if over_children else 2
-    maps = unsquashed(even, squash, axis)[0]
+
+def of_views(maps: Tensor) -> Verdicts:
+    """Does a capsule hold neighbours of one map, which are equal in an even image?"""
     later = maps[:, 1:].abs()
     filled = later > 1e-6
     level = int((filled & (maps.diff(dim=1).abs() < 1e-5 * later)).sum())
     text = f"in an even image {level} of {filled.sum()} numbers of primary capsules equal the one "
     text += "before them"
-    if count < dim:
+    if len(maps) < maps.shape[1]:
         text += "; or u is [n, dim, children]: then the Adapter has to transpose it"
-    verdicts["view-without-permute"] = text if level > filled.sum() / 3 else None
+    return {"view-without-permute": text if level > filled.sum() / 3 else None}
 
+
+def of_convolutions(net: Subject, maps: Tensor) -> Verdicts:
+    """Are edges seen, what do kernels give beside biases, and is there a ReLU in between?
+
+    Args:
+        maps: of an even image, before the squash, [children, dim].
+    """
+    dim = maps.shape[1]
     kernels, biases = convolutions(net, net.biased)
     first = [k.shape[1] == net.images.shape[1] for k in kernels]
     channels = sum(len(k) for k, at_first in zip(kernels, first, strict=True) if not at_first)
@@ -329,25 +339,29 @@ def of_primary(net: Subject) -> Verdicts:
     elif channels % dim:
         why = f"a primary capsule has {dim} numbers, and {channels} maps are no multiple"
     if why:
-        return verdicts | dict.fromkeys(("same-padding", "routed-to-types"), Unseen(why))
+        return dict.fromkeys(("same-padding", "routed-to-types"), Unseen(why))
     different = 1 + int((maps.flatten().sort().values.diff() > 1e-5).sum())
     text = f"an even image gives {different} different numbers in {channels} maps: edges are seen"
-    verdicts["same-padding"] = text if different > 2 * channels else None  # edges give many
+    verdicts: Verdicts = {"same-padding": text if different > 2 * channels else None}
 
-    # Features of 1 everywhere, then maps that are 0.5 by the kernels, or by the biases.
-    sizes = []
-    for by_kernels in (True, False):
+    def size(feature: float, by_kernels: float, by_biases: float) -> float:
+        """The largest number of a map made of features that are the same everywhere."""
         for kernel, bias, at_first in zip(kernels, biases, first, strict=True):
-            kernel.data.fill_(0.5 * len(kernel) / kernel.numel() * (by_kernels and not at_first))
-            bias.data.fill_(1 if at_first else 0.5 * (not by_kernels))
-        sizes.append(unsquashed(net.children(net.images[:1]), squash, axis).max().item())
-    share, types = sizes[0] / sizes[1], channels // dim
+            kernel.data.fill_(0 if at_first else by_kernels * len(kernel) / kernel.numel())
+            bias.data.fill_(feature if at_first else by_biases)
+        return unsquashed(net.children(net.images[:1]), squash, 2).abs().max().item()
+
+    share, types = size(1, 0.5, 0) / size(1, 0, 0.5), channels // dim
     text = f"kernels that should give 0.5 give {0.5 * share:.2g}: {share:.4f} of it, for {types} "
     text += "types"
     routed = types > 1 and any(abs(share * n - 1) < 1e-3 for n in (types, types + 1))  # with a leak
     plain = abs(share - 1) < 1e-3
     unknown = Unseen(f"kernels give {share:.3g} of what they should")
     verdicts["routed-to-types"] = text if routed else None if plain else unknown
+    passed = size(-1, 0.5, 0) / size(1, 0.5, 0)
+    if (routed or plain) and passed > EXACT:
+        why = f"between the convolutions −1 becomes ±{passed:.2g}, where ReLU makes 0 of it"
+        verdicts["not-relu"] = Unseen(why, otherwise=True)
     return verdicts
 
 

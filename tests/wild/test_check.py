@@ -814,10 +814,17 @@ def test_what_has_no_name_is_otherwise() -> None:
             u = torch.stack([unit(self.first(x).relu()) for unit in self.units], dim=-1)
             return u.view(len(x), 48, 8)
 
+    class Leaky(Literal):
+        def lower(self, x: Tensor) -> Tensor:
+            features = F.leaky_relu(self.first(x), 0.25)
+            u = torch.stack([unit(features) for unit in self.units], dim=-1)
+            return self.squash(u.view(len(x), 48, 8))
+
     for net, says in (
         (Squares, "the sum of squared differences is weighted by 0.005, 0.0005 / 0.1"),
         (Margins, "the loss is no sum of the paper's two"),
         (Unsquashed, "no squash known here: primary capsules become"),
+        (Leaky, "between the convolutions −1 becomes ±0.25, where ReLU makes 0 of it"),
     ):
         report = check(net, ADAPTER)
         assert not report.found and len(report.otherwise) == 1, net
