@@ -26,20 +26,12 @@ from capsnet.wild.subject import STRANGE, Adapter, Subject, words_of
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A deviation, and by which numbers it shows."""
-
-    name: str
-    evidence: str
-
-
-@dataclass(frozen=True)
 class Report:
     """What :func:`check` saw; names are those of :data:`DEVIATIONS`.
 
     Attributes:
         title: of the network.
-        found: deviations that it has.
+        found: deviations that it has, and by which numbers each shows.
         clean: deviations that were looked for, and that it has not.
         not_examined: those that were not, and why.
         failed: stages of the adapter, or calls, that ended in an error, and in which.
@@ -48,7 +40,7 @@ class Report:
     """
 
     title: str
-    found: list[Finding]
+    found: dict[str, str]
     clean: list[str]
     not_examined: dict[str, str]
     failed: list[str]
@@ -62,11 +54,11 @@ class Report:
             counts += f", {len(self.otherwise)} without a name"
         lines = [f"{self.title}: {counts}; {len(self.not_examined)} could not be looked at"]
         lines += [f"read as {self.read_as}", *self.failed]
-        for finding in self.found:
-            lines += [f"\n{finding.name}", f"  the paper: {DEVIATIONS[finding.name].paper}"]
-            if finding.name != "other-decoder":  # whose words are one implementation's numbers
-                lines += [f"  here:      {DEVIATIONS[finding.name].code}"]
-            lines += [f"  measured:  {finding.evidence}"]
+        for name, measured in self.found.items():
+            lines += [f"\n{name}", f"  the paper: {DEVIATIONS[name].paper}"]
+            if name != "other-decoder":  # whose words are one implementation's numbers
+                lines += [f"  here:      {DEVIATIONS[name].code}"]
+            lines += [f"  measured:  {measured}"]
         lines += [f"\notherwise than in the paper, without a name: {why}" for why in self.otherwise]
         lines += [f"\nnot there: {', '.join(self.clean) or 'none'}"]
         for why in dict.fromkeys(self.not_examined.values()):
@@ -105,15 +97,10 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
             read_as = subject.read_as
         finally:
             torch.set_default_dtype(dtype)
-    found, clean, unseen = [], [], {}
-    for name in DEVIATIONS:
-        verdict = verdicts[name]
-        if isinstance(verdict, str):
-            found.append(Finding(name, verdict))
-        elif verdict is None:
-            clean.append(name)
-        else:
-            unseen[name] = verdict.why
+    seen = {name: verdicts[name] for name in DEVIATIONS}
+    found = {name: verdict for name, verdict in seen.items() if isinstance(verdict, str)}
+    clean = [name for name, verdict in seen.items() if verdict is None]
+    unseen = {name: verdict.why for name, verdict in seen.items() if isinstance(verdict, Unseen)}
     return Report(type(made).__name__, found, clean, unseen, failed, read_as, otherwise)
 
 
@@ -277,8 +264,7 @@ def assert_paper(
     for name in allow:
         if why := report.not_examined.get(name):
             raise ValueError(f"{name} is allowed, but was not examined: {why}")
-    found = {finding.name for finding in report.found}
-    if (found | {"otherwise"} if report.otherwise else found) - set(allow):
+    if {*report.found, *(["otherwise"] if report.otherwise else [])} - set(allow):
         raise AssertionError(str(report))
     why = report.not_examined.get("softmax-over-children", "")
     if report.not_examined.keys() >= ROUTING and why not in report.otherwise:

@@ -324,8 +324,7 @@ def of_views(maps: Tensor) -> Verdicts:
 def of_convolutions(net: Subject, maps: Tensor) -> Verdicts:
     """Are edges seen, what do kernels give beside biases, and is there a ReLU in between?
 
-    Args:
-        maps: of an even image, before the squash, [children, dim].
+    The maps are an even image's, before the squash, [children, dim].
     """
     dim = maps.shape[1]
     kernels, biases = convolutions(net, net.biased)

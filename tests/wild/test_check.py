@@ -22,7 +22,7 @@ from capsnet.functional import dynamic_routing, margin_loss
 from capsnet.layers import CapsuleLayer
 from capsnet.routings import EfficientCapsNet, RoutedCapsNet
 from capsnet.wild import DEVIATIONS, IMPLEMENTATIONS, WildCapsNet
-from capsnet.wild.check import Adapter, Report, assert_paper, check, main_check
+from capsnet.wild.check import Adapter, assert_paper, check, main_check
 from capsnet.wild.evidence_of_routing import GUARDS
 from capsnet.wild.network import WildLoss
 from helpers import Refuses
@@ -30,10 +30,6 @@ from helpers import Refuses
 SMALL = {"num_classes": 5, "conv_channels": 4, "capsule_types": 3, "capsule_dim": 6}
 SMALL["image_shape"] = (1, 24, 24)
 SEEN = [name for name, deviation in DEVIATIONS.items() if deviation.parts]  # in a module
-
-
-def found(report: Report) -> list[str]:
-    return [finding.name for finding in report.found]
 
 
 def network(*deviations: str) -> WildCapsNet:
@@ -54,7 +50,7 @@ def test_finds_those_of_an_implementation(name: str) -> None:
     shape = made.options.get("image_shape", SMALL["image_shape"])
     report = check(made.make(**SMALL | {"image_shape": shape}))
     here = {deviation.name for deviation in made.deviations}
-    assert found(report) == [seen for seen in SEEN if seen in here] and not report.otherwise
+    assert [*report.found] == [seen for seen in SEEN if seen in here] and not report.otherwise
     # what cannot be seen beside the others is said not to be
     assert set(report.clean) | here | set(report.not_examined) == set(DEVIATIONS)
     if "reconstruct" not in made.options:
@@ -64,10 +60,9 @@ def test_finds_those_of_an_implementation(name: str) -> None:
 @pytest.mark.parametrize("name", SEEN)
 def test_finds_one_alone(name: str) -> None:
     report = check(network(name))
-    assert found(report) == [name] and not report.otherwise
-    (finding,) = report.found
-    assert any(digit in finding.evidence for digit in "0123456789")
-    assert f"measured:  {finding.evidence}" in str(report)
+    assert [*report.found] == [name] and not report.otherwise
+    assert any(digit in report.found[name] for digit in "0123456789")
+    assert f"measured:  {report.found[name]}" in str(report)
 
 
 class Literal(nn.Module):
@@ -136,14 +131,14 @@ def test_a_strangers_network_without_slips() -> None:
 
 def test_a_strangers_network_with_slips() -> None:
     report = check(lambda: Literal(slips=True), ADAPTER)
-    assert found(report) == SLIPS
-    assert set(SEEN) == {*found(report), *report.clean}
+    assert [*report.found] == SLIPS
+    assert set(SEEN) == {*report.found, *report.clean}
 
 
 def test_from_outside_it_says_what_it_needs() -> None:
     torch.manual_seed(0)
     report = check(Literal(slips=True), Adapter(image_shape=(1, 24, 24)))
-    assert found(report) == ["bare-norm"]
+    assert [*report.found] == ["bare-norm"]
     assert (
         report.not_examined["softmax-over-children"] == "needs an Adapter with primary and digits"
     )
@@ -186,7 +181,7 @@ class Returns(nn.Module):
 def test_from_outside(deviations: str, returned: str, seen: str) -> None:
     model = Returns(network(*deviations.split()), *returned.split())
     report = check(model, Adapter(image_shape=(1, 24, 24)))
-    assert set(found(report)) == set(seen.split())
+    assert set(report.found) == set(seen.split())
     assert not set(report.clean) & set(deviations.split())
 
 
@@ -198,7 +193,7 @@ def test_a_look_that_fails_takes_no_other_with_it() -> None:
             return super().forward(x)
 
     report = check(Never3(network("stopped-gradient"), "lengths"), Adapter(image_shape=(1, 24, 24)))
-    assert found(report) == ["stopped-gradient"]
+    assert [*report.found] == ["stopped-gradient"]
     assert report.failed == ["call fails: RuntimeError: not three"]
     assert report.not_examined["batch-logits"] == report.failed[0]
     assert report.not_examined["leak"] == "needs an Adapter with primary and digits"
@@ -235,7 +230,7 @@ class Layered(nn.Module):
 def test_from_outside_a_module_that_routes_is_found(slips: bool) -> None:
     torch.manual_seed(0)
     report = check(Layered(slips, nn.Identity()), Adapter(image_shape=(1, 24, 24)))
-    assert found(report) == [slip for slip in SLIPS if slips and slip != "mean-margin"]
+    assert [*report.found] == [slip for slip in SLIPS if slips and slip != "mean-margin"]
     assert {"leak", "unit-w", "shared-w", "learned-prior"} <= set(report.clean)
     assert {"same-padding", "view-without-permute", "released-start"} <= set(report.clean)
     assert report.not_examined["mean-margin"] == "needs an Adapter with loss"
@@ -254,7 +249,7 @@ def test_from_outside_what_comes_before_a_module_that_routes_is_found(deviations
         def forward(self, x: Tensor) -> Tensor:
             return self.upper(self.upper.net.children_of(x))
 
-    assert set(found(check(Below, OUTSIDE))) == set(deviations.split())
+    assert set(check(Below, OUTSIDE).found) == set(deviations.split())
 
 
 def test_an_adapters_own_primary_capsules_are_looked_at_once() -> None:
@@ -267,7 +262,7 @@ def test_an_adapters_own_primary_capsules_are_looked_at_once() -> None:
 def test_a_map_of_class_capsules_is_no_routing() -> None:
     torch.manual_seed(0)
     report = check(Layered(True, nn.Linear(6, 6)), Adapter(image_shape=(1, 24, 24)))
-    assert found(report) == ["bare-norm"]
+    assert [*report.found] == ["bare-norm"]
     assert report.not_examined["uncut-w"] == "needs an Adapter with primary and digits"
 
 
@@ -327,7 +322,7 @@ def test_a_gradient_through_numbers_that_are_rounded_is_not_judged() -> None:
             return super().parents(u.to(torch.float32).to(u))
 
     report = check(Rounded, ADAPTER)
-    assert "stopped-gradient" not in found(report)
+    assert "stopped-gradient" not in report.found
     why = report.not_examined["stopped-gradient"]
     assert why.startswith("finite differences of two steps give derivatives of")
 
@@ -371,14 +366,14 @@ def test_a_w_that_has_learned_has_no_start() -> None:
 
 def test_what_another_deviation_hides_is_not_called_clean() -> None:
     report = check(network("uniform-shares", "batch-logits", "two-iterations"))
-    assert found(report) == ["uniform-shares"]
+    assert [*report.found] == ["uniform-shares"]
     hidden = {"batch-logits", "two-iterations", "stopped-gradient", "learned-prior"}
     assert hidden < set(report.not_examined)
 
 
 def test_several_that_meet_in_one_computation() -> None:
     names = {"leak", "learned-prior", "digit-bias", "shared-w", "unit-w", "squash-over-children"}
-    assert set(found(check(network(*names)))) == names
+    assert set(check(network(*names)).found) == names
 
 
 def test_more_iterations_than_are_known() -> None:
@@ -510,7 +505,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_by_name(module: str) -> None:
     report = main_check(f"{module}:make")
-    assert found(report) == ["leak"]
+    assert [*report.found] == ["leak"]
     first, *_ = str(report).splitlines()
     counts = "1 of 38 deviations that were looked for; 7 could not be looked at"
     assert first == f"WildCapsNet: {counts}" and "\n\nleak\n" in str(report)
@@ -545,7 +540,7 @@ def test_what_makes_a_network_may_import_what_lies_beside_it(module: str, tmp_pa
         f"def make():\n    from {module} import make\n    return make()"
     )
     before = sys.path.copy()
-    assert found(main_check(f"{module}_late:make")) == ["leak"]
+    assert [*main_check(f"{module}_late:make").found] == ["leak"]
     assert sys.path == before
 
 
@@ -563,7 +558,7 @@ def test_a_module_that_another_hides_is_not_mistaken_for_it(module: str, tmp_pat
     (tmp_path / "capsnet" / "model.py").write_text(MODULE)
     with pytest.raises(ImportError, match=r"^capsnet has the name of a module in use here"):
         main_check("capsnet.model:make")
-    assert found(main_check(f"{module}:make")) == ["leak"]
+    assert [*main_check(f"{module}:make").found] == ["leak"]
 
 
 def test_a_network_that_asks_for_a_gpu_is_read_without_one() -> None:
@@ -713,7 +708,7 @@ def test_what_is_nan_elsewhere_is_no_bare_norm() -> None:
     hidden = check(Before(unit, "leak"), OUTSIDE)  # whose routing cannot be reached
     assert not hidden.found
     assert hidden.not_examined["bare-norm"].endswith("NaN, from squash or from elsewhere")
-    assert found(check(Before(lambda h: h, "bare-norm"), OUTSIDE)) == ["bare-norm"]
+    assert [*check(Before(lambda h: h, "bare-norm"), OUTSIDE).found] == ["bare-norm"]
 
 
 def test_a_loss_and_primary_capsules_that_are_nan_fail(capfd: pytest.CaptureFixture[str]) -> None:
@@ -755,8 +750,8 @@ def test_a_decoder_that_cannot_be_told_apart() -> None:
 def test_a_decoder_of_convolutions_is_another() -> None:
     up = nn.Sequential(nn.ConvTranspose2d(30, 2, 6), nn.ReLU(), nn.ConvTranspose2d(2, 1, 4, 4))
     report = check(Decodes(up), OUTSIDE)
-    assert found(report) == ["other-decoder"]
-    assert report.found[0].evidence == "its weights are 30 × 2 × 6 × 6, 2 × 1 × 4 × 4"
+    assert [*report.found] == ["other-decoder"]
+    assert report.found["other-decoder"] == "its weights are 30 × 2 × 6 × 6, 2 × 1 × 4 × 4"
     assert "522" not in str(report)
 
 
@@ -874,7 +869,7 @@ def test_another_guard_hides_no_slip_of_the_routing(place: str, epsilon: float) 
             return v
 
     report = check(Guarded, replace(ADAPTER, loss=None))
-    assert found(report) == ["softmax-over-children"]
+    assert [*report.found] == ["softmax-over-children"]
     assert [why.partition("guarded by ")[2] for why in report.otherwise] == [
         f"{epsilon:.2g} {place}"
     ]
@@ -889,7 +884,7 @@ def test_of_one_iteration_shares_and_w_are_one(seed: int) -> None:
 
     torch.manual_seed(seed)
     report = check(Once, ADAPTER)
-    assert found(report) == ["uniform-shares"]
+    assert [*report.found] == ["uniform-shares"]
     assert report.not_examined["unit-w"].startswith("with one iteration only the product of W")
 
 
@@ -964,11 +959,9 @@ def test_reads_what_a_network_returns(answer: Any, sizes: dict[str, Any], read: 
 
 def test_capsules_the_other_way_round_are_said_to_be_so_perhaps() -> None:
     torch.manual_seed(0)
-    (finding,) = check(Answers(lambda v, *_: v.mT), OUTSIDE).found
-    assert finding.name == "squash-over-classes"
-    assert finding.evidence.endswith(
-        "are [n, dim, classes]: then the Adapter has to transpose them"
-    )
+    ((name, evidence),) = check(Answers(lambda v, *_: v.mT), OUTSIDE).found.items()
+    assert name == "squash-over-classes"
+    assert evidence.endswith("are [n, dim, classes]: then the Adapter has to transpose them")
 
 
 def test_asks_which_of_several_are_the_capsules() -> None:
@@ -1060,7 +1053,7 @@ def test_a_bias_may_have_any_shape_and_act_away_from_zero_alone() -> None:
                 s = torch.where(there, s + self.added[:, None], s)
             return super().squash(s)
 
-    assert found(check(Kept, ADAPTER)) == ["digit-bias"]
+    assert [*check(Kept, ADAPTER).found] == ["digit-bias"]
     report = check(Biased, ADAPTER)
     assert not report.found and report.clean == SEEN
 
@@ -1082,7 +1075,7 @@ def test_of_many_children_no_guard_is_made_up() -> None:
     torch.manual_seed(0)
     sizes = {"capsule_types": 160, "num_classes": 10, "capsule_dim": 16}
     report = check(WildCapsNet(deviations=deviations, **SMALL | sizes))
-    assert found(report) == [*deviations] and not report.otherwise
+    assert [*report.found] == [*deviations] and not report.otherwise
 
 
 def test_a_guard_of_each_number_hides_no_slip_of_the_routing() -> None:
@@ -1099,7 +1092,7 @@ def test_a_guard_of_each_number_hides_no_slip_of_the_routing() -> None:
             return super().squash(s)
 
     report = check(Numbers, replace(ADAPTER, loss=None))
-    assert found(report) == ["softmax-over-children", "squash-by-component"]
+    assert [*report.found] == ["softmax-over-children", "squash-by-component"]
     (why,) = report.otherwise
     assert "guarded by 1.2e-07 beside the norm" in why
 
@@ -1168,7 +1161,7 @@ def test_a_loss_may_be_summed_over_the_batch_or_draw_by_itself() -> None:
 
     report = check(Sums, ADAPTER)
     assert not report.found and not report.otherwise and report.clean == SEEN
-    assert "mean-margin" in found(check(lambda: Sums(slips=True), ADAPTER))
+    assert "mean-margin" in check(lambda: Sums(slips=True), ADAPTER).found
     report = check(Draws, ADAPTER)
     assert not report.found and not report.otherwise
     assert report.not_examined["mean-margin"].startswith("the loss has a drawing in it")
@@ -1182,7 +1175,7 @@ def test_a_sum_over_the_batch_and_a_mean_over_the_classes_do_not_cancel(classes:
         loss=lambda net, images, labels: len(images) * WildLoss(net)(images, labels),
         image_shape=SMALL["image_shape"],
     )
-    assert found(check(made, summed)) == deviations
+    assert [*check(made, summed).found] == deviations
 
 
 def test_a_routing_without_a_name_can_be_allowed() -> None:
