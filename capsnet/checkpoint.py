@@ -47,7 +47,7 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         ) from error
     if text is None:
         raise ValueError(f"{path} was not written by capsnet: it does not say which network it is")
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         if isinstance(document := json.loads(text), dict):
             return tensors, document
     raise ValueError(f"{path} is damaged: its description is no JSON object")
@@ -129,7 +129,7 @@ def load_weights(
         FileNotFoundError: there is no such file.
         OSError: it cannot be read.
         ValueError: it is no safetensors file, is damaged or cut short, is not capsnet's, or its
-            tensors are not those of the network that it names.
+            tensors are not those of the network that it names, or no finite numbers.
     """
     tensors, metadata = read_tensors(path)
     if "model" not in metadata:
@@ -153,6 +153,12 @@ def load_weights(
         check_state(model.state_dict(), tensors)
     except ValueError as error:
         raise ValueError(f"{path} holds weights of another architecture: {error}") from None
+    for name, expected in model.state_dict().items():
+        got = tensors[name]
+        if got.is_floating_point() != expected.is_floating_point():
+            raise ValueError(f"{path}: expected {name} in {expected.dtype}, got {got.dtype}")
+        if not got.isfinite().all():
+            raise ValueError(f"{path}: expected finite weights, {name} holds NaN or infinity")
     model.to_empty(device="cpu")
     model.load_state_dict(tensors)
     return model.eval(), metadata

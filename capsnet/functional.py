@@ -71,14 +71,7 @@ def dynamic_routing(
         ValueError: ``u_hat`` is not a 4-D floating-point tensor, ``iterations`` is below 1, or
             ``prior`` has another shape than [in_capsules, out_capsules].
     """
-    require_floating("u_hat", u_hat)
-    if u_hat.dim() != 4:
-        raise ValueError(
-            "u_hat must be [batch, in_capsules, out_capsules, out_dim], got shape "
-            f"{list(u_hat.shape)}"
-        )
-    if iterations < 1:
-        raise ValueError(f"iterations must be at least 1, got {iterations}")
+    check_predictions("u_hat", u_hat, iterations)
     if prior is None:
         prior = u_hat.new_zeros(u_hat.shape[1:3])
     elif prior.shape != u_hat.shape[1:3]:
@@ -89,7 +82,7 @@ def dynamic_routing(
 
     # Float32 or wider: in half precision a small agreement would vanish in a large sum.
     prior = prior.to(torch.promote_types(prior.dtype, torch.float32))
-    b = prior.expand(u_hat.shape[0], -1, -1)  # the same for every image
+    b = prior.repeat(u_hat.shape[0], 1, 1)  # the same for every image
     for iteration in range(1, iterations + 1):
         c = F.softmax(b, dim=2)  # eq. 3: over the parents j
         s = torch.einsum("nij,nijd->njd", c.to(u_hat.dtype), u_hat)  # eq. 2
@@ -204,7 +197,23 @@ def class_mask(targets: Tensor, batch: int, classes: int) -> Tensor:
 def one_hot(indices: Tensor, classes: int) -> Tensor:
     """Class indices [batch] → a mask [batch, classes]; an index out of range is a row of zeros."""
     # A comparison instead of F.one_hot: static shapes, and no read of the values.
-    return indices.unsqueeze(1) == torch.arange(classes, device=indices.device)
+    return indices.long().unsqueeze(1) == torch.arange(classes, device=indices.device)
+
+
+def check_predictions(name: str, u_hat: Tensor, iterations: int = 1) -> None:
+    """See that predictions can be routed, so many times.
+
+    Raises:
+        ValueError: they are no 4-D floating-point tensor, or ``iterations`` is below 1.
+    """
+    require_floating(name, u_hat)
+    if u_hat.dim() != 4:
+        raise ValueError(
+            f"{name} must be [batch, in_capsules, out_capsules, out_dim], got shape "
+            f"{list(u_hat.shape)}"
+        )
+    if iterations < 1:
+        raise ValueError(f"iterations must be at least 1, got {iterations}")
 
 
 def require_floating(name: str, tensor: Tensor) -> None:

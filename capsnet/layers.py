@@ -89,8 +89,8 @@ class CapsuleLayer(nn.Module):
         [batch, in_capsules, in_dim] → [batch, out_capsules, out_dim].
 
     Raises:
-        ValueError: ``routing_iterations`` is not a whole number of at least 1, or the children have
-            another shape.
+        ValueError: ``routing_iterations`` or one of the four sizes is below 1 (the first: or no
+            whole number), or the children have another shape.
     """
 
     def __init__(
@@ -107,6 +107,8 @@ class CapsuleLayer(nn.Module):
             raise ValueError(
                 f"routing_iterations must be a whole number of at least 1, got {routing_iterations}"
             )
+        if min(sizes := [in_capsules, in_dim, out_capsules, out_dim]) < 1:
+            raise ValueError(f"capsules and their numbers must be at least 1, got {sizes}")
         self.routing_iterations = routing_iterations
         self.weight = nn.Parameter(torch.empty(in_capsules, out_capsules, in_dim, out_dim))
         self.prior = nn.Parameter(torch.zeros(in_capsules, out_capsules)) if learn_prior else None

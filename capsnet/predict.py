@@ -105,12 +105,13 @@ def tell(
     """Print the answers as they come, over a bar; return them, and what cannot be read.
 
     One picture gets the lengths of all capsules, unless ``top`` is given, and its error is raised.
-    The first SHEET answers keep their images.
+    The first SHEET answers that have an image keep it.
     """
     from tqdm import tqdm
 
     answered: list[Prediction] = []
     missing: list[Prediction] = []
+    kept = 0
     show = total > 1 and bar_moves()
     for one in tqdm(found, total=total, unit=" pictures", leave=False, disable=not show):
         if one.error and total == 1:
@@ -118,8 +119,9 @@ def tell(
         if not one.answer:
             missing.append(one)
             continue
+        kept += one.image is not None
         bare = one._replace(image=None, reconstruction=None)
-        answered.append(one if len(answered) < SHEET else bare)
+        answered.append(one if kept <= SHEET else bare)
         lines = [one.line(top)]
         if total == 1 and not top:
             width = max(map(len, one.lengths))

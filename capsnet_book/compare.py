@@ -12,16 +12,28 @@ Cost = tuple[float, float | None, int]  # points, half of their 95 % interval, s
 
 
 def added(with_it: Records, without: Records) -> Cost:
-    """Percentage points of mistakes more, of the seeds that both have, seed by seed.
+    """Percentage points of mistakes more, as :func:`difference`."""
+    more, base = ({seed: missed(r) for seed, r in of.items()} for of in (with_it, without))
+    one_image = 100 / sum(images["total"] for images in counted(next(iter(without.values()))))
+    return difference(more, base, one_image)
+
+
+def difference(more: Mapping[int, float], base: Mapping[int, float], least: float) -> Cost:
+    """The mean of more − base over the seeds that both have, seed by seed.
 
     Fewer than three differences say too little about their spread: they get no interval.
+
+    Args:
+        more: one number a seed, in percent.
+        base: likewise.
+        least: what the differences' standard deviation is taken to be at least, such as one image.
     """
-    seeds = sorted(with_it.keys() & without.keys())
-    more, base = ([missed(of[seed]) for seed in seeds] for of in (with_it, without))
+    seeds = sorted(more.keys() & base.keys())
+    pair = [[of[seed] for seed in seeds] for of in (more, base)]
     if len(seeds) < 3:
-        return statistics.mean(more) - statistics.mean(base), None, len(seeds)
-    one_image = 100 / sum(images["total"] for images in counted(without[seeds[0]]))
-    return *paired_difference(more, base, one_image), len(seeds)
+        points, other = map(statistics.mean, pair)
+        return points - other, None, len(seeds)
+    return *paired_difference(pair[0], pair[1], least), len(seeds)
 
 
 def more(cost: Cost) -> str:

@@ -171,6 +171,24 @@ def test_what_is_no_networks_file_is_refused(tmp_path: Path, refuses: Refuses) -
         load_weights(tmp_path)
 
 
+def test_what_is_no_finite_number_is_refused(tmp_path: Path, refuses: Refuses) -> None:
+    path, model = tmp_path / "w.safetensors", make()
+    whole = {"model": model.config}
+    for told, change in (
+        ("expected conv.bias in torch.float32, got torch.int32", lambda bias: bias.int()),
+        ("expected finite weights, conv.bias holds NaN", lambda bias: bias * float("nan")),
+    ):
+        tensors = model.state_dict()
+        tensors["conv.bias"] = change(tensors["conv.bias"])
+        write_tensors(path, tensors, whole)
+        with refuses(path, told):
+            load_weights(path)
+    metadata = {"capsnet": "[" * 100_000}
+    safetensors.torch.save_file(model.state_dict(), path, metadata)
+    with refuses(path, "its description is no JSON object"):
+        load_weights(path)
+
+
 def test_weights_of_another_architecture_are_refused(tmp_path: Path, refuses: Refuses) -> None:
     path = tmp_path / "w.safetensors"
     other = {"model": make(capsule_dim=5).config}

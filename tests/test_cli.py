@@ -401,6 +401,7 @@ def test_no_command_and_unknown_words(fails, weights: Path) -> None:
         (["--routing-iterations", 0], "routing_iterations must be a whole number of"),
         (["--dataset", "cifar-1"], "unknown data set 'cifar-1'"),
         (["--dataset", ""], "unknown data set ''; expected one of: mnist, "),
+        (["--out", ""], "argument --out: expected a path, got an empty one"),
         (["--dataset", "folder:nowhere"], "no such folder"),
         (["--image-shape", "1x16x28"], "at least 17 × 17 pixels"),
         (["--image-shape", "28"], "--image-shape must be like 1x28x28 or 3x32x32, got 28"),

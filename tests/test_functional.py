@@ -478,6 +478,12 @@ def test_class_mask_stays_on_the_device_of_the_targets() -> None:
     assert_close(mask, torch.tensor([[False, False, True], [True, False, False]]))
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.uint16, torch.int32])
+def test_class_indices_may_be_any_integers(dtype: torch.dtype) -> None:
+    mask = class_mask(torch.tensor([2, 0]).to(dtype), 2, 3)
+    assert_close(mask, torch.tensor([[False, False, True], [True, False, False]]))
+
+
 def test_what_squash_and_routing_cannot_take(refuses: Refuses) -> None:
     u_hat = random(1, 2, 3, 4)
     with refuses("s must be floating point", "got torch.int64"):

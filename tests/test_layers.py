@@ -266,6 +266,9 @@ def test_what_a_capsule_layer_cannot_take(refuses: Refuses) -> None:
         expected = "routing_iterations must be a whole number of at least 1"
         with refuses(f"{expected}, got {iterations}"):
             CapsuleLayer(5, 4, 3, 2, iterations)  # type: ignore[arg-type]
+    for sizes in ([5, 0, 3, 2], [5, 4, 3, -1]):
+        with refuses("capsules and their numbers must be at least 1", f"got {sizes}"):
+            CapsuleLayer(*sizes)
 
 
 def test_what_a_decoder_cannot_take(refuses: Refuses) -> None:

@@ -18,10 +18,11 @@ ORDER = [
     "data.pictures", "data.folders", "data", "figures.style", "figures.predictions", "figures",
     "predict", "device", "training.loss", "training.config", "training.evaluation",
     "training.run", "training.graph", "training.step", "training.loop", "training",
-    "routings.votes", "routings.em", "routings.self_attention", "routings.attention",
+    "routings.em", "routings.self_attention", "routings.attention",
     "routings.uniform", "routings.fast", "routings.network", "routings",
     "wild.parts", "wild.fast", "wild.deviations", "wild.network", "wild.implementations",
-    "wild.subject", "wild.evidence", "wild.evidence_of_routing", "wild.check", "wild",
+    "wild.subject", "wild.evidence", "wild.evidence_of_primary", "wild.evidence_of_loss",
+    "wild.evidence_of_routing", "wild.check", "wild",
     "wild.plugin",
     "export", "bench", "cli.given", "cli.commands", "cli", "__main__",
 ]  # fmt: skip

@@ -85,10 +85,10 @@ def test_many_pictures(
 
     lines = [f"{r['picture']}: {r['answer']}  {r['length']:.3f}" for r in records]
     lines.insert(2, f"{blank['picture']}: blank")
-    told = [f"written: {path}" for path in written.values()]
-    told[0] += " (3 of 6 pictures)"
+    told = [f"written: {written[name]}" for name in ("json", "csv", "svg")]
+    told[2] += " (4 of 6 pictures)"  # a blank one takes no place
     assert out.splitlines() == lines + told
-    assert written["svg"].read_text().count(".png -->") == 3
+    assert written["svg"].read_text().count(".png -->") == 4
 
     with written["csv"].open(newline="") as file:
         header, *rows = csv.reader(file)
@@ -144,12 +144,15 @@ def test_names_with_dollars_and_of_any_bytes(
     assert files[2].stat().st_size and files[3].stat().st_size
 
 
-def test_answers_are_written_before_anything_is_drawn(weights: str, tmp_path: Path) -> None:
+def test_answers_are_written_before_anything_is_drawn(
+    weights: str, tmp_path: Path, capsys: Captured
+) -> None:
     blank, table = tmp_path / "blank.pgm", tmp_path / "a.csv"
     blank.write_bytes(WHITE)
     words = ["predict", weights, str(blank), str(blank), "--csv", str(table)]
     assert main([*words, "--sheet", str(tmp_path / "sheet.png")]) == 2  # nothing to draw
     assert len(table.read_text().splitlines()) == 3
+    assert capsys.readouterr().out.endswith(f"written: {table}\n")
 
 
 def test_a_batch_is_answered_before_the_next_is_read(

@@ -24,7 +24,7 @@ from capsnet.cli.commands import (
     speak_to_nobody,
     train,
 )
-from capsnet.cli.given import ESCAPED, FIGURE_SUFFIXES
+from capsnet.cli.given import ESCAPED, FIGURE_SUFFIXES, given_path
 from capsnet.fast.allocator import keep_freed_memory
 from capsnet.text import one_line
 from capsnet.training import TrainingConfig
@@ -106,7 +106,7 @@ def make_parser() -> argparse.ArgumentParser:
     option = add(train, "Train a network.")
     option("--dataset", help=f"{sets} (mnist; with --as that of its network)")
     text = "where weights, checkpoint and metrics are (runs/DATASET); a cut-off run there goes on"
-    option("--out", type=Path, help=text)
+    option("--out", type=given_path, help=text)
     names = ", ".join(wild.IMPLEMENTATIONS)
     text = f"another's network, loss and recipe, as --list-implementations describes them: {names}"
     option("--as", dest="like", metavar="NAME", choices=wild.IMPLEMENTATIONS, help=text)
@@ -169,7 +169,7 @@ def make_parser() -> argparse.ArgumentParser:
     option("--json", type=Path, help="write the figures to this file too")
 
     text = "Say what a network does otherwise than the paper (exit code 1; 3 where a stage of the "
-    option = add(check, f"{text}adapter, or a call, fails).")
+    option = add(check, f"{text}adapter, or a call, fails, or the routing is not reached).")
     text = "a torch.nn.Module, or what makes one, that Python can import from here"
     option("network", metavar="MODULE:NAME", help=text)
     text = "how to reach its inside, a capsnet.wild.check.Adapter"

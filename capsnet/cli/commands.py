@@ -229,19 +229,20 @@ def predict(args: argparse.Namespace) -> int:
     if args.json:
         named = ("picture", "answer", "length", "lengths")
         write_json(args.json, [{of: getattr(one, of) for of in named} for one in answered])
+        print(f"written: {args.json}")
     if args.csv:
         write_atomically(args.csv, answers.as_csv(answered, classes))
+        print(f"written: {args.csv}")
     if args.save or args.sheet:
         from capsnet import figures
     if args.save:
         image, decoded, *_ = cells[0]
         lengths, answer = [*answered[0].lengths.values()], answered[0].answer
         save_figure(figures.prediction(image, decoded, lengths, classes, answer), args.save)
+        print(f"written: {args.save}")
     if args.sheet:
         save_figure(figures.contact_sheet(cells), args.sheet)
-    for path in outputs:
-        some = f" ({len(cells)} of {len(pictures)} pictures)" if path == args.sheet else ""
-        print(f"written: {path}{some}")
+        print(f"written: {args.sheet} ({len(cells)} of {len(pictures)} pictures)")
     return code
 
 
@@ -273,7 +274,11 @@ def check(args: argparse.Namespace) -> int:
     shape = parse_shape(args.image_shape) if args.image_shape else None
     report = main_check(args.network, args.adapter, shape)
     print(report)
-    return 3 if report.failed else 1 if report.found or report.otherwise else 0
+    if report.failed:
+        return 3
+    if report.found or report.otherwise:
+        return 1
+    return 3 if report.unrouted else 0
 
 
 def print_evaluation(result: Evaluation) -> None:

@@ -17,6 +17,13 @@ FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 ESCAPED = "backslashreplace"  # how what is not UTF-8 in a name is told, as on stderr
 
 
+def given_path(text: str) -> Path:
+    """A path, not the empty one: a shell's empty variable would be the current folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("expected a path, got an empty one")
+    return Path(text)
+
+
 def parse_shape(text: str) -> tuple[int, int, int]:
     if not re.fullmatch(r"[13]x[0-9]+x[0-9]+", text):
         raise ValueError(f"--image-shape must be like 1x28x28 or 3x32x32, got {text}")
@@ -96,7 +103,7 @@ def check_writable(path: Path, *inputs: Path, figure: bool = False) -> None:
     # Folders that are missing are made when the file is: no other trace is left of what fails.
     there = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     try:
-        with tempfile.TemporaryFile(dir=there):
-            pass
+        with tempfile.TemporaryFile(dir=there, buffering=0) as probe:
+            probe.write(bytes(4096))  # a full disk takes an empty file
     except OSError as error:
         raise OSError(f"cannot write {path}: {reason(error)}") from error

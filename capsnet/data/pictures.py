@@ -52,10 +52,15 @@ def pictures_in(folder: Path) -> list[Path]:
 
     Raises:
         ValueError: there is none.
+        OSError: a folder cannot be read.
     """
+
+    def refuse(error: OSError) -> None:
+        raise OSError(f"cannot read {error.filename}: {reason(error)}") from error
+
     endings, found = {"", *Image.registered_extensions()}, []
     visited: set[tuple[int, int]] = set()
-    for root, folders, files in os.walk(folder, followlinks=True):
+    for root, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
         status = os.stat(root)
         if (identity := (status.st_dev, status.st_ino)) in visited:
             folders.clear()

@@ -80,9 +80,10 @@ def cudnn_pays_off(images: Tensor) -> bool:
 
 
 def is_as_made(layer: nn.Module) -> bool:
-    """Whether a layer has its own forward and no hooks, and is no convolution of another kind."""
+    """Whether a layer has its own methods and no hooks, and is no convolution of another kind."""
     hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    if "forward" in vars(layer) or any(getattr(layer, name) for name in hooks):
+    patched = any(callable(getattr(type(layer), name, None)) for name in vars(layer))
+    if patched or any(getattr(layer, name) for name in hooks):
         return False
     if not isinstance(layer, nn.Conv2d):
         return True

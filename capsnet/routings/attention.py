@@ -12,9 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import RoutingStep
+from capsnet.functional import RoutingStep, check_predictions
 from capsnet.layers import CapsuleLayer
-from capsnet.routings.votes import check_votes
 
 
 def attention_routing(
@@ -45,7 +44,7 @@ def attention_routing(
     Raises:
         ValueError: ``votes`` is not a 4-D floating-point tensor, or ``iterations`` is below 1.
     """
-    check_votes(votes, iterations)
+    check_predictions("votes", votes, iterations)
     wide = torch.promote_types(votes.dtype, torch.float32)
     logits = votes.new_zeros(votes.shape[:3], dtype=wide)
     for iteration in range(1, iterations + 1):

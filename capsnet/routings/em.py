@@ -8,8 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import RoutingStep, class_mask, require_floating
-from capsnet.routings.votes import check_votes, matrix_votes
+from capsnet.functional import RoutingStep, check_predictions, class_mask, require_floating
 
 ROWS = 4  # of a pose, a matrix: 16 numbers are 4 × 4, 8 are 4 × 2
 MIN_VARIANCE = 1e-6  # for a single vote has none; the authors' released code adds 5e-4
@@ -57,7 +56,7 @@ def em_routing(
         ValueError: ``votes`` is not a 4-D floating-point tensor, ``activations`` has not its first
             two sizes, or ``iterations`` is below 1.
     """
-    check_votes(votes, iterations)
+    check_predictions("votes", votes, iterations)
     if activations.shape != votes.shape[:2]:
         raise ValueError(
             f"activations must be [batch, in_capsules] = {list(votes.shape[:2])}, got shape "
@@ -147,10 +146,21 @@ class EMCapsules(nn.Module):
         nn.init.constant_(self.beta_u, 2)  # votes for a parent differ by σ ≈ e^−2 at first
         nn.init.zeros_(self.beta_a)
 
+    def predict(self, poses: Tensor) -> Tensor:
+        """The votes V_ij = M_i W_ij, the poses M_i being matrices, kept row by row."""
+        in_capsules, _, columns, _ = self.weight.shape
+        if poses.shape[1:] != (in_capsules, ROWS * columns):
+            raise ValueError(
+                f"capsules must be [batch, {in_capsules}, {ROWS * columns}], got shape "
+                f"{list(poses.shape)}"
+            )
+        matrices = poses.unflatten(2, (ROWS, columns))
+        return torch.einsum("nirk,ijkm->nijrm", matrices, self.weight).flatten(3)
+
     def forward(
         self, poses: Tensor, activations: Tensor, trace: list[RoutingStep] | None = None
     ) -> tuple[Tensor, Tensor]:
-        votes = matrix_votes(poses, self.weight, ROWS)
+        votes = self.predict(poses)
         final, iterations = self.inverse_temperature, self.routing_iterations
         beta_a = self.beta_a / inverse_temperature_at(final, iterations)
         return em_routing(votes, activations, self.beta_u, beta_a, iterations, final, trace=trace)

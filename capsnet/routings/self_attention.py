@@ -12,10 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import RoutingStep
+from capsnet.functional import RoutingStep, check_predictions
 from capsnet.layers import CapsuleLayer, Decoder, channels_to_capsules
 from capsnet.model import CapsNet
-from capsnet.routings.votes import check_votes
 
 TINY = 1e-5  # a length below which the squash is its own series
 
@@ -52,7 +51,7 @@ def self_attention_routing(
     Raises:
         ValueError: ``u_hat`` is not a 4-D floating-point tensor.
     """
-    check_votes(u_hat)
+    check_predictions("u_hat", u_hat)
     total = u_hat.sum(dim=1)  # Σ_k û_{j|k}, [batch, out_capsules, out_dim]
     logits = torch.einsum("nijd,njd->nij", u_hat, total) / math.sqrt(u_hat.shape[3])
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))

@@ -174,7 +174,8 @@ class RunFolder:
         self.path, self.run, self.checkpoint_seconds = path, run, checkpoint_seconds
         self.saved = time.monotonic()
         self._write_metrics()  # if that fails, no writer of events is left open
-        self.events = open_events(path / EVENTS, run.step + 1, hint)
+        with self._writing_events():
+            self.events = open_events(path / EVENTS, run.step + 1, hint)
 
     def log(self, loss: float, step: int) -> None:
         """A step's loss, for TensorBoard."""

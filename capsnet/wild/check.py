@@ -20,6 +20,8 @@ from capsnet.training.loss import TrainingLoss
 from capsnet.wild import evidence
 from capsnet.wild.deviations import DEVIATIONS
 from capsnet.wild.evidence import Unseen, Verdicts
+from capsnet.wild.evidence_of_loss import of_loss
+from capsnet.wild.evidence_of_primary import of_primary, of_start
 from capsnet.wild.evidence_of_routing import EQUAL, IDLE, of_layer, of_layer_inside
 from capsnet.wild.network import WildCapsNet, WildLoss
 from capsnet.wild.subject import STRANGE, Adapter, Subject, words_of
@@ -47,6 +49,12 @@ class Report:
     read_as: str
     otherwise: list[str]
 
+    @property
+    def unrouted(self) -> str:
+        """Why the routing was not examined; empty where it was."""
+        why = self.not_examined.get("softmax-over-children", "")
+        return why if self.not_examined.keys() >= ROUTING and why not in self.otherwise else ""
+
     def __str__(self) -> str:
         looked = len(self.found) + len(self.clean)
         counts = f"{len(self.found)} of {looked} deviations that were looked for"
@@ -64,6 +72,8 @@ class Report:
         for why in dict.fromkeys(self.not_examined.values()):
             names = [name for name, reason in self.not_examined.items() if reason == why]
             lines.append(f"not examined: {', '.join(names)} ({why})")
+        if self.unrouted:
+            lines.append(f"\nthe routing was not examined: {self.unrouted}")
         return "\n".join(lines)
 
 
@@ -183,7 +193,7 @@ def examine(net: Subject) -> tuple[Verdicts, list[str], list[str]]:
         ("call", evidence.of_decoder, "prediction-mask batch-mask other-decoder"),
     ]
     if adapter.primary is not None:
-        looks += [("primary", evidence.of_primary, ""), ("primary", evidence.of_start, "")]
+        looks += [("primary", of_primary, ""), ("primary", of_start, "")]
     if adapter.primary is not None and adapter.digits is not None:
         looks.append((STAGES, of_layer, ""))
     else:
@@ -194,7 +204,7 @@ def examine(net: Subject) -> tuple[Verdicts, list[str], list[str]]:
             ("call", of_layer_inside, ""),
         ]
     if adapter.loss is not None:
-        looks.append(("loss", evidence.of_loss, ""))
+        looks.append(("loss", of_loss, ""))
 
     verdicts: Verdicts = {}
     failed: dict[str, str] = {}
@@ -266,9 +276,8 @@ def assert_paper(
             raise ValueError(f"{name} is allowed, but was not examined: {why}")
     if {*report.found, *(["otherwise"] if report.otherwise else [])} - set(allow):
         raise AssertionError(str(report))
-    why = report.not_examined.get("softmax-over-children", "")
-    if report.not_examined.keys() >= ROUTING and why not in report.otherwise:
-        raise ValueError(f"the routing of {report.title} was not examined: {why}")
+    if report.unrouted:
+        raise ValueError(f"the routing of {report.title} was not examined: {report.unrouted}")
 
 
 def main_check(

@@ -1,11 +1,10 @@
-"""Which deviations a capsule network shows, in inputs, outputs and gradients.
+"""Which deviations a capsule network shows from outside, in inputs, outputs and gradients.
 
 Nothing else is read but the shapes of the parameters that these depend on. A deviation has as its
 verdict a line of evidence, None where it is not there, or why it was not looked for.
 """
 
 import copy
-import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,23 +12,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import margin_loss, reconstruction_loss, squash
-from capsnet.training.loss import RECONSTRUCTION_WEIGHT
-from capsnet.wild.parts import (
-    RELEASED_BIAS,
-    Squash,
-    normalised,
-    softmax_of_lengths,
-    standardised,
-    unchanged,
-    unsquared_margin_loss,
-)
+from capsnet.functional import squash
+from capsnet.wild.parts import Squash
 from capsnet.wild.subject import (
     EXACT,
     Map,
     Subject,
     apart,
-    checked,
     depends_on,
     grow,
     sums_to_one,
@@ -50,7 +39,6 @@ class Unseen(NamedTuple):
 
 
 CERTAIN = 1e-4  # what fits no better is something else, not the same in float32
-CERTAIN_OF_LOSS = 1e-5  # likewise: its terms round less, and a drawing's part may be small
 Verdicts = dict[str, str | Unseen | None]  # by name: the evidence, or None where it is not there
 
 
@@ -64,9 +52,6 @@ def unsquashed(v: Tensor, by: Squash, axis: int) -> Tensor:
         low, high = torch.where(above, low, middle), torch.where(above, middle, high)
     ratio = 10**high / length.clamp(min=1e-300)
     return v * (ratio if axis == 3 else ratio.reshape_as(v.narrow(axis, 0, 1)))
-
-
-# Of the whole network, from outside.
 
 
 def of_batch_mates(f: Map, x: Tensor) -> Verdicts:
@@ -275,276 +260,3 @@ def of_mask(net: Subject, model: nn.Module) -> Verdicts:
     text = f"other labels change reconstructions by less than {EXACT}; in 16 images the "
     text += "gradient of each reaches one capsule alone, this one"
     return {name: text if name in right else None for name in guesses}
-
-
-# Of the primary capsules.
-
-
-def of_primary(net: Subject) -> Verdicts:
-    """Tagged images through the convolutions."""
-    u = net.children(net.images)
-    if not u.any():
-        raise ValueError("all primary capsules are zero or NaN")
-    negative = int((u < 0).sum())
-    text = f"of {u.numel()} numbers of primary capsules none is negative"
-    verdicts: Verdicts = {"relu-before-squash": None if negative else text}
-    own, over, _ = longest(lambda model: net.primary(model, net.images), net.biased)
-    if min(own, over) > 1 + EXACT:
-        why = f"no squash known here: primary capsules become {min(own, over):.2g} long"
-        names = "squash-over-children", "view-without-permute", "same-padding", "routed-to-types"
-        return verdicts | dict.fromkeys(names, Unseen(why, otherwise=True))
-
-    swapped = net.images.clone()  # two pixels in a corner; mean and deviation stay
-    swapped[:, :, 0, :2] = swapped[:, :, 0, :2].flip(-1)
-    changed = int(((net.children(swapped) - u).abs().amax(dim=(0, 2)) > EXACT).sum())
-    over_children = changed == u.shape[1] and over <= 1 + EXACT
-    text = f"two pixels in a corner change {changed} of {u.shape[1]} primary capsules"
-    verdicts["squash-over-children"] = text if over_children else None
-    if not alike(net.even):
-        verdicts["squash-over-children"] = Unseen("the primary capsules are at one place only")
-    elif changed == u.shape[1] and not over_children:  # a norm over all places, or attention
-        why = f"{text}, which are not squashed over the children"
-        verdicts["squash-over-children"] = Unseen(why)
-    maps = unsquashed(net.even, squash, 1 if over_children else 2)[0]
-    return verdicts | of_views(maps) | of_convolutions(net, maps)
-
-
-def of_views(maps: Tensor) -> Verdicts:
-    """Does a capsule hold neighbours of one map, which are equal in an even image?"""
-    later = maps[:, 1:].abs()
-    filled = later > 1e-6
-    level = int((filled & (maps.diff(dim=1).abs() < 1e-5 * later)).sum())
-    text = f"in an even image {level} of {filled.sum()} numbers of primary capsules equal the one "
-    text += "before them"
-    if len(maps) < maps.shape[1]:
-        text += "; or u is [n, dim, children]: then the Adapter has to transpose it"
-    return {"view-without-permute": text if level > filled.sum() / 3 else None}
-
-
-def of_convolutions(net: Subject, maps: Tensor) -> Verdicts:
-    """Are edges seen, what do kernels give beside biases, and is there a ReLU in between?
-
-    The maps are an even image's, before the squash, [children, dim].
-    """
-    dim = maps.shape[1]
-    kernels, biases = convolutions(net, net.biased)
-    first = [k.shape[1] == net.images.shape[1] for k in kernels]
-    channels = sum(len(k) for k, at_first in zip(kernels, first, strict=True) if not at_first)
-    why = ""
-    if sum(first) != 1:
-        why = "the primary capsules come from something else than two stages of convolutions"
-    elif len(kernels) != len(biases):
-        why = f"{len(kernels)} kernels of convolutions have {len(biases)} biases"
-    elif channels % dim:
-        why = f"a primary capsule has {dim} numbers, and {channels} maps are no multiple"
-    if why:
-        return dict.fromkeys(("same-padding", "routed-to-types"), Unseen(why))
-    different = 1 + int((maps.flatten().sort().values.diff() > 1e-5).sum())
-    text = f"an even image gives {different} different numbers in {channels} maps: edges are seen"
-    verdicts: Verdicts = {"same-padding": text if different > 2 * channels else None}
-
-    def size(feature: float, by_kernels: float, by_biases: float) -> float:
-        """The largest number of a map made of features that are the same everywhere."""
-        for kernel, bias, at_first in zip(kernels, biases, first, strict=True):
-            kernel.data.fill_(0 if at_first else by_kernels * len(kernel) / kernel.numel())
-            bias.data.fill_(feature if at_first else by_biases)
-        return unsquashed(net.children(net.images[:1]), squash, 2).abs().max().item()
-
-    share, types = size(1, 0.5, 0) / size(1, 0, 0.5), channels // dim
-    text = f"kernels that should give 0.5 give {0.5 * share:.2g}: {share:.4f} of it, for {types} "
-    text += "types"
-    routed = types > 1 and any(abs(share * n - 1) < 1e-3 for n in (types, types + 1))  # with a leak
-    plain = abs(share - 1) < 1e-3
-    unknown = Unseen(f"kernels give {share:.3g} of what they should")
-    verdicts["routed-to-types"] = text if routed else None if plain else unknown
-    passed = size(-1, 0.5, 0) / size(1, 0.5, 0)
-    if (routed or plain) and passed > EXACT:
-        why = f"between the convolutions −1 becomes ±{passed:.2g}, where ReLU makes 0 of it"
-        verdicts["not-relu"] = Unseen(why, otherwise=True)
-    return verdicts
-
-
-def alike(even: Tensor) -> list[int]:
-    """Children that are the same in an even image as one other: of one type, in two places."""
-    for child in range(even.shape[1]):
-        same = (even[0] - even[0, child]).abs().amax(dim=1) < EXACT
-        if even[0, child].abs().max() > EXACT and same.sum() > 1:
-            return same.nonzero().flatten().tolist()
-    return []
-
-
-def convolutions(net: Subject, model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """The kernels that the primary capsules depend on, and their biases."""
-    assert net.adapter.primary is not None
-    scales = {
-        id(p)
-        for module in model.modules()
-        if isinstance(module, nn.modules.batchnorm._BatchNorm | nn.GroupNorm)
-        for p in module.parameters()
-    }
-    parameters = [
-        p for p in depends_on(net.primary(model, net.images), model) if id(p) not in scales
-    ]
-    wide = {len(p) for p in parameters if p.dim() == 4 and p.shape[2] > 1}
-    kernels, loose, biases = [], [], []
-    for parameter in parameters:
-        # A bias may have sides of 1; so has a kernel's norm, of one number for each map.
-        bare = parameter.dim() == 4 and parameter.shape[1] > 1 and parameter.shape[2:] == (1, 1)
-        if parameter.dim() == 1 or (bare and parameter.numel() in wide):
-            loose.append(parameter)
-        elif parameter.dim() == 4:
-            kernels.append(parameter)
-    for kernel in kernels:
-        own = [n for n, bias in enumerate(loose) if bias.numel() == len(kernel)]
-        biases += [loose.pop(n) for n in own[:1]]
-    return kernels, biases
-
-
-def of_start(net: Subject) -> Verdicts:
-    """How the convolutions start."""
-    names = "released-start", "glorot-start"
-    kernels, biases = convolutions(net, net.model)
-    if not kernels:
-        return dict.fromkeys(names, Unseen("the primary capsules come from no convolutions"))
-    if all(is_uniform(k, k[0].numel() ** -0.5) for k in kernels):
-        return dict.fromkeys(names)  # PyTorch's
-    glorot = all(is_uniform(k, (6 / (k[0].numel() + k[:, 0].numel())) ** 0.5) for k in kernels)
-    released = all(is_cut(k, 0.1) or is_cut(k, 0.05) for k in kernels)
-    for name, fits, bias in zip(names, (released, glorot), (RELEASED_BIAS, 0.0), strict=True):
-        has_all = len(biases) == len(kernels)
-        if fits and has_all and all((b - bias).abs().max() < 1e-6 for b in biases):
-            numbers = ", ".join(
-                f"{k.std().item():.3f} (≤ {k.abs().max().item():.3f})" for k in kernels
-            )
-            text = f"biases are all {bias:g}, standard deviations of the kernels {numbers}"
-            return {**dict.fromkeys(names), name: text}
-    return dict.fromkeys(names, Unseen("kernels and biases fit no start that is known here"))
-
-
-def follows(values: Tensor, cdf: Map, std: float, bound: float = float("inf")) -> bool:
-    """Could these be drawn so? By Kolmogorov and Smirnov, their deviation, and the largest."""
-    values = values.detach().flatten().sort().values
-    count, drawn, largest = len(values), cdf(values), values.abs().max()
-    if count < 2:
-        return False
-    steps = torch.arange(count + 1) / count
-    distance = torch.maximum(drawn - steps[:-1], steps[1:] - drawn).max().item()
-    beyond = 1 - (cdf(largest) - cdf(-largest)).item()
-    return (
-        distance < 2.5 * count**-0.5
-        and abs(values.std().item() / std - 1) < 4 * (2 * count) ** -0.5
-        and beyond < 14 / count  # or one in a million draws has none there
-        and largest.item() <= bound * (1 + 1e-6)
-    )
-
-
-def is_uniform(values: Tensor, bound: float) -> bool:
-    return follows(values, lambda x: (x / bound + 1) / 2, bound / 3**0.5, bound)
-
-
-def is_normal(values: Tensor, std: float) -> bool:
-    return follows(values, torch.distributions.Normal(0.0, std).cdf, std)
-
-
-def is_cut(values: Tensor, std: float) -> bool:
-    """A normal without what is beyond two deviations: 0.9545 are left, and 0.8796 of its own."""
-    cdf = torch.distributions.Normal(0.0, std).cdf
-    return follows(values, lambda x: (cdf(x) - 0.5) / 0.9545 + 0.5, 0.8796 * std, 2 * std)
-
-
-# Of the loss.
-
-
-def of_loss(net: Subject) -> Verdicts:
-    """Which margin loss of which lengths, and which reconstruction loss, the loss is a sum of."""
-    assert net.adapter.loss is not None
-    margins = {"": margin_loss, "unsquared-margin": unsquared_margin_loss}
-    targets = {"": unchanged, "normalised-images": normalised, "standardised-images": standardised}
-    terms: dict[tuple[str, str, str], list[list[float]]] = {}
-    losses = []
-    count = 7 if net.classes % 7 else 5  # of images: neither one nor two for a class
-    for _ in range(6):
-        images = net.random(count, *net.adapter.image_shape).sigmoid()
-        labels = torch.randint(net.classes, (count,), generator=net.generator)
-        out = net.output(net.learning, images, labels)
-        torch.default_generator.manual_seed(0)
-        found = net.adapter.loss(net.learning, images, labels)
-        losses.append(checked("a scalar tensor", found, 0).item())
-        lengths = {"": out.norms if out.lengths is None else out.lengths, "norms": out.norms}
-        lengths["softmax-of-lengths"] = softmax_of_lengths(out.norms)
-        lengths |= {f"besides {n}": other for n, other in enumerate(out.besides)}
-        for key in itertools.product(lengths, margins, targets):
-            row = [margins[key[1]](lengths[key[0]], labels).item()]
-            if out.reconstruction is not None:
-                row.append(reconstruction_loss(out.reconstruction, targets[key[2]](images)).item())
-            terms.setdefault(key, []).append(row)
-    if not all(torch.tensor(each).isfinite().all() for each in (losses, *terms.values())):
-        raise ValueError("the loss, or what the network returns in training, is NaN or infinite")
-    loss, fits = torch.tensor(losses), {}
-    for key, rows in terms.items():
-        x = torch.tensor(rows)
-        scale = x.abs().amax(dim=0).clamp(min=1e-300)
-        weights = torch.linalg.lstsq(x / scale, loss[:, None], driver="gelsd").solution[:, 0]
-        fits[key] = apart(x / scale @ weights, loss), (weights / scale).tolist()
-    best = min(fits, key=lambda key: fits[key][0])
-    error, (weight, *drawn) = fits[best]
-    drawing = ["mean-reconstruction", "normalised-images"]
-    if error > 1e-7:
-        why = f"the loss is no sum of the paper's two, or of variants known here: to {error:.1g}"
-        used = {id(p) for p in depends_on(out.answer, net.learning)}
-        draws = any(id(p) not in used for p in depends_on(found, net.learning))
-        if out.reconstruction is None and draws:
-            why = "the loss has a drawing in it, perhaps, which the call does not return"
-            return dict.fromkeys(["unsquared-margin", *MARGIN_WEIGHTS, *drawing], Unseen(why))
-        unknown = Unseen(why, otherwise=error > CERTAIN_OF_LOSS)
-        return dict.fromkeys(["unsquared-margin", *MARGIN_WEIGHTS, *drawing], unknown)
-
-    if not margins_weighted(weight, net.classes) and margins_weighted(weight / count, net.classes):
-        weight, drawn = weight / count, [each / count for each in drawn]  # a sum over the batch
-
-    def at_best(part: int) -> str:
-        paper = min(fit for key, (fit, _) in fits.items() if not key[part])
-        return f"the loss is computed so to {error:.0e}, as in the paper at best to {paper:.1g}"
-
-    verdicts: Verdicts = {
-        "unsquared-margin": at_best(1) if best[1] else None,
-        **of_margin_weight(weight, net.classes),
-    }
-    plain, soft = (
-        min(fit for (lengths, *_), (fit, _) in fits.items() if lengths == name)
-        for name in ("norms", "softmax-of-lengths")
-    )
-    if plain < 1e-7:
-        verdicts["softmax-of-lengths"] = None
-    elif soft < 1e-7:
-        text = f"the loss is computed so to {soft:.0e}, of the lengths themselves to {plain:.1g}"
-        verdicts["softmax-of-lengths"] = text
-    pixels = net.images[0].numel()
-    if not drawn or abs(drawn[0]) < 1e-3 * RECONSTRUCTION_WEIGHT / pixels:
-        return verdicts | dict.fromkeys(drawing, Unseen("the loss has no reconstruction in it"))
-    ratio = RECONSTRUCTION_WEIGHT / drawn[0]
-    text = f"the sum of squared differences is weighted by {drawn[0]:.3g}, 0.0005 / {ratio:.6g}"
-    known = {1.0: None, float(pixels): text}
-    near = [verdict for value, verdict in known.items() if abs(ratio / value - 1) < 1e-4]
-    verdicts["mean-reconstruction"] = near[0] if near else Unseen(text, otherwise=True)
-    verdicts["normalised-images"] = at_best(2) if best[2] == "normalised-images" else None
-    return verdicts
-
-
-MARGIN_WEIGHTS = "mean-margin", "halved-margin"
-
-
-def margins_weighted(weight: float, classes: int) -> list[tuple[str, ...]]:
-    """Sum or mean over the classes, halved or not: what gives the margin loss this weight."""
-    mean, halved = MARGIN_WEIGHTS
-    known = (1.0, ()), (1 / classes, (mean,)), (0.5, (halved,)), (0.5 / classes, (mean, halved))
-    return [has for value, has in known if abs(weight / value - 1) < 1e-4]
-
-
-def of_margin_weight(weight: float, classes: int) -> Verdicts:
-    """Which of these the margin loss's weight shows."""
-    near = margins_weighted(weight, classes)
-    text = f"the margin loss is weighted by {weight:.4g}, with {classes} classes"
-    if len(near) != 1:  # with two classes a mean is a half
-        return dict.fromkeys(MARGIN_WEIGHTS, Unseen(text, otherwise=not near))
-    return {name: text if name in near[0] else None for name in MARGIN_WEIGHTS}

@@ -16,15 +16,17 @@ from capsnet.wild.evidence import (
     TURNED,
     Unseen,
     Verdicts,
+    of_batch_mates,
+    of_gradient,
+    unsquashed,
+)
+from capsnet.wild.evidence_of_primary import (
     alike,
     is_cut,
     is_normal,
     is_uniform,
-    of_batch_mates,
-    of_gradient,
     of_primary,
     of_start,
-    unsquashed,
 )
 from capsnet.wild.parts import (
     Squash,

@@ -107,7 +107,7 @@ class WildCapsNet(CapsNet):
         parts, learned = self.parts, self.digits.prior
         seen = u_hat.detach() if parts.stop_gradient else u_hat
         prior = u_hat.new_zeros(u_hat.shape[1:3]) if learned is None else learned
-        b = prior.to(torch.promote_types(prior.dtype, torch.float32)).expand(u_hat.shape[0], -1, -1)
+        b = prior.to(torch.promote_types(prior.dtype, torch.float32)).repeat(u_hat.shape[0], 1, 1)
         for left in reversed(range(self.digits.routing_iterations + parts.extra_iterations)):
             c = parts.share(b)
             s = torch.einsum("nij,nijd->njd", c.to(u_hat.dtype), seen if left else u_hat)

@@ -1,5 +1,6 @@
 """Any picture file as a network's input: real digits, drawn and photographed in many ways."""
 
+import errno
 import os
 import struct
 import zlib
@@ -339,7 +340,9 @@ def test_too_many_pixels_are_refused_before_they_are_decoded(
         read_picture(path)
 
 
-def test_a_folder_that_links_to_itself_is_entered_once(tmp_path: Path) -> None:
+def test_a_folder_that_links_to_itself_is_entered_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     paths = [tmp_path / "0.png", tmp_path / "inside" / "1.png"]
     for path in paths:
         path.parent.mkdir(exist_ok=True)
@@ -351,6 +354,13 @@ def test_a_folder_that_links_to_itself_is_entered_once(tmp_path: Path) -> None:
     for name in ("z", "linked"):
         (tmp_path / name).symlink_to(elsewhere)
     assert pictures_in(tmp_path) == [*paths, tmp_path / "linked" / "2.png"]
+
+    def refused(folder: str) -> list[str]:
+        raise PermissionError(errno.EACCES, "Permission denied", folder)
+
+    monkeypatch.setattr(os, "scandir", refused)  # root may read everything
+    with pytest.raises(OSError, match=f"cannot read {tmp_path}: Permission denied"):
+        pictures_in(tmp_path)
 
 
 def test_arguments_that_are_none(tmp_path: Path, refuses) -> None:

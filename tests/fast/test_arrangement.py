@@ -132,6 +132,11 @@ def test_auto_leaves_alone_what_was_changed_and_what_is_large(refuses: Refuses) 
     replaced = CapsNet(**SMALL)
     replaced.digits = torch.nn.Sequential(replaced.digits)  # type: ignore[assignment]
     assert arrange(replaced) is replaced
+    for part in "", "digits":
+        patched = CapsNet(**SMALL)
+        layer = patched.get_submodule(part)
+        layer.predict = layer.encode = lambda x: x  # type: ignore[assignment]
+        assert arrange(patched) is patched
     hooked = CapsNet(**SMALL)
     handle = hooked.primary.conv.register_forward_hook(lambda *_: None)
     assert arrange(hooked) is hooked

@@ -14,7 +14,6 @@ from torch.testing import assert_close
 from capsnet.functional import RoutingStep
 from capsnet.routings import EMCapsules, em_routing, spread_loss
 from capsnet.routings.em import inverse_temperature_at
-from capsnet.routings.votes import matrix_votes
 from helpers import Refuses
 
 Array = NDArray[np.float64]
@@ -97,15 +96,14 @@ def test_lambda_grows_as_the_authors_say() -> None:
     assert grown == pytest.approx([0.0005, 0.000975, 0.00142625], rel=1e-12)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 4])
-def test_votes_are_products_of_matrices(rows: int) -> None:
-    poses, weight = torch.randn(2, 3, rows * 2, dtype=F64), torch.randn(3, 5, 2, 3, dtype=F64)
-    votes = matrix_votes(poses, weight, rows)
-    assert votes.shape == (2, 3, 5, rows * 3)
+def test_votes_are_products_of_matrices() -> None:
+    layer, poses = EMCapsules(3, 8, 5, 12).double(), torch.randn(2, 3, 8, dtype=F64)
+    votes = layer.predict(poses)
+    assert votes.shape == (2, 3, 5, 12)
     for n in range(2):
         for i in range(3):
             for j in range(5):
-                vote = poses[n, i].view(rows, 2) @ weight[i, j]
+                vote = poses[n, i].view(4, 2) @ layer.weight[i, j]
                 assert_close(votes[n, i, j], vote.flatten())
 
 
@@ -118,7 +116,7 @@ def test_the_layer_routes_its_votes() -> None:
     poses, activations = torch.randn(2, 6, 8, dtype=F64), torch.rand(2, 6, dtype=F64)
     seen = layer(poses, activations)
     assert seen[0].shape == (2, 3, 16) and seen[1].shape == (2, 3)
-    votes = matrix_votes(poses, layer.weight, 4)
+    votes = layer.predict(poses)
     u, b = layer.beta_u.detach().numpy(), layer.beta_a.detach().numpy() / (0.5 * (1 - 0.95**3))
     for n in range(2):
         v = votes[n].detach().numpy()

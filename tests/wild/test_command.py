@@ -142,11 +142,18 @@ def test_check_says_what_a_network_does_otherwise(
     monkeypatch.chdir(tmp_path)
     small = "conv_channels=8, capsule_types=2"
     (tmp_path / "somebodys.py").write_text(
-        f"""from capsnet import CapsNet
+        f"""import torch
+from capsnet import CapsNet
 from capsnet.wild import WildCapsNet
 from capsnet.wild.check import Adapter
 def ours(): return CapsNet({small})
 def theirs(): return WildCapsNet(deviations=["softmax-over-children"], {small})
+class Plain(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.last = torch.nn.Linear(784, 10)
+    def forward(self, x):
+        return self.last(x.flatten(1)).sigmoid()
 def larger():
     return Mine((1, 24, 24), routing_iterations=5, {small})
 class Mine(CapsNet): pass
@@ -165,9 +172,11 @@ adapter = Adapter(primary=lambda net, images: net.nothing(images))
     assert "with images [8, 1, 24, 24]: " in capsys.readouterr().err
     assert cli.main(["check", "somebodys:larger", "--image-shape", "1x24x24"]) == 1
     assert "\notherwise than in the paper, without a name: 5 iter" in capsys.readouterr().out
+    assert cli.main(["check", "somebodys:Plain"]) == 3
+    assert "\nthe routing was not examined: needs an Adapter" in capsys.readouterr().out
     assert cli.main(["check", "somebodys:nobodys"]) == 2
     assert capsys.readouterr().err == "capsnet check: somebodys has no nobodys\n"
     with pytest.raises(SystemExit):
         cli.main(["check", "--help"])
     said = " ".join(capsys.readouterr().out.split())
-    assert "exit code 1; 3 where a stage of the adapter, or a call, fails" in said
+    assert "exit code 1; 3 where a stage of the adapter, or a call, fails, or the routing" in said
