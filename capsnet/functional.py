@@ -144,14 +144,15 @@ def reconstruction_loss(reconstruction: Tensor, images: Tensor) -> Tensor:
         the loss, a scalar, unscaled.
 
     Raises:
-        ValueError: the shapes differ, or one of the two is not floating point.
+        ValueError: the shapes differ or are of less than two dimensions, or one of the two is not
+            floating point.
     """
     require_floating("reconstruction", reconstruction)
     require_floating("images", images)
-    if reconstruction.shape != images.shape:
+    if reconstruction.shape != images.shape or images.dim() < 2:
         raise ValueError(
-            f"reconstruction and images must have one shape, got {list(reconstruction.shape)} and "
-            f"{list(images.shape)}"
+            "reconstruction and images must have one shape [batch, ...], got "
+            f"{list(reconstruction.shape)} and {list(images.shape)}"
         )
     return (reconstruction - images).square().flatten(1).sum(dim=1).mean()
 

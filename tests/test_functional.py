@@ -515,6 +515,8 @@ def test_what_the_losses_cannot_take(refuses: Refuses) -> None:
     for shape in ([2, 1, 3, 4], [1, 1, 4, 3], [2, 12], [2, 3, 4]):
         with refuses("one shape", "[2, 1, 4, 3]", shape):
             reconstruction_loss(images, torch.zeros(shape))
+    with refuses("one shape [batch, ...]", "[4]"):
+        reconstruction_loss(torch.zeros(4), torch.zeros(4))
     # Bytes of 0 … 255 would be compared with intensities of 0 … 1.
     with refuses("images must be floating point", "torch.uint8"):
         reconstruction_loss(images, images.byte())
