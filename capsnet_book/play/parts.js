@@ -21,7 +21,7 @@ const radians = (/** @type {number} */ degrees) => (degrees * Math.PI) / 180;
 /** A pose, turned about (0, 0), counter-clockwise.
  * @param {Pose} where @param {number} degrees @returns {Pose}
  */
-export function turned([x, y, p, q], degrees) {
+function turned([x, y, p, q], degrees) {
   const [cos, sin] = [Math.cos(radians(degrees)), Math.sin(radians(degrees))];
   return [cos * x - sin * y, sin * x + cos * y, cos * p - sin * q, sin * p + cos * q];
 }
@@ -29,14 +29,14 @@ export function turned([x, y, p, q], degrees) {
 /** W times the pose of a part: that of the whole.
  * @param {ArrayLike<number>} W  [4, 4] @param {Pose} where @returns {Pose}
  */
-export function predicted(W, where) {
+function predicted(W, where) {
   return /** @type {Pose} */ ([0, 4, 8, 12].map((row) => where.reduce((sum, x, k) => sum + W[row + k] * x, 0)));
 }
 
 /** The pose of a part whose W predicts this whole.
  * @param {ArrayLike<number>} W @param {Pose} whole @returns {Pose}
  */
-export function partOf(W, [x, y, p, q]) {
+function partOf(W, [x, y, p, q]) {
   const [a, b] = [W[10] * p + W[14] * q, W[11] * p + W[15] * q]; // a rotation's inverse is its transpose
   return [x - W[2] * a - W[3] * b, y - W[6] * a - W[7] * b, a, b];
 }
@@ -44,7 +44,7 @@ export function partOf(W, [x, y, p, q]) {
 /** How far two poses are apart, over all four numbers.
  * @param {Pose} one @param {Pose} other
  */
-export const apart = (one, other) => Math.hypot(...one.map((x, k) => x - other[k]));
+const apart = (one, other) => Math.hypot(...one.map((x, k) => x - other[k]));
 
 /** By how many degrees a thing is turned counter-clockwise.
  * @param {Pose} where
