@@ -51,14 +51,14 @@ const apart = (one, other) => Math.hypot(...one.map((x, k) => x - other[k]));
  */
 const turnOf = ([, , p, q]) => (Math.atan2(-p, q) * 180) / Math.PI;
 
-/** @typedef {{ whole: Whole, distance: number, turn: number }} Now */
+/** @typedef {{ whole: Whole, turn: number }} Now  of votes that agree */
 const TASKS = [
   { asks: "Make a house that stands on its head.", done: (/** @type {Now} */ { whole, turn }) => whole === "house" && Math.abs(turn) > 150 },
   { asks: "Make a boat of the same two parts.", done: (/** @type {Now} */ { whole }) => whole === "boat" },
 ];
 
 /** @param {HTMLElement} stage
- * @param {{ outlines: [number, number][][], W: ArrayLike<number>, start: [number, number, number][] }} data
+ * @param {{ outlines: [number, number][][], W: Float32Array, start: [number, number, number][] }} data
  *   outlines of the parts, their matrices [parts, wholes, 4, 4], and where each stands: x, y, turn
  */
 export async function mount(stage, { outlines, W, start }) {
@@ -73,8 +73,10 @@ export async function mount(stage, { outlines, W, start }) {
   if (asked.whole === "boat") state.whole = "boat";
   const solved = new Set();
 
-  const matrix = (/** @type {number} */ part, /** @type {Whole} */ whole) =>
-    Array.prototype.slice.call(W, 16 * (2 * part + (whole === "boat" ? 1 : 0))).slice(0, 16);
+  const matrix = (/** @type {number} */ part, /** @type {Whole} */ whole) => {
+    const from = 16 * (2 * part + Object.keys(WHOLES).indexOf(whole));
+    return W.subarray(from, from + 16);
+  };
   const poseOf = (/** @type {number} */ i) => {
     const [x, y, turn] = state.parts[i];
     const [, , p, q] = turned([0, 0, 0, 1], turn);
@@ -170,8 +172,8 @@ export async function mount(stage, { outlines, W, start }) {
       turns[i].value = state.parts[i][2];
     });
     const distance = apart(votes[0], votes[1]);
-    const now = { whole, distance, turn: turnOf(votes[0]) };
     const agree = distance <= NEAR;
+    const now = { whole, turn: turnOf(votes[0]) };
     if (agree) TASKS.forEach(({ done }, k) => done(now) && solved.add(k));
     tasks.forEach((task, k) => task.classList.toggle("solved", solved.has(k)));
     stage.classList.toggle("agreed", agree);

@@ -13,7 +13,6 @@ from capsnet_book.figures.parts import placed
 from helpers.play import check_address, check_looks, check_targets
 
 Opens = Callable[..., Any]
-F64 = torch.float64
 W = torch.stack(
     [
         torch.stack([parts.matrix(*parts.SEEN[kind, whole]) for whole in parts.WHOLES])
