@@ -1,7 +1,13 @@
 """Which deviations the primary capsules show, as a map from images to u."""
 
+import contextlib
+import functools
+from collections.abc import Iterator
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from capsnet.functional import squash
 from capsnet.wild.evidence import Unseen, Verdicts, longest, unsquashed
@@ -17,18 +23,29 @@ def of_primary(net: Subject) -> Verdicts:
     negative = int((u < 0).sum())
     text = f"of {u.numel()} numbers of primary capsules none is negative"
     verdicts: Verdicts = {"relu-before-squash": None if negative else text}
+    with without_norms(net.biased) as norms:
+        verdicts |= of_maps(net)
+    if norms:
+        text = f"maps are normalised between the convolutions: {', '.join(sorted(norms))}"
+        verdicts["norm"] = Unseen(text, otherwise=True)
+    return verdicts
+
+
+def of_maps(net: Subject) -> Verdicts:
+    """What is squashed, and what the convolutions do, without their normalisations."""
+    u = net.children(net.images)
     own, over, _ = longest(lambda model: net.primary(model, net.images), net.biased)
     if min(own, over) > 1 + EXACT:
         why = f"no squash known here: primary capsules become {min(own, over):.2g} long"
         names = "squash-over-children", "view-without-permute", "same-padding", "routed-to-types"
-        return verdicts | dict.fromkeys(names, Unseen(why, otherwise=True))
+        return dict.fromkeys(names, Unseen(why, otherwise=True))
 
     swapped = net.images.clone()  # two pixels in a corner; mean and deviation stay
     swapped[:, :, 0, :2] = swapped[:, :, 0, :2].flip(-1)
     changed = int(((net.children(swapped) - u).abs().amax(dim=(0, 2)) > EXACT).sum())
     over_children = changed == u.shape[1] and over <= 1 + EXACT
     text = f"two pixels in a corner change {changed} of {u.shape[1]} primary capsules"
-    verdicts["squash-over-children"] = text if over_children else None
+    verdicts: Verdicts = {"squash-over-children": text if over_children else None}
     if not alike(net.even):
         verdicts["squash-over-children"] = Unseen("the primary capsules are at one place only")
     elif changed == u.shape[1] and not over_children:  # a norm over all places, or attention
@@ -36,6 +53,39 @@ def of_primary(net: Subject) -> Verdicts:
         verdicts["squash-over-children"] = Unseen(why)
     maps = unsquashed(net.even, squash, 1 if over_children else 2)[0]
     return verdicts | of_views(maps) | of_convolutions(net, maps)
+
+
+NORMS = nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LayerNorm, nn.LocalResponseNorm
+
+
+@contextlib.contextmanager
+def without_norms(model: nn.Module) -> Iterator[set[str]]:
+    """Meanwhile normalisations of maps return what they are given; the set has those that were met.
+
+    The bias of one that follows a convolution without a bias is the convolution's.
+    """
+    met: set[str] = set()
+
+    def return_maps(bias: Tensor | None, module: nn.Module, given: tuple[Any, ...], _: Any) -> Any:
+        if given[0].dim() != 4:  # of capsules: leave it
+            return None
+        met.add(type(module).__name__)
+        return given[0] if bias is None else given[0] + bias[:, None, None]
+
+    hooks: list[RemovableHandle] = []
+    bare = False
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d):
+            bare = module.bias is None
+        elif isinstance(module, NORMS):
+            of_maps = bare and not isinstance(module, nn.LayerNorm)
+            bias = getattr(module, "bias", None) if of_maps else None
+            hooks.append(module.register_forward_hook(functools.partial(return_maps, bias)))
+    try:
+        yield met
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def of_views(maps: Tensor) -> Verdicts:
@@ -79,17 +129,18 @@ def of_convolutions(net: Subject, maps: Tensor) -> Verdicts:
             bias.data.fill_(feature if at_first else by_biases)
         return unsquashed(net.children(net.images[:1]), squash, 2).abs().max().item()
 
-    share, types = size(1, 0.5, 0) / size(1, 0, 0.5), channels // dim
+    given = size(1, 0.5, 0)
+    share, types = given / size(1, 0, 0.5), channels // dim
     text = f"kernels that should give 0.5 give {0.5 * share:.2g}: {share:.4f} of it, for {types} "
     text += "types"
     routed = types > 1 and any(abs(share * n - 1) < 1e-3 for n in (types, types + 1))  # with a leak
     plain = abs(share - 1) < 1e-3
     unknown = Unseen(f"kernels give {share:.3g} of what they should")
     verdicts["routed-to-types"] = text if routed else None if plain else unknown
-    passed = size(-1, 0.5, 0) / size(1, 0.5, 0)
-    if (routed or plain) and passed > EXACT:
+    if routed or plain:
+        passed = size(-1, 0.5, 0) / given
         why = f"between the convolutions −1 becomes ±{passed:.2g}, where ReLU makes 0 of it"
-        verdicts["not-relu"] = Unseen(why, otherwise=True)
+        verdicts["not-relu"] = Unseen(why, otherwise=True) if passed > EXACT else None
     return verdicts
 
 
@@ -105,15 +156,8 @@ def alike(even: Tensor) -> list[int]:
 def convolutions(net: Subject, model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
     """The kernels that the primary capsules depend on, and their biases."""
     assert net.adapter.primary is not None
-    scales = {
-        id(p)
-        for module in model.modules()
-        if isinstance(module, nn.modules.batchnorm._BatchNorm | nn.GroupNorm)
-        for p in module.parameters()
-    }
-    parameters = [
-        p for p in depends_on(net.primary(model, net.images), model) if id(p) not in scales
-    ]
+    with without_norms(model):
+        parameters = depends_on(net.primary(model, net.images), model)
     wide = {len(p) for p in parameters if p.dim() == 4 and p.shape[2] > 1}
     kernels, loose, biases = [], [], []
     for parameter in parameters:

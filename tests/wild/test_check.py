@@ -1,5 +1,6 @@
 """The checker finds in a network what is there, by numbers, and nothing else."""
 
+import functools
 import inspect
 import re
 import subprocess
@@ -1004,23 +1005,50 @@ def test_names_the_module_that_makes_nan() -> None:
         check(Ill, OUTSIDE)
 
 
-def test_a_normalisations_scale_is_no_bias_of_a_convolution() -> None:
+@pytest.mark.parametrize("leak", [0, 0.25])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(
+    ("norm", "has_bias"),  # a number for each map, which can stand in for a convolution's
+    [
+        (functools.partial(nn.BatchNorm2d, 4), True),
+        (functools.partial(nn.GroupNorm, 2, 4), True),
+        (functools.partial(nn.InstanceNorm2d, 4), False),
+        (functools.partial(nn.LayerNorm, [4, 16, 16]), False),
+    ],
+)
+def test_what_a_normalisation_of_maps_hides_is_seen(
+    norm: Callable[[], nn.Module], has_bias: bool, bias: bool, leak: float
+) -> None:
     class Normed(Literal):
         def __init__(self) -> None:
             super().__init__()
-            self.first = nn.Sequential(nn.Conv2d(1, 4, 9, bias=False), nn.BatchNorm2d(4))
+            self.first = nn.Sequential(nn.Conv2d(1, 4, 9, bias=bias), norm(), nn.LeakyReLU(leak))
+            for number in self.first[1].parameters():  # as of one that has learned
+                nn.init.uniform_(number, 0.5, 3)
+
+        def lower(self, x: Tensor) -> Tensor:
+            u = torch.stack([unit(self.first(x)) for unit in self.units], dim=-1)
+            return self.squash(u.view(len(x), 48, 8))
 
     report = check(Normed, ADAPTER)
     assert not report.found
-    assert report.not_examined["routed-to-types"] == "9 kernels of convolutions have 8 biases"
-    assert "released-start" in report.clean
+    expected = [f"maps are normalised between the convolutions: {type(norm()).__name__}"]
+    assert {"released-start", "squash-over-children"} <= {*report.clean}
+    if bias or has_bias:
+        assert {"routed-to-types", "same-padding"} <= {*report.clean}
+        if leak:
+            expected += ["between the convolutions −1 becomes ±0.25, where ReLU makes 0 of it"]
+    else:
+        assert report.not_examined["routed-to-types"] == "9 kernels of convolutions have 8 biases"
+    assert sorted(report.otherwise) == sorted(expected)
 
 
 def test_a_norm_over_all_places_is_no_squash_over_the_children() -> None:
     class Normed(Literal):
-        def __init__(self) -> None:
-            super().__init__()
-            self.first = nn.Sequential(self.first, nn.GroupNorm(1, 4))
+        def lower(self, x: Tensor) -> Tensor:
+            features = F.group_norm(self.first(x), 1).relu()  # a function's own is not taken away
+            u = torch.stack([unit(features) for unit in self.units], dim=-1)
+            return self.squash(u.view(len(x), 48, 8))
 
     report = check(Normed, ADAPTER)
     assert not report.found and not report.otherwise
