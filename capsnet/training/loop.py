@@ -27,7 +27,7 @@ from capsnet.data import ImageSet, shifted
 from capsnet.device import describe_machine, make_fabric, resolve_compile
 from capsnet.functional import margin_loss
 from capsnet.text import bar_interval
-from capsnet.training.config import TrainingConfig
+from capsnet.training.config import FEWEST_SEEN, TrainingConfig
 from capsnet.training.evaluation import Evaluation, check_fits, evaluate
 from capsnet.training.loss import Criterion, TrainingLoss
 from capsnet.training.run import CHECKPOINT, WEIGHTS, Run, RunFolder, only_process_in
@@ -322,7 +322,8 @@ class Trainer:
         if result.reconstruction is not None:
             record["validation_reconstruction"] = result.reconstruction
         if result.margin is not None:
-            self.trouble = diagnose(result, self.config.learning_rate)
+            seen = self.config.epochs * len(self.batches) * self.batches.size
+            self.trouble = diagnose(result, self.config.learning_rate, seen)
             weighted = self.config.reconstruction_weight * (result.reconstruction or 0.0)
             record["validation_margin"] = result.margin
             record["validation_loss"] = result.margin + weighted
@@ -380,9 +381,14 @@ def check_finite(name: str, value: float, step: int) -> None:
         )
 
 
-def diagnose(result: Evaluation, rate: float) -> str | None:
+def diagnose(result: Evaluation, rate: float, seen: int = FEWEST_SEEN) -> str | None:
     """What the capsules do, and what to try, where a network answers no better than the most
     frequent class would, which is right this often by chance; None where it does.
+
+    Args:
+        result: of the network.
+        rate: at which it is trained.
+        seen: the images of the whole training, each counted as often as it is seen.
     """
     usual = int(result.labels.bincount().max())
     spread = math.sqrt(usual * (1 - usual / result.total))  # of a binomial distribution
@@ -397,9 +403,11 @@ def diagnose(result: Evaluation, rate: float) -> str | None:
         found, advice = "silent", f"more epochs, or a rate of {3 * rate:.1g}"
     else:
         found, advice = "alike", f"more epochs, or {lower}"
+    if seen < FEWEST_SEEN:
+        advice = f"more epochs first ({seen:,} images are few, each counted as often as it is seen)"
     return (
-        f"no better than chance ({result.correct} of {result.total} right): the capsules are "
-        f"{found}, {lengths}; try {advice}"
+        f"no better than one answer for all ({result.correct} of {result.total} right): the "
+        f"capsules are {found}, {lengths}; try {advice}"
     )
 
 

@@ -57,7 +57,10 @@ class Report:
 
     def __str__(self) -> str:
         looked = len(self.found) + len(self.clean)
-        counts = f"{len(self.found)} of {looked} deviations that were looked for"
+        counts = "the routing was not examined; " if self.unrouted else ""
+        counts += f"{len(self.found)} of {looked} deviations that were looked for"
+        if choices := [name for name in self.found if DEVIATIONS[name].is_choice]:
+            counts += f" ({', '.join(choices)}: the paper leaves that open)"
         if self.otherwise:
             counts += f", {len(self.otherwise)} without a name"
         lines = [f"{self.title}: {counts}; {len(self.not_examined)} could not be looked at"]
@@ -65,7 +68,7 @@ class Report:
         for name, measured in self.found.items():
             lines += [f"\n{name}", f"  the paper: {DEVIATIONS[name].paper}"]
             if name != "other-decoder":  # whose words are one implementation's numbers
-                lines += [f"  here:      {DEVIATIONS[name].code}"]
+                lines += [f"  yours:     {DEVIATIONS[name].code}"]
             lines += [f"  measured:  {measured}"]
         lines += [f"\notherwise than in the paper, without a name: {why}" for why in self.otherwise]
         lines += [f"\nnot there: {', '.join(self.clean) or 'none'}"]

@@ -51,6 +51,11 @@ class Deviation:
     recipe: Mapping[str, Any] = field(default_factory=dict)
     draw: Draw | None = None
 
+    @property
+    def is_choice(self) -> bool:
+        """Whether the paper leaves open how it is to be done."""
+        return self.paper.startswith("It does not say")
+
 
 OWN_LENGTH = "A capsule is shrunk by its own length, which stays below 1 (eq. 1)."
 AXIS = "A softmax over the parents: the shares of one child sum to 1 (section 2, eq. 3)."

@@ -342,7 +342,7 @@ def of_shares(layer: Layer, t: float, by: Any, axis: int) -> Verdicts:
     if name:
         paper = min(misfits["", r] for r in range(2, MOST_ITERATIONS + 1))
         sums = equal[name] * classes, equal[name] * layer.children
-        text = f"v is such to {error:.0e}, with shares over the parents at best to {paper:.1g}; at "
+        text = f"v fits this to {error:.0e}, shares over the parents to {paper:.1g} at best; at "
         text += f"first shares sum to {sums[0]:.3g} over parents, to {sums[1]:.3g} over children"
         verdicts[name] = text
     counts = {"one-iteration-more": 4, "two-iterations": 2}

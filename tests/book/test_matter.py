@@ -48,7 +48,7 @@ def test_the_names_of_the_notation_exist():
 def test_the_functions_and_options_that_the_differences_name_exist():
     names = ("functional", "layers", "model", "training", "data")
     modules = [importlib.import_module(f"capsnet.{name}") for name in names]
-    table = PAGES["differences"].partition("## What the paper leaves open")[2]
+    table = PAGES["differences"].partition("## What the text leaves open")[2]
     rows = [line.split("|") for line in table.partition("### Measured")[0].splitlines()]
     places = [row[4].strip() for row in rows if len(row) == 6][2:]
     assert len(places) > 10

@@ -32,9 +32,14 @@ def evaluation(lengths: float, right: int = 0) -> Evaluation:
     ],
 )
 def test_capsules_that_say_nothing(lengths: float, found: str) -> None:
-    text = diagnose(evaluation(lengths), 0.003)
+    of_nothing = evaluation(lengths)
+    text = diagnose(of_nothing, 0.003)
     assert text is not None and found in text
-    assert text.startswith("no better than chance (") and "of 1000 right)" in text
+    assert text.startswith("no better than one answer for all (") and "of 1000 right)" in text
+    few = diagnose(of_nothing, 0.003, 72)
+    assert few == text.partition("try ")[0] + (
+        "try more epochs first (72 images are few, each counted as often as it is seen)"
+    )
     assert diagnose(evaluation(lengths, right=100), 0.003) is None
 
 
@@ -57,9 +62,9 @@ def test_a_rate_that_is_too_high_is_said(held: bool, capsys: pytest.CaptureFixtu
     validation = some_digits(200, train=False) if held else None
     fit(tiny_model(), some_digits(320), validation, config, progress=True)
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("no better than chance") and "try" in last
+    assert last.startswith("no better than one answer") and "(960 images are few" in last
     fit(tiny_model(), some_digits(640), validation, FP32, progress=True)
-    assert "chance" not in capsys.readouterr().err
+    assert "no better" not in capsys.readouterr().err
 
 
 def test_a_loss_that_stands_still_is_said(capsys: pytest.CaptureFixture[str]) -> None:

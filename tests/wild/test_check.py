@@ -64,6 +64,8 @@ def test_finds_one_alone(name: str) -> None:
     assert [*report.found] == [name] and not report.otherwise
     assert any(digit in report.found[name] for digit in "0123456789")
     assert f"measured:  {report.found[name]}" in str(report)
+    silent = DEVIATIONS[name].paper.startswith("It does not say")
+    assert (f"({name}: the paper leaves that open)" in str(report)) == silent
 
 
 class Literal(nn.Module):
@@ -512,6 +514,8 @@ def test_by_name(module: str) -> None:
     assert first == f"WildCapsNet: {counts}" and "\n\nleak\n" in str(report)
     outside = main_check(f"{module}:made", f"{module}:adapter")
     assert not outside.found and "leak" in outside.not_examined
+    unreached = f"WildCapsNet: the routing was not examined; 0 of {len(outside.clean)} deviations"
+    assert str(outside).startswith(unreached)
 
 
 @pytest.mark.parametrize(
