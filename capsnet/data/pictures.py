@@ -38,6 +38,7 @@ DIGIT_BOX = 20 / 28  # MNIST's digits are fitted into 20 × 20 of 28 × 28 pixel
 THINNEST = 1.5 / 20  # of the box: a quarter of MNIST's digits have thinner strokes than this
 SOFT = 0.8 * 255  # ink that nowhere rises by more within one pixel of the box has soft edges
 SKIRT = 0.25  # of the strongest ink within a stroke: what is less is a soft edge
+PHONES = {".heic", ".heif"}  # a phone's, which Pillow does not read: to be refused, not left out
 TOUCHING = np.ones((3, 3), dtype=bool)  # a pixel and its eight neighbours
 
 
@@ -58,7 +59,7 @@ def pictures_in(folder: Path) -> list[Path]:
     def refuse(error: OSError) -> None:
         raise OSError(f"cannot read {error.filename}: {reason(error)}") from error
 
-    endings, found = {"", *Image.registered_extensions()}, []
+    endings, found = {"", *Image.registered_extensions(), *PHONES}, []
     visited: set[tuple[int, int]] = set()
     for root, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
         status = os.stat(root)
@@ -190,7 +191,8 @@ def open_picture(path: Path) -> Picture:
         limit = f"{Image.MAX_IMAGE_PIXELS:,} pixels"
         raise ValueError(f"{path} is too large: it has more than {limit}") from None
     except UnidentifiedImageError:
-        raise ValueError(f"{path} is not a picture, or not of a known format") from None
+        export = ", which a phone exports as JPEG" if path.suffix.lower() in PHONES else ""
+        raise ValueError(f"{path} is not a picture, or not of a known format{export}") from None
     except Exception as error:  # a damaged file makes Pillow's readers raise almost anything
         raise ValueError(f"{path} is damaged or truncated: {reason(error)}") from None
 

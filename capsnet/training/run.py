@@ -91,8 +91,8 @@ class Run:
             raise ValueError(f"{path} is damaged: {type(error).__name__} {error}") from error
         if difference is not None:
             raise ValueError(
-                f"{path} is of another run: {difference}; choose another folder (which can go on from "
-                "these weights: --init), or remove it and its weights"
+                f"{path} is of another run: {difference}; choose another folder, which can "
+                "go on from these weights (--init), or remove it and its weights"
             )
 
     def _networks(self) -> dict[str, Tensor]:

@@ -1,12 +1,13 @@
 // @ts-check
 // A parent as a disc of radius 1: its votes to drag by their ends, its sum s and its output v.
 
+import { draggable } from "./drag.js";
 import { el, set } from "./kit.js";
 
 const REACH = 1.22; // half the width of the drawing, in the disc's radii
 const STEP = 0.05; // how far an arrow key moves a vote
 
-/** @typedef {[number, number]} Point */
+/** @typedef {import("./drag.js").Point} Point */
 
 /** An arrow from the centre, as a path; of a short one the head is half.
  * @param {Point} tip
@@ -56,28 +57,7 @@ export function disc(parent, title, children, moved) {
     view.append(group);
     /** @type {Point} */
     let at = [0, 0];
-    /** @param {PointerEvent} event @returns {Point} */
-    const place = (event) => {
-      const box = view.getBoundingClientRect();
-      const scale = (2 * REACH) / box.width;
-      return [(event.clientX - box.left) * scale - REACH, REACH - (event.clientY - box.top) * scale];
-    };
-    group.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => {
-      group.setPointerCapture(event.pointerId);
-      group.focus({ preventScroll: true });
-      event.preventDefault();
-    });
-    // touch-action does not reach into a drawing everywhere; this keeps the page from scrolling along.
-    group.addEventListener("touchstart", (/** @type {Event} */ event) => event.preventDefault(), { passive: false });
-    group.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
-      if (group.hasPointerCapture(event.pointerId)) moved(i, within(place(event)));
-    });
-    group.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
-      const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
-      if (!way) return;
-      event.preventDefault();
-      moved(i, within([at[0] + way[0] * STEP, at[1] + way[1] * STEP]));
-    });
+    draggable(group, view, STEP, () => at, (x, y) => moved(i, within([x, y])));
     return {
       /** @param {Point} tip @param {number} share */
       show(tip, share) {

@@ -1,6 +1,7 @@
 // @ts-check
 // Drag a roof and a wall, turn them, and see which whole each of them predicts: Parts and a whole.
 
+import { draggable } from "./drag.js";
 import { button, choice, el, number, readState, set, slider, writeState } from "./kit.js";
 
 const NAME = "parts";
@@ -96,41 +97,12 @@ export async function mount(stage, { outlines, W, start }) {
     const group = el("g", { tabindex: 0, role: "slider", class: "part", "aria-label": `the ${part}`,
       "aria-valuemin": -WIDE / 2, "aria-valuemax": WIDE / 2 }, shape);
     view.append(group);
-    /** @type {[number, number]} */
-    let held = [0, 0]; // from the pointer to the middle
-    const place = (/** @type {PointerEvent} */ event) => {
-      const box = view.getBoundingClientRect();
-      const scale = WIDE / box.width;
-      return [(event.clientX - box.x - box.width / 2) * scale, -(event.clientY - box.y - box.height / 2) * scale];
-    };
-    const put = (/** @type {number} */ x, /** @type {number} */ y) => {
+    const at = () => /** @type {[number, number]} */ (poseOf(i).slice(0, 2));
+    draggable(group, view, STEP, at, (x, y) => {
       const [a, b] = turned([...inside(x, y), 0, 0], -state.all);
       state.parts[i] = [a, b, state.parts[i][2]];
       changed();
-    };
-    set(group, {
-      onpointerdown: (/** @type {PointerEvent} */ event) => {
-        const [x, y] = place(event);
-        const [mx, my] = poseOf(i);
-        held = [mx - x, my - y];
-        group.setPointerCapture(event.pointerId);
-        group.focus({ preventScroll: true });
-        event.preventDefault();
-      },
-      onpointermove: (/** @type {PointerEvent} */ event) => {
-        if (!group.hasPointerCapture(event.pointerId)) return;
-        const [x, y] = place(event);
-        put(x + held[0], y + held[1]);
-      },
-      onkeydown: (/** @type {KeyboardEvent} */ event) => {
-        const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
-        if (!way) return;
-        event.preventDefault();
-        const [x, y] = poseOf(i);
-        put(x + way[0] * STEP, y + way[1] * STEP);
-      },
     });
-    group.addEventListener("touchstart", (/** @type {Event} */ event) => event.preventDefault(), { passive: false });
     return { group, shape };
   });
 

@@ -2,6 +2,7 @@
 // Drag s; v follows. The dot shows what equation (1) makes of its length, and how far a nudge gets.
 
 import { lengths, squash } from "./capsules.js";
+import { draggable, pointed } from "./drag.js";
 import { button, choice, el, number, readState, set, slider, writeState } from "./kit.js";
 import { plot } from "./plot.js";
 
@@ -109,24 +110,15 @@ export async function mount(stage) {
   function put(x, y) {
     moved({ length: Math.min(LONGEST, Math.hypot(x, y)), turn: ((Math.atan2(y, x) * 180) / Math.PI + 360) % 360 });
   }
-  /** @param {PointerEvent} event */
-  function follow(event) {
-    const box = plane.getBoundingClientRect();
-    const scale = SIZE / UNIT / box.width;
-    put((event.clientX - box.x - box.width / 2) * scale, -(event.clientY - box.y - box.height / 2) * scale);
-  }
-  const steps = /** @type {Record<string, [number, number]>} */ ({ ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] });
-  set(tip, {
-    onpointerdown: (/** @type {PointerEvent} */ event) => tip.setPointerCapture(event.pointerId),
-    onpointermove: (/** @type {PointerEvent} */ event) => tip.hasPointerCapture(event.pointerId) && follow(event),
-    onkeydown: (/** @type {KeyboardEvent} */ event) => {
-      const step = steps[event.key];
-      if (!step) return;
-      event.preventDefault();
-      const angle = (state.turn * Math.PI) / 180;
-      put(state.length * Math.cos(angle) + 0.1 * step[0], state.length * Math.sin(angle) + 0.1 * step[1]);
-    },
+  /** @returns {[number, number]} */
+  const at = () => {
+    const angle = (state.turn * Math.PI) / 180;
+    return [UNIT * state.length * Math.cos(angle), UNIT * state.length * Math.sin(angle)];
+  };
+  draggable(tip, plane, 0.1 * UNIT, at, (x, y) => put(x / UNIT, y / UNIT));
+  plane.addEventListener("click", (/** @type {PointerEvent} */ event) => {
+    const [x, y] = pointed(plane, event);
+    if (!tip.contains(/** @type {Node} */ (event.target))) put(x / UNIT, -y / UNIT);
   });
-  plane.addEventListener("click", follow);
   draw();
 }

@@ -2,6 +2,7 @@
 // One seven in the network: a primary capsule, what it sees, its eight numbers and its ten votes.
 
 import { squash } from "./capsules.js";
+import { pointed } from "./drag.js";
 import { button, choice, drawDigit, el, number, readState, set, slider, writeState } from "./kit.js";
 import { CHILDREN, PLACES, members, owner, place } from "./members.js";
 
@@ -30,17 +31,9 @@ const part = (title, name, ...inside) => el("div", { class: name }, el("p", { cl
 const squares = (corners, side) => corners.map(([x, y]) => `M${x} ${y}h${side}v${side}h${-side}z`).join("");
 /** The corner of the n-th of things of 6 × 6 with a line between them. @param {number} n @param {number} across @returns {[number, number]} */
 const corner = (n, across) => [7 * (n % across), 7 * Math.floor(n / across)];
-/** Where in an svg's units a pointer is. @param {PointerEvent} event */
-function pointed({ currentTarget, clientX, clientY }) {
-  const svg = /** @type {SVGSVGElement} */ (currentTarget);
-  const { left, top, width, height } = svg.getBoundingClientRect();
-  const { x, y, width: across, height: down } = svg.viewBox.baseVal;
-  return [x + ((clientX - left) / width) * across, y + ((clientY - top) / height) * down];
-}
-
 /** Which of things of 6 × 6 a pointer is on, and which of its cells. @param {PointerEvent} event @param {number} across @param {number} down */
 function tile(event, across, down) {
-  const at = pointed(event);
+  const at = pointed(/** @type {SVGSVGElement} */ (event.currentTarget), event);
   const [column, row] = [across, down].map((most, k) => Math.min(most - 1, Math.max(0, Math.floor(at[k] / 7))));
   const [x, y] = [column, row].map((n, k) => Math.min(5, Math.max(0, Math.floor(at[k] - 7 * n))));
   return { n: row * across + column, cell: 6 * y + x };

@@ -89,6 +89,13 @@ def test_what_is_no_picture_is_passed_over(tmp_path: Path, refuses) -> None:
         load(f"folder:{tmp_path}")
 
 
+def test_a_phones_format_is_refused_and_not_passed_over(tmp_path: Path, refuses) -> None:
+    two_classes(tmp_path, 3)
+    (tmp_path / "b" / "IMG_0001.HEIC").write_bytes(b"\0\0\0\x18ftypheic" + bytes(64))
+    with refuses("1 of 7 pictures cannot be read", "IMG_0001.HEIC", "a phone exports as JPEG"):
+        load(f"folder:{tmp_path}", split="all")
+
+
 @pytest.mark.parametrize("name", ["val", "valid", "Validation"])
 def test_folders_of_splits(tmp_path: Path, refuses, name: str) -> None:
     for part, count in (("train", 6), (name, 3), ("test", 2)):

@@ -80,7 +80,7 @@ def test_a_house_agrees_however_it_is_turned(board: Any) -> None:
 
 def test_a_dragged_roof_agrees_no_more(board: Any) -> None:
     box = board.locator(".part").first.bounding_box()
-    unit = box["width"] / 0.8
+    unit = board.locator(".plane").evaluate("view => view.getScreenCTM().a")
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     board.mouse.move(x, y)
     board.mouse.down()
