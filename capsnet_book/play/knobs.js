@@ -107,8 +107,10 @@ export async function mount(stage, data) {
     show();
     writeState("knobs", address());
     data.tell?.("told", { digit: capsule.digit, v: [...capsule.v] });
-    said.textContent = "";
-    return ready().then(paint).catch(console.error);
+    return ready().then(() => {
+      said.textContent = ""; // not before: what was said is that the weights are on their way
+      paint();
+    }).catch(console.error);
   }
 
   function show() {
