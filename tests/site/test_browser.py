@@ -185,6 +185,17 @@ def test_the_reader_chooses_how_much_code_is_shown(visit: Any) -> None:
     assert not tab.locator(".reading").is_visible() and not own.is_visible()
 
 
+def test_code_that_the_text_asks_about_is_shown_to_who_only_reads(visit: Any) -> None:
+    tab = visit("book/wild.html")
+    tab.get_by_label("Read", exact=True).check(force=True)
+    asked_about = tab.locator(".tag_shown details.own")
+    assert asked_about.locator("pre").first.is_visible()
+    assert not asked_about.locator("summary").first.is_visible()
+    assert not tab.locator("details.own pre").first.is_visible()  # another's is folded
+    wrapped = tab.locator(".tag_wrap .cell_output pre").first
+    assert wrapped.evaluate("pre => pre.scrollWidth <= pre.clientWidth")
+
+
 def test_a_printed_page_has_its_solutions_at_the_end(visit: Any) -> None:
     tab = visit("book/squash.html")
     where = "[...document.querySelectorAll('article .tag_hide-cell')].map(e => e.offsetTop)"
