@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
-from capsnet_book.intervals import paired_difference
+from capsnet_book.intervals import paired_difference, unpaired_difference
 from capsnet_book.ledger import counted, missed
 
 Records = Mapping[int, Mapping[str, Any]]  # a row's, by seed
@@ -16,6 +16,15 @@ def added(with_it: Records, without: Records) -> Cost:
     more, base = ({seed: missed(r) for seed, r in of.items()} for of in (with_it, without))
     one_image = 100 / sum(images["total"] for images in counted(next(iter(without.values()))))
     return difference(more, base, one_image)
+
+
+def unpaired(with_it: Records, without: Records) -> tuple[float, float]:
+    """Percentage points of mistakes more, and half of their 95 % interval, as if the seeds that both
+    have had nothing in common.
+    """
+    seeds = sorted(with_it.keys() & without.keys())
+    more, base = ([missed(of[seed]) for seed in seeds] for of in (with_it, without))
+    return unpaired_difference(more, base)
 
 
 def difference(more: Mapping[int, float], base: Mapping[int, float], least: float) -> Cost:

@@ -111,9 +111,9 @@ def missed(record: Mapping[str, Any]) -> float:
     return 100 * (1 - right / total)
 
 
-def table_1(budget: str) -> dict[str, list[list[float]]]:
-    """Percent of mistakes of each training of "table-1", of one iteration and of three."""
-    found = trainings("table-1", budget)
+def table_1(budget: str, experiment: str = "table-1") -> dict[str, list[list[float]]]:
+    """Percent of mistakes of each training of the four, of one iteration and of three."""
+    found = trainings(experiment, budget)
     return {
         f"{name} reconstruction": [
             [missed(record) for record in found[f"{end}{suffix}"].values()]

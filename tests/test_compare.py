@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from capsnet_book import ledger
-from capsnet_book.compare import Cost, added, effects, said
+from capsnet_book.compare import Cost, added, effects, said, unpaired
 
 
 def record(wrong: int, unseen: int = 0) -> dict[str, Any]:
@@ -26,6 +26,15 @@ def test_a_cost_is_of_the_seeds_that_both_have() -> None:
     assert (points, seeds) == (pytest.approx(2), 3)
     assert half == pytest.approx(4.303 * 1 / 3**0.5, rel=1e-3)  # t of two degrees
     assert added(dict.fromkeys(base, record(10, 30)), base)[1] > 0  # agreed by chance
+
+
+def test_unpaired_a_seed_says_nothing() -> None:
+    base = {0: record(10), 1: record(14), 2: record(12)}
+    more = {2: record(24), 1: record(26), 0: record(22), 7: record(0)}
+    points, half = unpaired(more, base)
+    assert points == pytest.approx(0.3)
+    # The four degrees of twice three numbers that spread alike; 0.05 points each.
+    assert half == pytest.approx(2.776 * 0.05 * (2 / 3) ** 0.5, rel=1e-3)
 
 
 def test_effects_are_means_over_seeds() -> None:

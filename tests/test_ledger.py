@@ -24,14 +24,18 @@ def test_a_document_of_the_ledger() -> None:
 
 
 def test_the_four_cells_of_table_1() -> None:
-    for budget, images in (("cpu", 10_000), ("gpu", 20_000)):
-        found = ledger.table_1(budget)
+    for experiment, budget, images in (
+        ("table-1", "cpu", 10_000),
+        ("table-1", "gpu", 20_000),
+        ("table-1-slower", "gpu", 20_000),
+    ):
+        found = ledger.table_1(budget, experiment)
         for name, end, row in (
             ("with reconstruction", 1, "3 iterations, reconstruction"),
             ("without reconstruction", 0, "1 iteration"),
         ):
             for seed in range(5):
-                record = ledger.record("table-1", row, seed, budget)
+                record = ledger.record(experiment, row, seed, budget)
                 assert record["images"] == images
                 assert found[name][end][seed] == ledger.missed(record)
 

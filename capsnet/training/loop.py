@@ -86,6 +86,11 @@ class Batches:
     def __len__(self) -> int:
         return len(self.training) // self.size
 
+    @property
+    def images(self) -> int:
+        """How many an epoch has, over all processes."""
+        return len(self) * self.size
+
     def of_epoch(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
         """What ``draw`` returns and the step takes, batch by batch."""
         # All randomness of an epoch comes from its own seed, so a resumed run repeats it exactly.
@@ -93,7 +98,7 @@ class Batches:
         order = torch.randperm(len(self.training), generator=generator)
         order = order if self.config.shuffle else torch.arange(len(order))
         order = order.to(self.training.images.device)
-        for index in order[: len(self) * self.size].split(self.size):
+        for index in order[: self.images].split(self.size):
             # Every process draws the whole batch, so that their number changes nothing.
             drawn = self.draw(self.training, index, self.config.shift, generator)
             yield tuple(part[self.mine] for part in drawn)
@@ -276,7 +281,7 @@ class Trainer:
             self.run.optimizer.state.clear()
         unread: list[Tensor] = []
         losses: list[float] = []
-        images = len(self.batches) * self.batches.size
+        images = self.batches.images
         with progress_bar(images, number, self.config.epochs, self.show) as bar:
             for i, batch in enumerate(self.batches.of_epoch(number)):
                 unread.append(self.step(*batch))
@@ -322,7 +327,7 @@ class Trainer:
         if result.reconstruction is not None:
             record["validation_reconstruction"] = result.reconstruction
         if result.margin is not None:
-            seen = self.config.epochs * len(self.batches) * self.batches.size
+            seen = self.config.epochs * self.batches.images
             self.trouble = diagnose(result, self.config.learning_rate, seen)
             weighted = self.config.reconstruction_weight * (result.reconstruction or 0.0)
             record["validation_margin"] = result.margin

@@ -66,11 +66,14 @@ def without_norms(model: nn.Module) -> Iterator[set[str]]:
     """
     met: set[str] = set()
 
-    def return_maps(bias: Tensor | None, module: nn.Module, given: tuple[Any, ...], _: Any) -> Any:
-        if given[0].dim() != 4:  # of capsules: leave it
+    def return_maps(
+        bias: Tensor | None, module: nn.Module, given: tuple[Any, ...], named: dict[str, Any], _: Any
+    ) -> Any:
+        maps, *_ = *given, *named.values()
+        if maps.dim() != 4:  # of capsules: leave it
             return None
         met.add(type(module).__name__)
-        return given[0] if bias is None else given[0] + bias[:, None, None]
+        return maps if bias is None else maps + bias[:, None, None]
 
     hooks: list[RemovableHandle] = []
     bare = False
@@ -78,14 +81,14 @@ def without_norms(model: nn.Module) -> Iterator[set[str]]:
         if isinstance(module, nn.Conv2d):
             bare = module.bias is None
         elif isinstance(module, NORMS):
-            of_maps = bare and not isinstance(module, nn.LayerNorm)
-            bias = getattr(module, "bias", None) if of_maps else None
-            hooks.append(module.register_forward_hook(functools.partial(return_maps, bias)))
+            by_map = bare and not isinstance(module, nn.LayerNorm)
+            hook = functools.partial(return_maps, getattr(module, "bias", None) if by_map else None)
+            hooks.append(module.register_forward_hook(hook, with_kwargs=True))
     try:
         yield met
     finally:
-        for hook in hooks:
-            hook.remove()
+        for handle in hooks:
+            handle.remove()
 
 
 def of_views(maps: Tensor) -> Verdicts:

@@ -1031,7 +1031,9 @@ def test_what_a_normalisation_of_maps_hides_is_seen(
                 nn.init.uniform_(number, 0.5, 3)
 
         def lower(self, x: Tensor) -> Tensor:
-            u = torch.stack([unit(self.first(x)) for unit in self.units], dim=-1)
+            convolution, of_maps, bent = self.first
+            maps = bent(of_maps(input=convolution(x)))
+            u = torch.stack([unit(maps) for unit in self.units], dim=-1)
             return self.squash(u.view(len(x), 48, 8))
 
     report = check(Normed, ADAPTER)
