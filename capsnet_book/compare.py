@@ -19,9 +19,7 @@ def added(with_it: Records, without: Records) -> Cost:
 
 
 def unpaired(with_it: Records, without: Records) -> tuple[float, float]:
-    """Percentage points of mistakes more, and half of their 95 % interval, as if the seeds that both
-    have had nothing in common.
-    """
+    """As :func:`added`, as if trainings of one seed, which both have, had nothing in common."""
     seeds = sorted(with_it.keys() & without.keys())
     more, base = ([missed(of[seed]) for seed in seeds] for of in (with_it, without))
     return unpaired_difference(more, base)

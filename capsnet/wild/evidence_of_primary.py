@@ -66,9 +66,7 @@ def without_norms(model: nn.Module) -> Iterator[set[str]]:
     """
     met: set[str] = set()
 
-    def return_maps(
-        bias: Tensor | None, module: nn.Module, given: tuple[Any, ...], named: dict[str, Any], _: Any
-    ) -> Any:
+    def return_maps(bias: Tensor | None, module: nn.Module, given: Any, named: Any, _: Any) -> Any:
         maps, *_ = *given, *named.values()
         if maps.dim() != 4:  # of capsules: leave it
             return None
