@@ -67,7 +67,7 @@ def without_norms(model: nn.Module) -> Iterator[set[str]]:
     met: set[str] = set()
 
     def return_maps(bias: Tensor | None, module: nn.Module, given: Any, named: Any, _: Any) -> Any:
-        maps, *_ = *given, *named.values()
+        maps = next(iter([*given, *named.values()]))
         if maps.dim() != 4:  # of capsules: leave it
             return None
         met.add(type(module).__name__)
