@@ -19,9 +19,8 @@ def added(with_it: Records, without: Records) -> Cost:
 
 
 def unpaired(with_it: Records, without: Records) -> tuple[float, float]:
-    """As :func:`added`, as if trainings of one seed, which both have, had nothing in common."""
-    seeds = sorted(with_it.keys() & without.keys())
-    more, base = ([missed(of[seed]) for seed in seeds] for of in (with_it, without))
+    """As :func:`added`, of all trainings, as if those of one seed had nothing in common."""
+    more, base = ([missed(record) for record in of.values()] for of in (with_it, without))
     return unpaired_difference(more, base)
 
 

@@ -70,15 +70,11 @@ def difference_of_means(
 
 
 def unpaired_difference(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
-    """As :func:`difference_of_means`, of the numbers themselves.
-
-    Raises:
-        ValueError: not as many before as after, or fewer than two.
+    """As :func:`difference_of_means`, of the numbers themselves: at least two of each, and not
+    necessarily as many.
     """
-    if len(before) != len(after):
-        raise ValueError(f"expected as many before as after, got {len(before)} and {len(after)}")
-    one, other = ((statistics.mean(x), statistics.stdev(x)) for x in (before, after))
-    return difference_of_means(one, other, n=len(before))
+    found = stats.ttest_ind(before, after, equal_var=False).confidence_interval(0.95)
+    return statistics.mean(before) - statistics.mean(after), float(found.high - found.low) / 2
 
 
 def main_effect(
