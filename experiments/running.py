@@ -270,9 +270,10 @@ def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any
         )
         tested["unseen"] = {"correct": found.correct, "total": found.total}
     seconds = time.perf_counter() - start
+    many = 1 / 4 if sum("errors" in part for part in tested.values()) == 1 else 1 / 5
     record = training.declaration | {
         "records": thinned(records),
-        **{name: without_many_errors(part) for name, part in tested.items()},
+        **{name: without_many_errors(part, many) for name, part in tested.items()},
         "seconds": round(sum(epoch["seconds"] for epoch in records), 1),
         "evaluation_seconds": round(seconds, 1),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -298,10 +299,10 @@ def thinned(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [epoch for n, epoch in enumerate(records, 1) if n in kept]
 
 
-def without_many_errors(tested: dict[str, Any]) -> dict[str, Any]:
-    """A test without the list of wrong images, where that is more than a quarter of all."""
+def without_many_errors(tested: dict[str, Any], many: float) -> dict[str, Any]:
+    """A test without the list of wrong images, where that is more than this share of all."""
     errors = tested.get("errors", [])
-    return tested | {"errors": None} if errors and 4 * len(errors) > tested["total"] else tested
+    return tested | {"errors": None} if len(errors) > many * tested.get("total", 0) else tested
 
 
 def same_machine(recorded: dict[str, Any], now: dict[str, Any]) -> bool:

@@ -264,9 +264,9 @@ def test_a_record_is_small() -> None:
     assert [epoch["epoch"] for epoch in running.thinned(epochs)] == [1, *range(10, 121, 10), 123]
     assert running.thinned(epochs[:50]) == epochs[:50]
     few, many = ({"total": 20, "errors": list(range(n))} for n in (5, 6))
-    assert running.without_many_errors(few) == few
-    assert running.without_many_errors(many) == {"total": 20, "errors": None}
-    assert running.without_many_errors({"images": 128}) == {"images": 128}
+    assert running.without_many_errors(few, 0.25) == few
+    assert running.without_many_errors(many, 0.25) == {"total": 20, "errors": None}
+    assert running.without_many_errors({"images": 128}, 0.25) == {"images": 128}
     for path in (running.LEDGER / "experiments").rglob("*.json"):
         assert path.stat().st_size < 30_000, path
 
@@ -400,7 +400,7 @@ def test_two_digits(tmp_path: Path) -> None:
     same, other = (tasks.pairs_test(model, images, shift, "auto")["test"] for shift in (2, 4))
     assert record["config"]["shift"] == 2  # of TINY
     assert len(same["errors"]) == 500 - same["correct"]
-    assert running.without_many_errors(same) == test and same != other
+    assert running.without_many_errors(same, 0.25) == test and same != other
 
 
 def test_digits_as_a_reader_draws_them_are_bent_in_training_and_kept_in_the_test() -> None:
