@@ -270,6 +270,7 @@ def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any
         )
         tested["unseen"] = {"correct": found.correct, "total": found.total}
     seconds = time.perf_counter() - start
+    # Four lists of a quarter would make a record too long.
     many = 1 / 4 if sum("errors" in part for part in tested.values()) == 1 else 1 / 5
     record = training.declaration | {
         "records": thinned(records),
