@@ -8,7 +8,8 @@ No hyper-parameter was chosen on a test set, on which these runs are counted. Mo
 MNIST's validation split. Table 1, few labels, pairs and digits anywhere have a "tuning" of their
 own, on images that no table counts; on other tasks nothing was chosen. One choice broke this rule:
 the headline has 50 epochs for one of 32 missed a number on the test set. And Table 1 is made at
-half its rate, too, for what was counted at the first one; both are shown.
+half its rate, too, for what was counted at the first one; both are shown, and the lower one's last
+five seeds were made to see whether that of its first five was luck.
 """
 
 from dataclasses import dataclass, field, replace
@@ -51,10 +52,9 @@ class Row:
         paper: the paper's error on the test set in percent, where it gives one.
         images: in place of the budget's.
         seeds: likewise.
-        keep_weights: a folder of the ledger that gets the weights of seed 0, with the metrics and
-            the evaluation; none if empty. The weights of the budget "gpu" go into a folder of their
-            own, such as "mnist-gpu".
-        bits: of each of these weights, 16 or 8.
+        keep_weights: a folder of the ledger that gets the weights of seed 0, in 8 bits, with the
+            metrics and the evaluation; none if empty. The weights of the budget "gpu" go into a
+            folder of their own, such as "mnist-gpu".
         budgets: those under which it is trained.
     """
 
@@ -66,7 +66,6 @@ class Row:
     images: int | None = None
     seeds: int | None = None
     keep_weights: str = ""
-    bits: int = 16
     budgets: tuple[str, ...] = ("cpu", "gpu")
 
 
@@ -228,9 +227,10 @@ EXPERIMENTS = {
             "labml": as_published("labml", 10),
             "ours, 10 epochs": Row(config={"epochs": 10}),
             "geron": as_published("geron", 10, config=BF16),
-            "xifengguo": as_published("xifengguo", 15, config=BF16),
             "paper": as_published("paper", 15, config=BF16),
             "ours, 15 epochs": Row(config={"epochs": 15}),
+            "xifengguo": as_published("xifengguo", 50, config=BF16, budgets=("gpu",)),
+            "ours, 50 epochs": Row(config={"epochs": 50}, budgets=("gpu",)),
             # A day of a core; eleven minutes of a GPU that others use as well.
             "adambielski": as_published("adambielski", 250, config=BF16, seeds=1, budgets=("gpu",)),
             "ours, 250 epochs": Row(config={"epochs": 250}, seeds=1, budgets=("gpu",)),
@@ -238,7 +238,10 @@ EXPERIMENTS = {
             "adambielski, our recipe": all_of(
                 "adambielski", config={"epochs": 10}, seeds=1, budgets=("cpu",)
             ),
-            "Efficient-CapsNet": Row(kind="efficient", config={"epochs": 20}),
+            # Our way, with as many epochs as its authors'; ten minutes of a shared GPU.
+            "Efficient-CapsNet, 150 epochs": Row(
+                kind="efficient", config=LONG | {"epochs": 150}, seeds=1, budgets=("gpu",)
+            ),
         },
         {"cpu": Budget(2, {}), "gpu": Budget(3, {})},
         watched=True,
@@ -269,6 +272,18 @@ EXPERIMENTS = {
         },
         {"cpu": Budget(1, LONG | {"epochs": 50}), "gpu": Budget(3, THOROUGH)},
     ),
+    # The paper only moves its digits; Efficient-CapsNet's authors turn and narrow them, too.
+    "varied": Experiment(
+        "How few mistakes where the digits are also turned, sheared and stretched in training?",
+        {
+            "Efficient-CapsNet": Row(
+                kind="efficient", config={"epochs": 150}, seeds=1, budgets=("gpu",)
+            ),
+            "3 iterations, reconstruction": Row(paper=0.25, budgets=("gpu",)),
+        },
+        {budget: Budget(3, LONG | {"epochs": 50}) for budget in ("cpu", "gpu")},
+        task="drawn",
+    ),
     "routings": Experiment(
         "Other ways to route, on one budget.",
         {
@@ -290,7 +305,6 @@ EXPERIMENTS = {
             "a fraction of the weights": Row(
                 {"conv_channels": 64, "capsule_types": 8, "hidden": [256, 512]},
                 keep_weights="page",
-                bits=8,
             )
         },
         # A reader's digits lean, and are wider or taller than MNIST's: so do these.
@@ -323,7 +337,7 @@ EXPERIMENTS = {
         {name: replace(row, budgets=("gpu",)) for name, row in TABLE_1.items()},
         {
             budget: Budget(
-                5, {"epochs": 30, "learning_rate": 3e-3}, images=20_000, unseen=LAST_HALF
+                10, {"epochs": 30, "learning_rate": 3e-3}, images=20_000, unseen=LAST_HALF
             )
             for budget in ("cpu", "gpu")
         },
@@ -404,7 +418,6 @@ EXPERIMENTS = {
                 {"conv_channels": 128, "capsule_types": 16},
                 config={"epochs": 10},
                 keep_weights="multimnist",
-                bits=8,
                 budgets=("cpu",),
             ),
         },

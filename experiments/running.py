@@ -253,8 +253,7 @@ def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any
     metadata: dict[str, Any] = {}
     if keep:  # What is counted is what is kept.
         trained, metadata = load_weights(made / WEIGHTS)
-        dtype = torch.int8 if training.row_options.bits == 8 else torch.float16
-        save_weights(made / keep, trained, metadata, dtype)
+        save_weights(made / keep, trained, metadata, torch.int8)
         model = load_weights(made / keep)[0].to(device)
     start, tuning = time.perf_counter(), training.declared.tuning
     tested = TASKS[training.declared.task].test(

@@ -383,7 +383,7 @@ def test_weights_replace_nothing_before_they_are_tested_and_nothing_of_another_b
 
 
 def test_two_digits(tmp_path: Path) -> None:
-    rows = {"capsules": Row(SMALL, keep_weights="two", bits=8)}
+    rows = {"capsules": Row(SMALL, keep_weights="two")}
     pairs = dataclasses.replace(TINY, canvas=36, task="pairs", rows=rows)
     record = perform(of(pairs), tmp_path / "ledger", tmp_path / "work")
     assert recorded(of(pairs), tmp_path / "ledger") == json.loads(json.dumps(record))
@@ -407,7 +407,7 @@ def test_digits_as_a_reader_draws_them_are_bent_in_training_and_kept_in_the_test
     (row,) = EXPERIMENTS["page"].rows.values()
     with torch.device("meta"):
         count = sum(p.numel() for p in CapsNet(**row.network).parameters())
-    assert 1.2e6 < count < 1.3e6 and row.bits == 8  # what a page can load at once
+    assert 1.2e6 < count < 1.3e6  # what a page can load at once
     digits, index = load("mnist").subset(slice(50)), torch.arange(50)
     bent, labels = tasks.drawn(digits, index, 0, tasks.seeded())
     assert bent.shape == digits.images.shape and torch.equal(labels, digits.labels)

@@ -55,8 +55,8 @@ def test_headlines_of_what_there_is() -> None:
 def test_those_trained_their_way_are_of_both_budgets() -> None:
     found = headlines.trained_their_way()
     on_cpu, on_gpu = (ledger.trainings("published", budget) for budget in ("cpu", "gpu"))
-    for row in ("cezannec", "xifengguo"):
+    for row in ("cezannec", "paper"):
         assert found[row].keys() == {0, 1, 2}
         for seed, record in found[row].items():
             assert record == (on_gpu if seed in on_gpu[row] else on_cpu)[row][seed]
-    assert 0 in on_cpu["xifengguo"] and 0 not in on_gpu["xifengguo"]
+    assert 0 in on_cpu["paper"] and 0 not in on_gpu["paper"]
