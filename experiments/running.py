@@ -293,9 +293,12 @@ def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any
 
 
 def thinned(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of more than 50 epochs the first, every tenth and the last, so that a record stays small."""
+    """Of more than 50 epochs the first, every tenth, the best where each was evaluated, and the
+    last, so that a record stays small.
+    """
     last = len(records)
-    kept = range(1, last + 1) if last <= 50 else {1, *range(10, last, 10), last}
+    best = max(records, key=lambda epoch: epoch.get("validation_accuracy", 0.0))["epoch"]
+    kept = range(1, last + 1) if last <= 50 else {1, *range(10, last, 10), best, last}
     return [epoch for n, epoch in enumerate(records, 1) if n in kept]
 
 

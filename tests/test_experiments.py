@@ -263,6 +263,8 @@ def test_a_record_is_small() -> None:
     epochs = [{"epoch": n} for n in range(1, 124)]
     assert [epoch["epoch"] for epoch in running.thinned(epochs)] == [1, *range(10, 121, 10), 123]
     assert running.thinned(epochs[:50]) == epochs[:50]
+    watched = [epoch | {"validation_accuracy": 0.9 - abs(epoch["epoch"] - 57)} for epoch in epochs]
+    assert [e["epoch"] for e in running.thinned(watched) if e["epoch"] % 10] == [1, 57, 123]
     few, many = ({"total": 20, "errors": list(range(n))} for n in (5, 6))
     assert running.without_many_errors(few, 0.25) == few
     assert running.without_many_errors(many, 0.25) == {"total": 20, "errors": None}
