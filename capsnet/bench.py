@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from capsnet.device import autocast, bfloat16_is_fast, can_compile, describe_machine
 from capsnet.fast import FAST_DEVICES, arrange
 from capsnet.model import CapsNet
+from capsnet.text import columns
 from capsnet.training import TrainingConfig, make_step
 
 
@@ -80,14 +81,12 @@ def in_turn(
 def table(result: dict[str, Any]) -> str:
     """A benchmark's result as text."""
     machine, batch = result["machine"], result["batch_size"]
-    line = "{:<10}{:<13}{:<11}{:<9}{:>10}{:>10}".format
-    lines = [
-        f"{machine['device']}, torch {machine['torch']}, {machine['threads']} threads, "
-        f"batch {batch}, median of {result['steps']} (least … most)",
-        line("what", "arrangement", "precision", "compile", "images/s", "ms a step"),
-    ]
+    rows = [("what", "arrangement", "precision", "compile", "images/s", "ms a step", "")]
     for row in result["rows"]:
         kind = row["what"], row["arrangement"], row["precision"], "yes" if row["compile"] else "no"
         times = f"{1e3 * batch / row['median']:.0f}", f"{row['median']:.1f}"
-        lines.append(f"{line(*kind, *times)}  ({row['min']:.1f} … {row['max']:.1f})")
-    return "\n".join(lines)
+        rows.append((*kind, *times, f"({row['min']:.1f} … {row['max']:.1f})"))
+    return (
+        f"{machine['device']}, torch {machine['torch']}, {machine['threads']} threads, "
+        f"batch {batch}, median of {result['steps']} (least … most)\n{columns(rows)}"
+    )

@@ -68,17 +68,13 @@ def dynamic_routing(
         v_j, the parents' outputs, [batch, out_capsules, out_dim].
 
     Raises:
-        ValueError: ``u_hat`` is not a 4-D floating-point tensor, ``iterations`` is below 1, or
-            ``prior`` has another shape than [in_capsules, out_capsules].
+        ValueError: ``u_hat`` is not a 4-D floating-point tensor, ``iterations`` is no whole number
+            of at least 1, or ``prior`` has another shape than [in_capsules, out_capsules].
     """
     check_predictions("u_hat", u_hat, iterations)
     if prior is None:
         prior = u_hat.new_zeros(u_hat.shape[1:3])
-    elif prior.shape != u_hat.shape[1:3]:
-        raise ValueError(
-            f"prior must be [in_capsules, out_capsules] = {list(u_hat.shape[1:3])}, got shape "
-            f"{list(prior.shape)}"
-        )
+    check_prior(prior, u_hat)
 
     # Float32 or wider: in half precision a small agreement would vanish in a large sum.
     prior = prior.to(torch.promote_types(prior.dtype, torch.float32))
@@ -205,7 +201,8 @@ def check_predictions(name: str, u_hat: Tensor, iterations: int = 1) -> None:
     """See that predictions can be routed, so many times.
 
     Raises:
-        ValueError: they are no 4-D floating-point tensor, or ``iterations`` is below 1.
+        ValueError: they are no 4-D floating-point tensor, or ``iterations`` is no whole number of
+            at least 1.
     """
     require_floating(name, u_hat)
     if u_hat.dim() != 4:
@@ -213,8 +210,31 @@ def check_predictions(name: str, u_hat: Tensor, iterations: int = 1) -> None:
             f"{name} must be [batch, in_capsules, out_capsules, out_dim], got shape "
             f"{list(u_hat.shape)}"
         )
-    if iterations < 1:
-        raise ValueError(f"iterations must be at least 1, got {iterations}")
+    whole("iterations", iterations)
+
+
+def check_prior(prior: Tensor, u_hat: Tensor) -> None:
+    """See that there is a number for each child and parent of some predictions.
+
+    Raises:
+        ValueError: ``prior`` has another shape.
+    """
+    if prior.shape != u_hat.shape[1:3]:
+        raise ValueError(
+            f"prior must be [in_capsules, out_capsules] = {list(u_hat.shape[1:3])}, got shape "
+            f"{list(prior.shape)}"
+        )
+
+
+def whole(name: str, value: int, least: int = 1) -> int:
+    """A whole number, such as NumPy's, as Python's.
+
+    Raises:
+        ValueError: it is none, or below ``least``.
+    """
+    if not hasattr(value, "__index__") or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
 
 
 def require_floating(name: str, tensor: Tensor) -> None:

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import RoutingStep, class_mask, dynamic_routing, squash
+from capsnet.functional import RoutingStep, class_mask, dynamic_routing, squash, whole
 
 
 def channels_to_capsules(maps: Tensor, capsule_dim: int) -> Tensor:
@@ -44,7 +44,8 @@ class PrimaryCapsules(nn.Module):
         then row, then column.
 
     Raises:
-        ValueError: the features have other channels, or are smaller than the kernel.
+        ValueError: ``capsule_types`` or ``capsule_dim`` is no whole number of at least 1, or the
+            features have other channels or are smaller than the kernel.
     """
 
     def __init__(
@@ -56,8 +57,9 @@ class PrimaryCapsules(nn.Module):
         stride: int = 2,
     ) -> None:
         super().__init__()
-        self.capsule_dim = capsule_dim
-        self.conv = nn.Conv2d(in_channels, capsule_types * capsule_dim, kernel_size, stride)
+        self.capsule_dim = whole("capsule_dim", capsule_dim)
+        channels = whole("capsule_types", capsule_types) * self.capsule_dim
+        self.conv = nn.Conv2d(in_channels, channels, kernel_size, stride)
 
     def forward(self, features: Tensor) -> Tensor:
         channels, (side, _) = self.conv.in_channels, self.conv.kernel_size
@@ -89,8 +91,8 @@ class CapsuleLayer(nn.Module):
         [batch, in_capsules, in_dim] → [batch, out_capsules, out_dim].
 
     Raises:
-        ValueError: ``routing_iterations`` or one of the four sizes is below 1 (the first: or no
-            whole number), or the children have another shape.
+        ValueError: ``routing_iterations`` or one of the four sizes is no whole number of at least
+            1, or the children have another shape.
     """
 
     def __init__(
@@ -103,13 +105,9 @@ class CapsuleLayer(nn.Module):
         learn_prior: bool = False,
     ) -> None:
         super().__init__()
-        if not isinstance(routing_iterations, int) or routing_iterations < 1:
-            raise ValueError(
-                f"routing_iterations must be a whole number of at least 1, got {routing_iterations}"
-            )
-        if min(sizes := [in_capsules, in_dim, out_capsules, out_dim]) < 1:
-            raise ValueError(f"capsules and their numbers must be at least 1, got {sizes}")
-        self.routing_iterations = routing_iterations
+        self.routing_iterations = whole("routing_iterations", routing_iterations)
+        in_capsules, in_dim = whole("in_capsules", in_capsules), whole("in_dim", in_dim)
+        out_capsules, out_dim = whole("out_capsules", out_capsules), whole("out_dim", out_dim)
         self.weight = nn.Parameter(torch.empty(in_capsules, out_capsules, in_dim, out_dim))
         self.prior = nn.Parameter(torch.zeros(in_capsules, out_capsules)) if learn_prior else None
         self.reset_parameters()

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import RoutingStep, class_mask, one_hot
+from capsnet.functional import RoutingStep, class_mask, one_hot, whole
 from capsnet.layers import CapsuleLayer, Decoder, PrimaryCapsules
 
 
@@ -63,7 +63,7 @@ class CapsNet(nn.Module):
         hidden: Sequence[int] = (512, 1024),
     ) -> None:
         super().__init__()
-        if len(image_shape) != 3 or not all(isinstance(n, int) and n > 0 for n in image_shape):
+        if len(image_shape) != 3 or min(image_shape) < 1:
             raise ValueError(
                 f"image_shape must be [channels, height, width], got {list(image_shape)}"
             )
@@ -74,29 +74,27 @@ class CapsNet(nn.Module):
             "capsule_types": capsule_types,
             "primary_dim": primary_dim,
             "capsule_dim": capsule_dim,
+            "routing_iterations": routing_iterations,
         }
-        units = {f"hidden[{i}]": size for i, size in enumerate(hidden)}
-        for name, size in (sizes | units).items():
-            if not isinstance(size, int) or size < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, got {size}")
-        channels, height, width = image_shape
+        sizes = {name: whole(name, size) for name, size in sizes.items()}
+        channels, height, width = (whole("a side of image_shape", side) for side in image_shape)
+        units = [whole(f"hidden[{i}]", size) for i, size in enumerate(hidden)]
         stride = 2
-        smallest = 2 * kernel_size - 1
+        smallest = 2 * sizes["kernel_size"] - 1
         if min(height, width) < smallest:
             raise ValueError(
                 f"images must be at least {smallest} × {smallest} pixels for kernels of "
                 f"{kernel_size}, got {height} × {width}"
             )
         grid = [(side - smallest) // stride + 1 for side in (height, width)]
-        self.primary_capsules = capsule_types * grid[0] * grid[1]
+        self.primary_capsules = sizes["capsule_types"] * grid[0] * grid[1]
 
         self.config: dict[str, Any] = {
-            "image_shape": list(image_shape),
+            "image_shape": [channels, height, width],
             **sizes,
-            "routing_iterations": routing_iterations,
             "learn_prior": learn_prior,
             "reconstruct": reconstruct,
-            "hidden": list(hidden),
+            "hidden": units,
         }
         self.conv = nn.Conv2d(channels, conv_channels, kernel_size)
         self.primary = PrimaryCapsules(
@@ -111,7 +109,7 @@ class CapsNet(nn.Module):
             learn_prior,
         )
         self.decoder = (
-            Decoder(num_classes, capsule_dim, image_shape, hidden) if reconstruct else None
+            Decoder(num_classes, capsule_dim, image_shape, units) if reconstruct else None
         )
 
     @property
@@ -182,9 +180,13 @@ class CapsNet(nn.Module):
             as :meth:`forward`.
 
         Raises:
-            ValueError: labels as :meth:`forward` refuses; capsules of another shape, where there is
-                a decoder.
+            ValueError: labels as :meth:`forward` refuses, or capsules of another shape.
         """
+        if capsules.dim() != 3:
+            raise ValueError(
+                "capsules must be [batch, num_classes, capsule_dim], got shape "
+                f"{list(capsules.shape)}"
+            )
         # Lengths meet the margins 0.9 and 0.1: half precision is too coarse for that.
         wide = torch.promote_types(capsules.dtype, torch.float32)
         lengths = torch.linalg.vector_norm(capsules, dim=2, dtype=wide)

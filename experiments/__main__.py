@@ -27,7 +27,7 @@ from capsnet.device import pick_device
 from capsnet.fast.allocator import keep_freed_memory
 from capsnet.text import columns
 from capsnet.training.run import METRICS
-from experiments.declared import EXPERIMENTS, Experiment
+from experiments.declared import BUDGETS, EXPERIMENTS, Experiment
 from experiments.running import LEDGER, WORK, Training, perform, plan, recorded, verify
 from experiments.tables import summary_table, write
 
@@ -42,7 +42,7 @@ def main(
         prog="python -m experiments", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("experiments", nargs="*", help=f"of {', '.join(declared)}; all if none")
-    parser.add_argument("--budget", choices=["cpu", "gpu"], help="the machine's if not given")
+    parser.add_argument("--budget", choices=BUDGETS, help="the machine's if not given")
     either = parser.add_mutually_exclusive_group()
     either.add_argument("--minutes", type=float, help="begin no training after so many minutes")
     either.add_argument("--list", action="store_true", help="only say what is done and remains")

@@ -40,6 +40,14 @@ class Budget:
     first: int = 0
 
 
+BUDGETS = ("cpu", "gpu")
+
+
+def both(*args: Any, **options: Any) -> dict[str, Budget]:
+    """The same for either machine."""
+    return dict.fromkeys(BUDGETS, Budget(*args, **options))
+
+
 @dataclass(frozen=True)
 class Row:
     """One network of an experiment: one row of its table.
@@ -66,7 +74,7 @@ class Row:
     images: int | None = None
     seeds: int | None = None
     keep_weights: str = ""
-    budgets: tuple[str, ...] = ("cpu", "gpu")
+    budgets: tuple[str, ...] = BUDGETS
 
 
 @dataclass(frozen=True)
@@ -281,7 +289,7 @@ EXPERIMENTS = {
             ),
             "3 iterations, reconstruction": Row(paper=0.25, budgets=("gpu",)),
         },
-        {budget: Budget(3, LONG | {"epochs": 50}) for budget in ("cpu", "gpu")},
+        both(3, LONG | {"epochs": 50}),
         task="drawn",
     ),
     "routings": Experiment(
@@ -335,12 +343,7 @@ EXPERIMENTS = {
     "table-1-slower": Experiment(
         "What do they contribute at half the rate?",
         {name: replace(row, budgets=("gpu",)) for name, row in TABLE_1.items()},
-        {
-            budget: Budget(
-                10, {"epochs": 30, "learning_rate": 3e-3}, images=20_000, unseen=LAST_HALF
-            )
-            for budget in ("cpu", "gpu")
-        },
+        both(10, {"epochs": 30, "learning_rate": 3e-3}, images=20_000, unseen=LAST_HALF),
     ),
     "tuning": Experiment(
         "Which rate and start of W suit a network with routing, one without, and a CNN?",
@@ -440,10 +443,7 @@ EXPERIMENTS = {
             )
             for rate in rates
         },
-        {
-            budget: Budget(1, PAIRS | {"epochs": 6}, images=20_000, unseen=range(20_000, 30_000))
-            for budget in ("cpu", "gpu")
-        },
+        both(1, PAIRS | {"epochs": 6}, images=20_000, unseen=range(20_000, 30_000)),
         canvas=36,
         task="pairs",
         tuning=True,
@@ -451,7 +451,7 @@ EXPERIMENTS = {
     "places": Experiment(
         "Trained on digits that may be anywhere: what of digits that are bent as well?",
         PLACES,
-        {budget: Budget(3, PLACED | {"epochs": 10}, images=20_000) for budget in ("cpu", "gpu")},
+        both(3, PLACED | {"epochs": 10}, images=20_000),
         canvas=40,
         task="placed",
     ),
@@ -463,12 +463,7 @@ EXPERIMENTS = {
             for arm, row in (PLACES | {"3 iterations, W 0.01": wild(*SMALL_W)}).items()
             for rate in RATES_OF_PLACES.get(arm, (0.00075, 0.0015, 0.003, 0.006))
         },
-        {
-            budget: Budget(
-                1, PLACED | {"epochs": 10}, images=20_000, unseen=range(20_000, 30_000), first=3
-            )
-            for budget in ("cpu", "gpu")
-        },
+        both(1, PLACED | {"epochs": 10}, images=20_000, unseen=range(20_000, 30_000), first=3),
         canvas=40,
         task="placed",
         tuning=True,
@@ -486,10 +481,7 @@ EXPERIMENTS = {
             for (arm, count), (rates, _) in LABELS_RATES.items()
             for rate in rates
         },
-        {
-            budget: Budget(1, {"average": 0.99}, images=20_000, unseen=range(20_000, 30_000))
-            for budget in ("cpu", "gpu")
-        },
+        both(1, {"average": 0.99}, images=20_000, unseen=range(20_000, 30_000)),
         tuning=True,
     ),
     "fashion": Experiment(

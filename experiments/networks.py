@@ -18,7 +18,7 @@ from capsnet.routings import EfficientCapsNet, RoutedCapsNet, spread_loss
 from capsnet.training.loss import Criterion, TrainingLoss
 from capsnet.wild import DEVIATIONS, WildCapsNet, WildLoss
 from capsnet.wild.fast import FastWildCapsNet
-from capsnet.wild.parts import over_parents
+from capsnet.wild.parts import Share, over_parents
 
 
 class CNN(nn.Module):
@@ -122,13 +122,6 @@ def without_competition(logits: Tensor) -> Tensor:
     return logits.exp() / logits.shape[2]
 
 
-def uncontested(*args: Any, **options: Any) -> WildCapsNet:
-    """The paper's network, its softmax replaced by :func:`without_competition`."""
-    model = WildCapsNet(*args, **options)
-    model.parts = dataclasses.replace(model.parts, share=without_competition)
-    return model
-
-
 GAIN = 4.0  # a little less than three iterations do to s_j of the true digit, once trained
 
 
@@ -137,16 +130,17 @@ def louder(logits: Tensor) -> Tensor:
     return GAIN * over_parents(logits)
 
 
-def amplified(*args: Any, same_start: bool = False, **options: Any) -> WildCapsNet:
-    """The paper's network, all of its votes :data:`GAIN` times as long.
+def sharing(share: Share, *args: Any, same_start: bool = False, **options: Any) -> WildCapsNet:
+    """The paper's network with other shares than a softmax's.
 
     Args:
+        share: logits b_ij → c_ij.
         args: of :class:`WildCapsNet`.
-        same_start: W starts as much smaller, and so its votes begin as without the gain.
+        same_start: W starts :data:`GAIN` times as small: votes begin no :func:`louder` than usual.
         options: of :class:`WildCapsNet`.
     """
     model = WildCapsNet(*args, **options)
-    model.parts = dataclasses.replace(model.parts, share=louder)
+    model.parts = dataclasses.replace(model.parts, share=share)
     if same_start:
         with torch.no_grad():
             model.digits.weight.div_(GAIN)
@@ -205,8 +199,8 @@ KINDS = {
     "routed": Kind(RoutedCapsNet),
     "routed-em": Kind(RoutedCapsNet, spread_loss),
     "efficient": Kind(EfficientCapsNet, arrangement="plain"),
-    "uncontested": Kind(uncontested, loss=WildLoss),
-    "amplified": Kind(amplified, loss=WildLoss),
+    "uncontested": Kind(functools.partial(sharing, without_competition), loss=WildLoss),
+    "amplified": Kind(functools.partial(sharing, louder), loss=WildLoss),
     "penalised": Kind(WatchedCapsNet, arrangement="fast", loss=PenalisedLoss),
     "decayed": Kind(WildCapsNet, loss=DecayedLoss),
     "cnn": Kind(CNN, F.cross_entropy, "plain"),

@@ -22,6 +22,7 @@ from torch import Tensor
 from capsnet.checkpoint import load_weights
 from capsnet.data import load, pictures, to_float
 from capsnet.files import write_json
+from capsnet_book import ledger
 from experiments.running import LEDGER
 
 Picture = Image.Image
@@ -171,7 +172,7 @@ def read_by(module: ModuleType, path: Path) -> Tensor:
 @torch.no_grad()
 def measure(digits: Digits, chosen: range, name: str, make: Maker, quality: int | None) -> dict:
     """How many of the chosen digits are read right in each way; which are won and lost by now."""
-    model, _ = load_weights(LEDGER / "mnist" / "weights.safetensors")
+    model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
     before, (whose, inks, known) = as_before(), digits
     ways: dict[str, Callable[[Path], Tensor]] = {
         "before": lambda path: read_by(before, path),

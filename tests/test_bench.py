@@ -22,6 +22,22 @@ def test_a_device_without_the_fast_arrangement_is_timed_in_the_plain_one(
     assert len(table(result).splitlines()) == 4
 
 
+def test_the_table_is_aligned() -> None:
+    kinds = ("train", "fp32", True, 200.0), ("evaluate", "bf16", False, 8.04)
+    rows = [
+        {"what": what, "arrangement": "plain", "precision": precision, "compile": compile,
+         "median": ms, "min": ms / 2, "max": 2 * ms}
+        for what, precision, compile, ms in kinds
+    ]  # fmt: skip
+    machine = {"device": "a CPU", "torch": "2.6", "threads": 2}
+    assert table({"machine": machine, "batch_size": 128, "steps": 7, "rows": rows}) == (
+        "a CPU, torch 2.6, 2 threads, batch 128, median of 7 (least … most)\n"
+        "what      arrangement  precision  compile  images/s  ms a step\n"
+        "train           plain       fp32      yes       640      200.0  (100.0 … 400.0)\n"
+        "evaluate        plain       bf16       no     15920        8.0     (4.0 … 16.1)"
+    )
+
+
 def test_two_calls_are_not_counted() -> None:
     calls: list[int] = []
     times = measure(lambda: calls.append(1), CPU, 3)

@@ -395,6 +395,7 @@ def test_no_command_and_unknown_words(fails, weights: Path) -> None:
     ("words", "said"),
     [
         (["--epochs", 0], "epochs must be a whole number of at least 1, got 0"),
+        (["--shift", 28], "shift must be smaller than the images, 28 × 28, got 28"),
         (["--learning-rate", "nan"], "learning_rate must be positive, got nan"),
         (["--precision", "int8"], "precision must be one of auto, bf16, fp32, got int8"),
         (["--device", "abacus"], "device must be auto, cpu, cuda, mps, got abacus"),
@@ -579,6 +580,29 @@ def test_weights_that_are_none(fails, weights: Path, tmp_path: Path, pictures: P
     assert "batch_size" in fails("evaluate", weights, "--batch-size", 0)
     said = fails("evaluate", weights, "--dataset", f"folder:{pictures}")
     assert "is 3, is 7" in said and "0, 1, 2, 3" in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("predict", "w", ""), ("predict", "", "p"), ("export", "w", ""), ("train", "--init", ""),
+        *[("evaluate", "w", option, "") for option in ("--figure", "--reconstructions", "--json")],
+        *[("predict", "w", "p", at, "") for at in ("--json", "--csv", "--sheet", "--save")],
+        ("bench", "--json", ""),
+    ],
+)  # fmt: skip
+def test_an_empty_path_is_no_path(fails, words: tuple[str, ...]) -> None:
+    assert "expected a path, got an empty one" in fails(*words)
+
+
+def test_unreadable_pictures_name_the_option(
+    tmp_path: Path, pictures: Path, capsys: Captured
+) -> None:
+    folder = shutil.copytree(pictures, tmp_path / "copy")
+    (folder / "is 3" / "bad.png").write_text("no picture")
+    words = ["train", "--dataset", f"folder:{folder}", "--out", f"{tmp_path / 'run'}"]
+    assert main([*words, "--no-compile"]) == 2
+    assert capsys.readouterr().err.endswith("; --skip-unreadable leaves them out\n")
 
 
 def test_pictures_that_are_none(fails, weights: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from capsnet_book import ledger as ledger_names
 from experiments import running, tables, tasks
 from experiments.__main__ import main
 from experiments.declared import EXPERIMENTS, Budget, Experiment, Row
-from experiments.networks import KINDS, amplified, uncontested, without_competition
+from experiments.networks import KINDS, louder, sharing, without_competition
 from experiments.running import Training, perform, plan, recorded, train, training_images, verify
 
 SMALL = {"conv_channels": 8, "capsule_types": 2, "hidden": [16, 16]}
@@ -82,7 +82,7 @@ def test_a_cnn_is_read_out_as_capsules_are() -> None:
 
 
 def test_without_competition_a_share_grows_with_its_own_agreement_alone() -> None:
-    model = uncontested(**SMALL)
+    model = sharing(without_competition, **SMALL)
     u_hat = model.digits.predict(torch.rand(2, 72, 8))
     shares = [torch.full(u_hat.shape[:3], 0.1)]
     v = squash(torch.einsum("nij,nijd->njd", shares[0], u_hat))
@@ -100,7 +100,7 @@ def test_without_competition_a_share_grows_with_its_own_agreement_alone() -> Non
 @pytest.mark.parametrize("same_start", [False, True])
 def test_louder_votes_are_those_of_a_larger_matrix(same_start: bool) -> None:
     torch.manual_seed(0)
-    model = amplified(**SMALL, routing_iterations=1, same_start=same_start)
+    model = sharing(louder, **SMALL, routing_iterations=1, same_start=same_start)
     torch.manual_seed(0)
     plain = CapsNet(**SMALL, routing_iterations=1)
     images = torch.rand(3, 1, 28, 28)

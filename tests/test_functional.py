@@ -493,8 +493,8 @@ def test_what_squash_and_routing_cannot_take(refuses: Refuses) -> None:
     for shape in ([2, 3, 4], [1, 2, 3, 4, 5]):
         with refuses("[batch, in_capsules, out_capsules, out_dim]", f"got shape {shape}"):
             dynamic_routing(torch.ones(shape))
-    for iterations in (0, -1):
-        with refuses("iterations must be at least 1", f"got {iterations}"):
+    for iterations in (0, -1, 2.5):
+        with refuses("iterations must be a whole number of at least 1", f"got {iterations}"):
             dynamic_routing(u_hat, iterations)
     for shape in ([3, 2], [2, 2], [3, 3], [1, 3], [2, 1], [1, 2, 3], [6], [2]):
         with refuses("prior must be [in_capsules, out_capsules] = [2, 3]", f"got shape {shape}"):

@@ -262,13 +262,19 @@ def test_what_a_capsule_layer_cannot_take(refuses: Refuses) -> None:
     for shape in ([2, 5, 3], [2, 4, 4], [2, 4, 5], [5, 4], [2, 5, 4, 1], [2, 20]):
         with refuses("capsules must be [batch, 5, 4]", f"got shape {shape}"):
             layer(torch.rand(shape))
-    for iterations in (0, -1, 2.5, np.int64(2)):
+    for iterations in (0, -1, 2.5):
         expected = "routing_iterations must be a whole number of at least 1"
         with refuses(f"{expected}, got {iterations}"):
             CapsuleLayer(5, 4, 3, 2, iterations)  # type: ignore[arg-type]
-    for sizes in ([5, 0, 3, 2], [5, 4, 3, -1]):
-        with refuses("capsules and their numbers must be at least 1", f"got {sizes}"):
-            CapsuleLayer(*sizes)
+    assert type(CapsuleLayer(5, 4, 3, 2, np.int64(2)).routing_iterations) is int
+    for name in ("in_capsules", "in_dim", "out_capsules", "out_dim"):
+        for size in (0, -1, 3.0):
+            sizes = {"in_capsules": 5, "in_dim": 4, "out_capsules": 3, "out_dim": 2} | {name: size}
+            with refuses(f"{name} must be a whole number of at least 1, got {size}"):
+                CapsuleLayer(**sizes)
+    for name in ("capsule_types", "capsule_dim"):
+        with refuses(f"{name} must be a whole number of at least 1, got 0"):
+            PrimaryCapsules(4, **{name: 0})
 
 
 def test_what_a_decoder_cannot_take(refuses: Refuses) -> None:

@@ -176,11 +176,21 @@ def test_arguments_out_of_range_are_refused(refuses: Refuses) -> None:
         with refuses("image_shape must be [channels, height, width]", f"got {shape}"):
             small(image_shape=shape)
     for name in SIZES:
-        for size in (0, -1, 2.5, np.int64(2)):  # JSON, in weights, holds none of NumPy's
-            with refuses(f"{name} must be a whole number of at least 1", f"got {size}"):
+        for size in (0, -1, 2.5, np.float64(2)):
+            with refuses(f"{name} must be a whole number of at least 1", f"got {size!r}"):
                 small(**{name: size})
     with refuses("hidden[1] must be a whole number of at least 1, got 2.5"):
         small(hidden=(8, 2.5))
+    with refuses("a side of image_shape must be a whole number of at least 1, got 28.0"):
+        small(image_shape=(1, 28, 28.0))
+
+
+def test_whole_numbers_may_be_numpys() -> None:
+    """The network's config is written as JSON, which holds Python's alone."""
+    sizes = dict.fromkeys(SIZES, np.int64(2))
+    model = small(image_shape=np.array([1, 9, 9]), hidden=np.array([4, 5]), **sizes)
+    assert CapsNet(**json.loads(json.dumps(model.config))).config == model.config
+    assert type(model.primary_capsules) is int
 
 
 def test_every_size_may_be_1() -> None:

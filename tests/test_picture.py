@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from capsnet.figures.style import QUANTITIES, css_name
+from capsnet.figures.style import QUANTITIES
+from capsnet_book.figures.macros import css_name
 from picture import STRIP, strip
 
 STAGES = ["image", "maps", "capsules", "votes", "lengths", "mask", "drawing"]

@@ -14,7 +14,7 @@ from markdown_it.token import Token
 from sphinx.util.nodes import split_explicit_title
 
 import myst
-from capsnet.figures.style import MACROS
+from capsnet_book.figures.macros import MACROS
 from myst import ChapterError
 from notes import Pieces, annotated, computed, place
 

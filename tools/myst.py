@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -15,8 +14,9 @@ from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.directives import parse_directive_text
 from myst_parser.parsers.mdit import create_md_parser
 
-CONFIG = Path(__file__).resolve().parent.parent / "_config.yml"
-PARSE = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))["parse"]
+from address import ROOT
+
+PARSE = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["parse"]
 EXTENSIONS = set(PARSE["myst_enable_extensions"])
 FENCES = {"fence", "colon_fence"}
 ADMONITIONS = {"note", "tip", "important", "warning", "admonition"}

@@ -6,7 +6,6 @@ draws of it; at the head of the chapters, a strip of what the network makes of o
 
 import base64
 import io
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,16 +13,18 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from PIL import Image
 
+from address import ROOT
 from capsnet.checkpoint import load_weights
 from capsnet.data import load, to_float
 from capsnet.figures.predictions import contact_sheet
-from capsnet.figures.style import QUANTITIES, css_name
+from capsnet.figures.style import QUANTITIES
 from capsnet.files import write_atomically
 from capsnet.functional import dynamic_routing
 from capsnet_book import ledger
+from capsnet_book.figures.macros import css_name
 from capsnet_book.figures.network import fullest, sheet
 
-STATIC = Path(__file__).parent.parent / "book" / "_static"
+STATIC = ROOT / "book" / "_static"
 PICTURE, STRIP = STATIC / "reconstructions.png", STATIC / "strip.svg"
 PITCH, SIDE = 100, 44  # of the strip's stages, and of their pictures, in the strip's units
 

@@ -10,12 +10,12 @@ import ast
 import re
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 import myst
+from address import ROOT
 
-BOOK = Path(__file__).resolve().parent.parent / "book"
+BOOK = ROOT / "book"
 MOST_WORDS, MOST_LINES = 1500, 150  # of a chapter
 
 Role = Literal["code", "setup", "figure", "plumbing", "glue", "check", "solution"]

@@ -13,7 +13,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from capsnet.figures.style import QUANTITIES, css_name
+from capsnet.figures.style import QUANTITIES
+from capsnet_book.figures.macros import css_name
 from reading import claims, glue_lines, role
 from strip import STAGES  # the pages about the network
 

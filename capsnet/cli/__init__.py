@@ -9,7 +9,6 @@ import io
 import logging
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from capsnet import data, routings, wild
@@ -82,7 +81,7 @@ def make_parser() -> argparse.ArgumentParser:
         option = command.add_argument
         option("--debug", action="store_true", help="show where an error comes from")
         if run in (evaluate, predict, export):
-            option("weights", type=Path, help="a weights file that train wrote")
+            option("weights", type=given_path, help="a weights file that train wrote")
         if run not in (export, check):
             option("--device", default="auto", help="auto, cpu, cuda or mps (%(default)s)")
         if run in (train, evaluate):
@@ -105,7 +104,8 @@ def make_parser() -> argparse.ArgumentParser:
 
     option = add(train, "Train a network.")
     option("--dataset", help=f"{sets} (mnist; with --as that of its network)")
-    text = "where weights, checkpoint and metrics are (runs/DATASET); a cut-off run there goes on"
+    text = "where weights, checkpoint and metrics are (runs/DATASET, with --as runs/DATASET-NAME); "
+    text += "a cut-off run there goes on"
     option("--out", type=given_path, help=text)
     names = ", ".join(wild.IMPLEMENTATIONS)
     text = f"another's network, loss and recipe, as --list-implementations describes them: {names}"
@@ -128,7 +128,7 @@ def make_parser() -> argparse.ArgumentParser:
     option("--no-reconstruction", **no, dest="reconstruct", help="leave the decoder out")
     text = "channels, height, width: of a folder's images, or of the middle of others'"
     option("--image-shape", metavar="CxHxW", help=text)
-    option("--init", type=Path, metavar="WEIGHTS", help="start from these weights")
+    option("--init", type=given_path, metavar="WEIGHTS", help="start from these weights")
     text = "train on the validation images too (with --as, but for those that its authors hold out)"
     option("--all", action="store_true", help=text)
     option("--test", action="store_true", help="evaluate on the test set at the end")
@@ -138,35 +138,36 @@ def make_parser() -> argparse.ArgumentParser:
     text = "which images (test; all of an unsplit folder, if the network learned from no folder)"
     option("--split", choices=("train", "validation", "test", "all"), help=text)
     option("--batch-size", type=int, default=500, help="images at a time (%(default)s)")
-    option("--figure", type=Path, help=f"draw the confusion matrix {figure}")
+    option("--figure", type=given_path, help=f"draw the confusion matrix {figure}")
     text = f"draw the first image of each class, and what is decoded, {figure}"
-    option("--reconstructions", type=Path, help=text)
-    option("--json", type=Path, help="write counts, losses and errors to this file")
+    option("--reconstructions", type=given_path, help=text)
+    option("--json", type=given_path, help="write counts, losses and errors to this file")
     add_setting(option, "precision", default="fp32")
     add_setting(option, "arrangement")
 
     option = add(predict, "Classify pictures of any size and kind.")
     text = "picture files, and folders with pictures at any depth"
-    option("pictures", nargs="+", type=Path, metavar="PICTURE|FOLDER", help=text)
+    option("pictures", nargs="+", type=given_path, metavar="PICTURE|FOLDER", help=text)
     text = "the network's format for pictures; auto: that of the data set trained on (%(default)s)"
     option("--style", choices=("auto", "digit", "garment", "plain"), default="auto", help=text)
     text = "the least length of an answer's capsule; 0: any (%(default)s, measured for digits)"
     option("--threshold", type=float, default=answers.THRESHOLD, help=text)
     text = "print the K longest capsules of each picture, in one line"
     option("--top", type=int, metavar="K", help=text)
-    option("--json", type=Path, help="write answers and all lengths to this file")
-    option("--csv", type=Path, help="write them to this file, a line for a picture")
+    option("--json", type=given_path, help="write answers and all lengths to this file")
+    option("--csv", type=given_path, help="write them to this file, a line for a picture")
     text = f"draw the first {answers.SHEET} inputs, and what is decoded, {figure}"
-    option("--sheet", type=Path, help=text)
-    option("--save", type=Path, help=f"draw one input, what is decoded and the lengths {figure}")
+    option("--sheet", type=given_path, help=text)
+    text = f"draw one input, what is decoded and the lengths {figure}"
+    option("--save", type=given_path, help=text)
 
     option = add(export, "Write a network as ONNX, checked against PyTorch.")
-    option("onnx", type=Path, help="the file to write")
+    option("onnx", type=given_path, help="the file to write")
 
     option = add(bench, "Time the training step and the evaluation on this machine.")
     add_setting(option, "batch_size")
     option("--steps", type=int, default=7, help="timed steps of each kind (%(default)s)")
-    option("--json", type=Path, help="write the figures to this file too")
+    option("--json", type=given_path, help="write the figures to this file too")
 
     text = "Say what a network does otherwise than the paper (exit code 1; 3 where a stage of the "
     option = add(check, f"{text}adapter, or a call, fails, or the routing is not reached).")

@@ -51,7 +51,7 @@ def train(args: argparse.Namespace) -> int:
     names = [field.name for field in dataclasses.fields(TrainingConfig)]
     given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     given = {"compile": None, **(like.recipe if like else {}), **given}
-    seed = TrainingConfig(**given).seed  # it refuses what is out of range before anything is read
+    early = TrainingConfig(**given)  # it refuses what is out of range before anything is read
     fabric = make_fabric(args.device)
     dataset = args.dataset  # "" is none: an empty variable of a shell
     if dataset is None:
@@ -64,8 +64,9 @@ def train(args: argparse.Namespace) -> int:
     groups = [("train", "validation")] if args.all else [("train",), ("validation",)]
     if args.test:
         groups.append(source.group("test"))
-    torch.manual_seed(seed)
+    torch.manual_seed(early.seed)
     model = make(source)
+    early.check_shift(model.config["image_shape"])
     arrange(model, given.get("arrangement", "auto"))  # refuses what there is not
     check_apart(out, source)
     check_writable(out / WEIGHTS, *[args.init] if args.init else [])

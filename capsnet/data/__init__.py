@@ -74,8 +74,10 @@ def find(
 
     ``learned, validation = find(name).read(("train",), ("validation",))`` is for training.
     """
-    if image_shape is not None and (len(image_shape) != 3 or min(image_shape) < 1):
-        expected = "(channels, height, width), each at least 1"
+    if image_shape is not None and (
+        len(image_shape) != 3 or not all(hasattr(n, "__index__") and n > 0 for n in image_shape)
+    ):
+        expected = "(channels, height, width), whole numbers of at least 1"
         raise ValueError(f"image_shape must be {expected}, got {tuple(image_shape)}")
     if name.startswith("folder:"):
         from capsnet.data.folders import Folder  # which imports Pillow and SciPy

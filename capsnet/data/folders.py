@@ -9,7 +9,14 @@ from pathlib import Path
 import torch
 
 from capsnet.data.imageset import ImageSet, Source
-from capsnet.data.pictures import open_picture, pictures_in, plain, read_pictures, unreadable
+from capsnet.data.pictures import (
+    check_shape,
+    open_picture,
+    pictures_in,
+    plain,
+    read_pictures,
+    unreadable,
+)
 
 # What the folder of a part may be called, in any case of letters.
 NAMES = {
@@ -29,6 +36,8 @@ class Folder(Source):
     def __init__(self, name: str, image_shape: tuple[int, int, int] | None) -> None:
         if name == "folder:":
             raise ValueError("expected folder:PATH, got 'folder:', whose PATH is empty")
+        if image_shape is not None:
+            check_shape(image_shape)
         self.path = Path(name.removeprefix("folder:")).expanduser()
         self.own = own_parts(self.path)
         if self.own:

@@ -30,9 +30,11 @@ class ImageSet:
 
     def __post_init__(self, trusted: bool) -> None:
         if self.images.dtype != torch.uint8 or self.images.dim() != 4:
-            raise ValueError(f"images must be uint8 [n, c, h, w], got {kind(self.images)}")
+            expected = "a tensor, uint8 [n, c, h, w]"
+            raise ValueError(f"images must be {expected}, got {kind(self.images)}")
         if self.labels.dtype != torch.int64 or self.labels.shape != self.images.shape[:1]:
-            raise ValueError(f"labels must be int64 [{len(self.images)}], got {kind(self.labels)}")
+            expected = f"a tensor, int64 [{len(self.images)}]"
+            raise ValueError(f"labels must be {expected}, got {kind(self.labels)}")
         if trusted or len(self.labels) == 0:
             return
         low, high = (int(bound) for bound in self.labels.aminmax())
@@ -166,10 +168,12 @@ def to_float(images: Tensor) -> Tensor:
         ValueError: the images are not uint8.
     """
     if images.dtype != torch.uint8:
-        raise ValueError(f"images must be uint8, got {kind(images)}")
+        raise ValueError(f"images must be a tensor, uint8, got {kind(images)}")
     return images.to(torch.float32) / 255
 
 
-def kind(tensor: Tensor) -> str:
-    """Type and shape, for messages."""
-    return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+def kind(value: object) -> str:
+    """Type and shape, for messages; the class of what is no tensor."""
+    if not isinstance(value, Tensor):
+        return type(value).__name__
+    return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"

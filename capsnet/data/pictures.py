@@ -47,7 +47,7 @@ class Blank(ValueError):
 
 
 def pictures_in(folder: Path) -> list[Path]:
-    """The files at any depth that are not hidden, nor named like something else than a picture.
+    """The files at any depth that are not hidden, nor named like what is never read as a picture.
 
     Links are followed; a folder is entered once, though several, or its own, lead to it.
 
@@ -59,7 +59,9 @@ def pictures_in(folder: Path) -> list[Path]:
     def refuse(error: OSError) -> None:
         raise OSError(f"cannot read {error.filename}: {reason(error)}") from error
 
-    endings, found = {"", *Image.registered_extensions(), *PHONES}, []
+    # Of formats that are read, and no others: a .psd is mostly a working file beside its export.
+    known = Image.registered_extensions().items()
+    endings, found = {ending for ending, of in known if of in FORMATS} | {"", *PHONES}, []
     visited: set[tuple[int, int]] = set()
     for root, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
         status = os.stat(root)
@@ -149,9 +151,8 @@ def read_picture(
         ValueError: the file is no picture, is damaged or too large for Pillow; or there is no such
             image_shape or style.
     """
+    check_shape(image_shape)
     channels, height, width = image_shape
-    if channels not in (1, 3) or height < 1 or width < 1:
-        raise ValueError(f"image_shape must be (1 or 3, height, width), got {tuple(image_shape)}")
     if style not in STYLES:
         raise ValueError(f"unknown style {style!r}; expected one of: {', '.join(STYLES)}")
     picture = open_picture(Path(path))
@@ -163,6 +164,13 @@ def read_picture(
     except Blank:
         raise Blank(f"{path}: no {style} found, the picture is blank") from None
     return torch.from_numpy(figure.round().astype(np.uint8)).repeat(channels, 1, 1)
+
+
+def check_shape(image_shape: tuple[int, int, int]) -> None:
+    """Refuse a shape that no picture is read in."""
+    channels, height, width = image_shape
+    if channels not in (1, 3) or height < 1 or width < 1:
+        raise ValueError(f"image_shape must be (1 or 3, height, width), got {tuple(image_shape)}")
 
 
 def open_picture(path: Path) -> Picture:

@@ -12,7 +12,6 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import AxesImage
-from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
 
@@ -36,24 +35,10 @@ QUANTITIES = {
     "s": Quantity(r"\mathbf{s}", "#862DBE", "#D8B3FE"),  # a parent's total input
     "v": Quantity(r"\mathbf{v}", "#A55D02", "#FDB877"),  # a parent's output
 }
-
-
-def css_name(name: str) -> str:
-    """A quantity's name in a macro and in a page's styles: ``u_hat`` is ``uhat``."""
-    return name.replace("_", "")
-
-
-# The macros of the book's equations, coloured: \qu, \quhat, \qb, \qc, \qs, \qv.
-MACROS = {
-    f"q{css_name(name)}": f"{{\\color{{{quantity.colour}}}{{{quantity.latex}}}}}"
-    for name, quantity in QUANTITIES.items()
-}
 INK, PAPER = "#1F2328", "#FFFFFF"
 FAINT, MISTAKE = "#6B7480", "#B3261E"
 FAINT_DARK, MISTAKE_DARK = "#98A2AD", "#FF8A80"  # the same on a dark page
 
-# Of up to three curves: the one that matters, and what it is compared with.
-LINES = ((QUANTITIES["v"].colour, "o-"), (INK, "s--"), (FAINT, "^:"))
 PER_ROW = 5  # images side by side
 WIDTH = 5.6  # inches; the text of a figure stays legible when a phone shrinks it
 STYLE: dict[Any, Any] = {
@@ -131,27 +116,6 @@ def array(values: ArrayLike) -> NDArray[Any]:
             values = values.float()
         return values.numpy()
     return np.asarray(values)
-
-
-def beside(axes: Axes, text: str, height: float, colour: str = INK) -> None:
-    """Words right of the axes, at a height of its data."""
-    right = axes.get_yaxis_transform()
-    axes.text(1.02, height, text, transform=right, va="center", fontsize=9, color=colour)
-
-
-def arrow(axes: Axes, start: ArrayLike, end: ArrayLike, colour: str, **options: float) -> None:
-    """An arrow between two points of the data."""
-    style = {"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0}
-    (x0, y0), (x1, y1) = np.asarray(start), np.asarray(end)
-    axes.annotate("", (x1, y1), (x0, y0), arrowprops=style | options)
-
-
-def logarithmic(axes: Axes) -> None:
-    """A logarithmic y axis, with plain numbers at 1, 2 and 5 times the powers of ten."""
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def show(axes: Axes, image: NDArray[Any]) -> None:

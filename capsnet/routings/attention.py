@@ -80,8 +80,7 @@ class AttentionCapsules(CapsuleLayer):
         [batch, in_capsules, in_dim] → [batch, out_capsules, out_dim].
 
     Raises:
-        ValueError: ``routing_iterations`` is not a whole number of at least 1, or the children have
-            another shape.
+        ValueError: as :class:`CapsuleLayer`.
     """
 
     def __init__(

@@ -8,7 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import RoutingStep, check_predictions, class_mask, require_floating
+from capsnet.functional import (
+    RoutingStep,
+    check_predictions,
+    class_mask,
+    require_floating,
+    whole,
+)
 
 ROWS = 4  # of a pose, a matrix: 16 numbers are 4 × 4, 8 are 4 × 2
 MIN_VARIANCE = 1e-6  # for a single vote has none; the authors' released code adds 5e-4
@@ -53,8 +59,8 @@ def em_routing(
         out_capsules].
 
     Raises:
-        ValueError: ``votes`` is not a 4-D floating-point tensor, ``activations`` has not its first
-            two sizes, or ``iterations`` is below 1.
+        ValueError: ``votes`` is not a 4-D floating-point tensor, ``activations``, ``beta_u`` or
+            ``beta_a`` does not fit it, or ``iterations`` is no whole number of at least 1.
     """
     check_predictions("votes", votes, iterations)
     if activations.shape != votes.shape[:2]:
@@ -62,6 +68,12 @@ def em_routing(
             f"activations must be [batch, in_capsules] = {list(votes.shape[:2])}, got shape "
             f"{list(activations.shape)}"
         )
+    for name, beta in (("beta_u", beta_u), ("beta_a", beta_a)):
+        if beta.shape != votes.shape[2:3]:
+            raise ValueError(
+                f"{name} must be [out_capsules] = {list(votes.shape[2:3])}, got shape "
+                f"{list(beta.shape)}"
+            )
     narrow, wide = votes.dtype, torch.promote_types(votes.dtype, torch.float32)
     with torch.autocast(votes.device.type, enabled=False):
         votes = votes.to(wide)
@@ -113,8 +125,9 @@ class EMCapsules(nn.Module):
         → [batch, out_capsules, out_dim] and [batch, out_capsules].
 
     Raises:
-        ValueError: ``in_dim`` or ``out_dim`` is no multiple of 4, ``routing_iterations`` is not
-            a whole number of at least 1, or poses or activations have another shape.
+        ValueError: ``routing_iterations`` or one of the four sizes is no whole number of at least
+            1, ``in_dim`` or ``out_dim`` is no multiple of 4, or poses or activations have another
+            shape.
     """
 
     def __init__(
@@ -126,13 +139,11 @@ class EMCapsules(nn.Module):
         routing_iterations: int = 3,
     ) -> None:
         super().__init__()
-        if not isinstance(routing_iterations, int) or routing_iterations < 1:
-            raise ValueError(
-                f"routing_iterations must be a whole number of at least 1, got {routing_iterations}"
-            )
+        self.routing_iterations = whole("routing_iterations", routing_iterations)
+        in_capsules, in_dim = whole("in_capsules", in_capsules), whole("in_dim", in_dim)
+        out_capsules, out_dim = whole("out_capsules", out_capsules), whole("out_dim", out_dim)
         if in_dim % ROWS or out_dim % ROWS:
             raise ValueError(f"poses must be multiples of {ROWS} numbers, got {in_dim}, {out_dim}")
-        self.routing_iterations = routing_iterations
         self.inverse_temperature = out_capsules / in_capsules
         columns = in_dim // ROWS, out_dim // ROWS
         self.weight = nn.Parameter(torch.empty(in_capsules, out_capsules, *columns))

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import RoutingStep, check_predictions
+from capsnet.functional import RoutingStep, check_predictions, check_prior, whole
 from capsnet.layers import CapsuleLayer, Decoder, channels_to_capsules
 from capsnet.model import CapsNet
 
@@ -49,9 +49,12 @@ def self_attention_routing(
         v_j, [batch, out_capsules, out_dim].
 
     Raises:
-        ValueError: ``u_hat`` is not a 4-D floating-point tensor.
+        ValueError: ``u_hat`` is not a 4-D floating-point tensor, or ``prior`` has another shape
+            than [in_capsules, out_capsules].
     """
     check_predictions("u_hat", u_hat)
+    if prior is not None:
+        check_prior(prior, u_hat)
     total = u_hat.sum(dim=1)  # Σ_k û_{j|k}, [batch, out_capsules, out_dim]
     logits = torch.einsum("nijd,njd->nij", u_hat, total) / math.sqrt(u_hat.shape[3])
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
@@ -134,18 +137,18 @@ class EfficientCapsNet(CapsNet):
         nn.Module.__init__(self)  # of CapsNet the methods, not the layers
         # The kernels 5, 3, 3, 3 with stride 2 leave a grid, and 9 × 9 what are positions of it.
         grid = [(side - 11) // 2 + 1 - 8 for side in image_shape[1:]]
-        if len(grid) != 2 or min(grid) < 1 or num_classes < 1:
+        if len(grid) != 2 or min(grid) < 1:
             raise ValueError(
-                "image_shape must be [channels, at least 27, at least 27] and num_classes at least "
-                f"1, got {list(image_shape)} and {num_classes}"
+                f"image_shape must be [channels, at least 27, at least 27], got {list(image_shape)}"
             )
+        shape = [whole("a side of image_shape", side) for side in image_shape]
         self.config: dict[str, Any] = {
-            "image_shape": list(image_shape),
-            "num_classes": num_classes,
+            "image_shape": shape,
+            "num_classes": whole("num_classes", num_classes),
             "reconstruct": reconstruct,
         }
         layers: list[nn.Module] = []
-        before = image_shape[0]
+        before = shape[0]
         for channels, kernel_size, stride in ((32, 5, 1), (64, 3, 1), (64, 3, 1), (128, 3, 2)):
             conv = nn.Conv2d(before, channels, kernel_size, stride)
             nn.init.kaiming_normal_(conv.weight, nonlinearity="relu")
@@ -154,8 +157,9 @@ class EfficientCapsNet(CapsNet):
             before = channels
         self.conv = nn.Sequential(*layers)
         self.primary = DepthwiseCapsules(before, 8, 9)
-        self.digits = SelfAttentionCapsules(16 * math.prod(grid), 8, num_classes, 16)
-        self.decoder = Decoder(num_classes, 16, image_shape) if reconstruct else None
+        self.primary_capsules = 16 * math.prod(grid)
+        self.digits = SelfAttentionCapsules(self.primary_capsules, 8, num_classes, 16)
+        self.decoder = Decoder(num_classes, 16, shape) if reconstruct else None
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         self.check_images(images)

@@ -2,10 +2,12 @@
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from capsnet.device import PRECISIONS
 from capsnet.fast import ARRANGEMENTS
+from capsnet.functional import whole
 from capsnet.model import CapsNet
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT
 
@@ -39,8 +41,8 @@ class TrainingConfig:
     learning_rate: float = option(3e-3, "Adam's (peak) rate")
     # One-cycle rises over the first 30 % of the steps and falls to 0 as a cosine. Exponential is
     # × 0.96 every 2000 steps, continuously, as in the authors' released code. By epoch: × 0.9 after
-    # each. Plateau: ÷ 10 after 15 epochs without a lower validation loss, or without validation
-    # images, training loss.
+    # each. Plateau: ÷ 10 after more than 15 epochs without a lower validation loss, or without
+    # validation images, training loss.
     schedule: str = option("one-cycle", f"of the rate: {', '.join(SCHEDULES)}")
     # The averaged weights are the ones that are evaluated and saved.
     average: float = option(0.99, "decay of the weights' moving average; 0 for none")
@@ -83,11 +85,22 @@ class TrainingConfig:
         given.setdefault("average", min(usual.average, max(0.0, round(1 - 8 / steps, 3))))
         return cls(**given)
 
+    def check_shift(self, image_shape: Sequence[int]) -> None:
+        """See that a shift leaves some of the images, [channels, height, width], in sight.
+
+        Raises:
+            ValueError: it does not.
+        """
+        if self.shift >= min(image_shape[1:]):
+            raise ValueError(
+                f"shift must be smaller than the images, {image_shape[1]} × {image_shape[2]}, got "
+                f"{self.shift}"
+            )
+
     def __post_init__(self) -> None:
         for name, low in (("epochs", 1), ("batch_size", 1), ("shift", 0), ("seed", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < low:
-                raise ValueError(f"{name} must be a whole number of at least {low}, got {value}")
+            # In a checkpoint's JSON there are no numbers but Python's.
+            object.__setattr__(self, name, whole(name, getattr(self, name), low))
         if self.seed >= MAX_SEED:
             raise ValueError(f"seed must be below {MAX_SEED}, got {self.seed}")
         for name in ("learning_rate", "average", "reconstruction_weight"):
@@ -99,7 +112,15 @@ class TrainingConfig:
             raise ValueError(f"average must be at least 0 and below 1, got {self.average}")
         if not 0 <= (weight := self.reconstruction_weight) < math.inf:
             raise ValueError(f"reconstruction_weight must be at least 0, got {weight}")
-        known = {"schedule": SCHEDULES, "precision": PRECISIONS, "arrangement": ARRANGEMENTS}
+        known: dict[str, Sequence[Any]] = {
+            "schedule": SCHEDULES,
+            "shuffle": (True, False),
+            "fresh_adam": (True, False),
+            "precision": PRECISIONS,
+            "arrangement": ARRANGEMENTS,
+            "compile": (True, False, None),
+        }
         for name, values in known.items():
             if (value := getattr(self, name)) not in values:
-                raise ValueError(f"{name} must be one of {', '.join(values)}, got {value}")
+                expected = ", ".join(map(str, values))
+                raise ValueError(f"{name} must be one of {expected}, got {value}")

@@ -147,11 +147,21 @@ def run_over(
 
 
 def check_fits(model: nn.Module, image_set: ImageSet) -> None:
-    """A ValueError where a data set's images and classes are not those of a network."""
+    """A ValueError where a data set's images and classes are not those of a network, or its weights
+    are not float32, as images become.
+    """
     if len(image_set) == 0:
         raise ValueError(f"data set {image_set.name} holds no images")
-    config: Any = model.config
-    expected, found = config["image_shape"], list(image_set.images.shape[1:])
+    config: Any = getattr(model, "config", None)
+    if not isinstance(config, dict) or not {"image_shape", "num_classes"} <= config.keys():
+        raise ValueError(
+            'the network must have a dict config with "image_shape" and "num_classes", as CapsNet '
+            f"has, {type(model).__name__} has not"
+        )
+    for name, weight in model.named_parameters():
+        if weight.dtype != torch.float32:
+            raise ValueError(f"the network must be float32, got {name} of {weight.dtype}")
+    expected, found = list(config["image_shape"]), list(image_set.images.shape[1:])
     if expected != found:
         raise ValueError(
             f"the network takes images of {expected} [channels, height, width], data set "

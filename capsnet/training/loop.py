@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import json
 import math
 import sys
 import time
@@ -170,12 +171,12 @@ def fit(
     if validation is not None:
         check_fits(model, validation)
         validation = validation.to(fabric.device)
-    if config.shift >= min(training.images.shape[2:]):
-        raise ValueError(f"shift must be smaller than the images, got {config.shift}")
+    config.check_shift(training.images.shape[1:])
     identity = {}
     if out is not None:
         task = {"draw": name_of(draw), "criterion": name_of(criterion), "loss": name_of(loss)}
         identity = identify(model, training, config) | {"task": task | {"start": start}}
+        identity = json.loads(json.dumps(identity))  # as a checkpoint gives it back
     batches = Batches(training, config, draw, fabric)
     model.to(fabric.device).train()
     optimizer = make_optimizer(model, config)
@@ -258,7 +259,8 @@ class Trainer:
         """Say what is wrong: from the rate's peak on, before which every network is at chance."""
         records, epochs = self.run.records, self.config.epochs
         if done and self.show and self.validation is None:
-            self.evaluate(self.batches.training.subset(slice(500)))
+            images = self.batches.training  # one in so many: they may be in the order of classes
+            self.evaluate(images.subset(slice(None, None, max(1, len(images) // 500))))
         losses = [record["loss"] for record in records[-3:]]
         still = len(losses) == 3 and max(losses) - min(losses) < 0.005 * losses[0]
         if self.trouble and (done or len(records) >= 0.3 * epochs):
@@ -396,6 +398,8 @@ def diagnose(result: Evaluation, rate: float, seen: int = FEWEST_SEEN) -> str | 
         seen: the images of the whole training, each counted as often as it is seen.
     """
     usual = int(result.labels.bincount().max())
+    if usual == result.total:  # all of one class: one answer for all is right
+        return None
     spread = math.sqrt(usual * (1 - usual / result.total))  # of a binomial distribution
     if result.correct > min(usual + 2 * spread, result.total - 1):
         return None

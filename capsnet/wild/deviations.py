@@ -42,6 +42,7 @@ class Deviation:
         parts: what it replaces of :class:`Parts`, of the network or of its loss.
         recipe: what it replaces of the options of :class:`capsnet.training.TrainingConfig`.
         draw: what makes a batch of the training, in place of :func:`capsnet.data.shifted`.
+        is_choice: the paper leaves open how it is to be done.
     """
 
     name: str
@@ -50,11 +51,7 @@ class Deviation:
     parts: Mapping[str, Any] = field(default_factory=dict)
     recipe: Mapping[str, Any] = field(default_factory=dict)
     draw: Draw | None = None
-
-    @property
-    def is_choice(self) -> bool:
-        """Whether the paper leaves open how it is to be done."""
-        return self.paper.startswith("It does not say")
+    is_choice: bool = False
 
 
 OWN_LENGTH = "A capsule is shrunk by its own length, which stays below 1 (eq. 1)."
@@ -107,6 +104,7 @@ DEVIATIONS: dict[str, Deviation] = {
             "It does not say; in its authors' code the gradient passes through all iterations.",
             "The predictions pass no gradient on but in the last iteration.",
             {"stop_gradient": True},
+            is_choice=True,
         ),
         Deviation(
             "uniform-shares",
@@ -262,24 +260,28 @@ DEVIATIONS: dict[str, Deviation] = {
             START,
             "W starts as a normal of standard deviation 1.",
             {"start_w": normal(1.0)},
+            is_choice=True,
         ),
         Deviation(
             "uniform-w",
             START,
             "W starts uniform within ± 1/√children: ± 0.029 for 1152 of them.",
             {"start_w": uniform_by_children},
+            is_choice=True,
         ),
         Deviation(
             "small-w",
             START,
             "W starts as a normal of standard deviation 0.01.",
             {"start_w": normal(0.01)},
+            is_choice=True,
         ),
         Deviation(
             "uncut-w",
             START,
             "W starts as a normal of standard deviation 0.1, not cut.",
             {"start_w": normal(0.1)},
+            is_choice=True,
         ),
         Deviation(
             "released-start",
@@ -287,6 +289,7 @@ DEVIATIONS: dict[str, Deviation] = {
             "The other weights start as normals with a standard deviation of 0.1 (the first "
             "convolution: 0.05), cut off at two of them, and all biases at 0.1.",
             {"start": released_start},
+            is_choice=True,
         ),
         Deviation(
             "glorot-start",
@@ -294,6 +297,7 @@ DEVIATIONS: dict[str, Deviation] = {
             "The other weights start uniform within ± √(6 / (inputs + outputs)), and their biases "
             "at 0: TensorFlow's default.",
             {"start": glorot_start},
+            is_choice=True,
         ),
         Deviation(
             "normalised-images",
@@ -325,6 +329,7 @@ DEVIATIONS: dict[str, Deviation] = {
             "It does not say; Adam is made once as a rule.",
             "Adam is made anew for each epoch and forgets its moments.",
             recipe={"fresh_adam": True},
+            is_choice=True,
         ),
         Deviation(
             "rate-by-epoch",
@@ -350,6 +355,7 @@ DEVIATIONS: dict[str, Deviation] = {
             "It does not say in which order the images come; its authors' code shuffles them.",
             "The images come in the order of the file, the same in every epoch.",
             recipe={"shuffle": False},
+            is_choice=True,
         ),
     )
 }

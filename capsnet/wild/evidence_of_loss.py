@@ -16,6 +16,7 @@ from capsnet.wild.parts import (
 )
 from capsnet.wild.subject import Subject, apart, checked, depends_on
 
+FITS = 1e-7  # a loss that is such a sum is no further from it
 CERTAIN_OF_LOSS = 1e-5  # as CERTAIN: its terms round less, and a drawing's part may be small
 
 
@@ -53,7 +54,7 @@ def of_loss(net: Subject) -> Verdicts:
     best = min(fits, key=lambda key: fits[key][0])
     error, (weight, *drawn) = fits[best]
     drawing = ["mean-reconstruction", "normalised-images"]
-    if error > 1e-7:
+    if error > FITS:
         why = f"the loss is no sum of the paper's two, or of variants known here: to {error:.1g}"
         used = {id(p) for p in depends_on(out.answer, net.learning)}
         draws = any(id(p) not in used for p in depends_on(found, net.learning))
@@ -78,9 +79,9 @@ def of_loss(net: Subject) -> Verdicts:
         min(fit for (lengths, *_), (fit, _) in fits.items() if lengths == name)
         for name in ("norms", "softmax-of-lengths")
     )
-    if plain < 1e-7:
+    if plain < FITS:
         verdicts["softmax-of-lengths"] = None
-    elif soft < 1e-7:
+    elif soft < FITS:
         text = f"the loss is computed so to {soft:.0e}, of the lengths themselves to {plain:.1g}"
         verdicts["softmax-of-lengths"] = text
     pixels = net.images[0].numel()

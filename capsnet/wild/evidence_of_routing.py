@@ -331,7 +331,7 @@ def of_shares(layer: Layer, t: float, by: Any, axis: int) -> Verdicts:
             misfits[name, iteration] = apart(reference, v)
     name, iterations = min(misfits, key=lambda key: misfits[key])
     error = misfits[name, iterations]
-    if error > 1e-6:
+    if error > LINEAR:  # W was read off an s as linear as that
         why = f"no routing known here fits: the nearest, {name or 'the paper’s'} with "
         why += f"{iterations} iterations, to {error:.1g}"
         names = [*SHARES, "one-iteration-more", "two-iterations", *STARTS]

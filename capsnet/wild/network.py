@@ -12,7 +12,7 @@ from capsnet.device import autocast
 from capsnet.functional import RoutingStep, margin_loss, reconstruction_loss
 from capsnet.layers import CapsuleLayer
 from capsnet.model import CapsNet, CapsNetOutput
-from capsnet.training.loss import RECONSTRUCTION_WEIGHT, Criterion, TrainingLoss
+from capsnet.training.loss import TrainingLoss
 from capsnet.wild.deviations import combine
 from capsnet.wild.fast import FastWildCapsNet
 from capsnet.wild.parts import RELEASED_BIAS, Conv2d, same, valid
@@ -132,29 +132,21 @@ class WildLoss(TrainingLoss):
 
     Args:
         model: the network, in an arrangement.
-        reconstruction_weight: as of :class:`TrainingLoss`.
-        precision: likewise.
-        criterion: in place of the network's own margin loss, where it is not the paper's.
+        args: as of :class:`TrainingLoss`, but eq. 4 is the network's own margin loss.
+        options: likewise.
 
     Raises:
         ValueError: the model is no :class:`WildCapsNet`.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        reconstruction_weight: float = RECONSTRUCTION_WEIGHT,
-        precision: str = "fp32",
-        criterion: Criterion = margin_loss,
-    ) -> None:
+    def __init__(self, model: nn.Module, *args: Any, **options: Any) -> None:
         wild = model.model if isinstance(model, FastWildCapsNet) else model
         if not isinstance(wild, WildCapsNet):
             raise ValueError(f"expected a WildCapsNet, got {type(wild).__name__}")
-        parts = wild.parts
-        if criterion is margin_loss:
-            criterion = parts.margin
-        super().__init__(model, reconstruction_weight, precision, criterion)
-        self.parts = parts
+        super().__init__(model, *args, **options)
+        self.parts = wild.parts
+        if self.criterion is margin_loss:
+            self.criterion = wild.parts.margin
 
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
         """The network's loss, a scalar."""

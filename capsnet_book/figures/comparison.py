@@ -9,7 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, MaxNLocator, MultipleLocator, NullLocator
 
-from capsnet.figures.style import FAINT, INK, LINES, PAPER, QUANTITIES, STYLE, Figure
+from capsnet.figures.style import FAINT, INK, PAPER, QUANTITIES, STYLE, Figure
+from capsnet_book.figures.axes import LINES
 
 Difference = tuple[float, float]  # of two errors, and the half-width of its 95 % interval
 

@@ -8,16 +8,8 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from capsnet.figures.style import (
-    FAINT,
-    INK,
-    PAPER,
-    QUANTITIES,
-    STYLE,
-    Figure,
-    array,
-    logarithmic,
-)
+from capsnet.figures.style import FAINT, INK, PAPER, QUANTITIES, STYLE, Figure, array
+from capsnet_book.figures.axes import logarithmic
 
 
 @mpl.rc_context(STYLE)

@@ -7,7 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, Figure, array, beside, show
+from capsnet.figures.style import FAINT, INK, QUANTITIES, STYLE, Figure, array, show
+from capsnet_book.figures.axes import beside
 
 # The two kinds of class that eq. 4 tells apart, the same in every figure here.
 PRESENT = QUANTITIES["v"].colour

@@ -10,17 +10,8 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
-from capsnet.figures.style import (
-    FAINT,
-    INK,
-    PAPER,
-    QUANTITIES,
-    STYLE,
-    Figure,
-    array,
-    arrow,
-    show,
-)
+from capsnet.figures.style import FAINT, INK, PAPER, QUANTITIES, STYLE, Figure, array, show
+from capsnet_book.figures.axes import arrow
 
 SIDE, GAP = 0.97, 0.5  # inches: a box, and the room for an arrow behind it
 

@@ -3,7 +3,8 @@
 import matplotlib as mpl
 from matplotlib.patches import FancyBboxPatch
 
-from capsnet.figures.style import FAINT, PAPER, QUANTITIES, STYLE, Figure, arrow
+from capsnet.figures.style import FAINT, PAPER, QUANTITIES, STYLE, Figure
+from capsnet_book.figures.axes import arrow
 
 # Where each box stands, (column, row), and what it is called.
 PLACES = {

@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Polygon
 from numpy.typing import ArrayLike, NDArray
 
-from capsnet.figures.style import FAINT, QUANTITIES, STYLE, WIDTH, Figure, array, arrow
+from capsnet.figures.style import FAINT, QUANTITIES, STYLE, WIDTH, Figure, array
+from capsnet_book.figures.axes import arrow
 from capsnet_book.figures.routing import disc
 from capsnet_book.parts import OUTLINES, build
 

@@ -12,18 +12,8 @@ from matplotlib.patches import Circle, Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
-from capsnet.figures.style import (
-    FAINT,
-    INK,
-    PER_ROW,
-    QUANTITIES,
-    STYLE,
-    WIDTH,
-    Figure,
-    array,
-    arrow,
-    beside,
-)
+from capsnet.figures.style import FAINT, INK, PER_ROW, QUANTITIES, STYLE, WIDTH, Figure, array
+from capsnet_book.figures.axes import arrow, beside
 
 MARKERS = "osD^vPX*"
 

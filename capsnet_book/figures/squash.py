@@ -8,7 +8,8 @@ from matplotlib.patches import Circle
 from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike
 
-from capsnet.figures.style import FAINT, INK, MISTAKE, QUANTITIES, STYLE, Figure, array, arrow
+from capsnet.figures.style import FAINT, INK, MISTAKE, QUANTITIES, STYLE, Figure, array
+from capsnet_book.figures.axes import arrow
 
 ROOM = 0.9, 0.2  # beside and above the arrows, for their lengths
 

@@ -6,7 +6,8 @@ import re
 import anywidget
 import traitlets
 
-from capsnet.figures.style import FAINT, INK, MISTAKE, QUANTITIES, css_name
+from capsnet.figures.style import FAINT, INK, MISTAKE, QUANTITIES
+from capsnet_book.figures.macros import css_name
 from capsnet_book.play import FOLDER
 
 IMPORT = re.compile(r'(from |import\()"\./(\w+)\.js"')

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from capsnet.figures.style import MACROS
+from capsnet_book.figures.macros import MACROS
 from helpers import ROOT
 from lowering import Prose
 from myst import ChapterError

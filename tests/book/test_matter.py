@@ -11,9 +11,9 @@ import pytest
 from pybtex.database import parse_file
 
 import capsnet
-from capsnet.figures.style import MACROS
 from capsnet.functional import RoutingStep
 from capsnet.model import CapsNetOutput
+from capsnet_book.figures.macros import MACROS
 from helpers import ROOT
 from myst import directives
 

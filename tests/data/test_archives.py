@@ -290,9 +290,9 @@ def test_names_and_shapes_that_are_none(refuses) -> None:
     for shape in ((1, 24, 24), (3, 33, 32)):
         with refuses("(3, 32, 32)", shape):
             load("cifar-10", image_shape=shape)
-    for shape in ((1, 0, 28), (1, -4, 28), (28, 28), (1, 28, 28, 1), ()):
+    for shape in ((1, 0, 28), (1, -4, 28), (1, 20.0, 20), (28, 28), (1, 28, 28, 1), ()):
         for name in ("mnist", "folder:pictures"):
-            with refuses("(channels, height, width)", "at least 1", f"got {shape}"):
+            with refuses("(channels, height, width)", "numbers of at least 1", f"got {shape}"):
                 load(name, image_shape=shape)
     with refuses("PATH is empty"):
         load("folder:")

@@ -96,6 +96,13 @@ def test_a_phones_format_is_refused_and_not_passed_over(tmp_path: Path, refuses)
         load(f"folder:{tmp_path}", split="all")
 
 
+@pytest.mark.parametrize("name", ["notes.pdf", "features.h5", "clip.mpeg", "sky.fits", "0.psd"])
+def test_a_file_of_a_format_that_is_never_read_is_passed_over(tmp_path: Path, name: str) -> None:
+    two_classes(tmp_path, 3)
+    (tmp_path / "a" / name).write_bytes(b"no picture")
+    assert len(load(f"folder:{tmp_path}", split="all")) == 6
+
+
 @pytest.mark.parametrize("name", ["val", "valid", "Validation"])
 def test_folders_of_splits(tmp_path: Path, refuses, name: str) -> None:
     for part, count in (("train", 6), (name, 3), ("test", 2)):
@@ -236,5 +243,7 @@ def test_folders_that_are_no_data_set(tmp_path: Path, refuses) -> None:
     for split in ("test", "validation"):
         with refuses(f"is too small: no picture is for {split}"):
             load(f"folder:{tmp_path}", split=split)
+    with refuses("(1 or 3, height, width)", "got (2, 20, 20)"):  # before it looks at the folder
+        find(f"folder:{tmp_path / 'nowhere'}", (2, 20, 20))
     with refuses("no 'half' images", "train, validation, test, all"):
         load(f"folder:{tmp_path}", split="half")

@@ -21,6 +21,8 @@ def test_image_set(refuses) -> None:
     for wrong_images, wrong_labels, expected, got in (
         (images.float(), labels, "uint8", "float32"),
         (images[:, 0], labels, "uint8", "[3, 28, 28]"),
+        (images.numpy(), labels, "a tensor, uint8", "got ndarray"),
+        (images, labels.numpy(), "a tensor, int64 [3]", "got ndarray"),
         (images, labels[:2], "int64 [3]", "int64 [2]"),
         (images, labels.int(), "int64", "int32"),
         (images, torch.tensor([0, 1, 10]), "0..9", "10"),
@@ -81,3 +83,5 @@ def test_to_float(refuses) -> None:
     torch.testing.assert_close(to_float(values), torch.tensor([0.0, 0.2, 1.0]))
     with refuses("uint8", "float32"):
         to_float(values.float())
+    with refuses("a tensor, uint8", "got ndarray"):
+        to_float(values.numpy())

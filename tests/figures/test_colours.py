@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from capsnet.figures import style
+from capsnet_book.figures.macros import MACROS
 from capsnet_book.figures.pairs import FIRST, SECOND
 
 # Linear sRGB as seen with full protanopia, deuteranopia and tritanopia (Machado, Oliveira and
@@ -92,6 +93,6 @@ def test_text_is_legible_on_a_figure_and_on_a_page() -> None:
 
 def test_macros_wear_their_quantity_s_colour() -> None:
     for name, quantity in style.QUANTITIES.items():
-        macro = style.MACROS["q" + name.replace("_", "")]
+        macro = MACROS["q" + name.replace("_", "")]
         assert macro == f"{{\\color{{{quantity.colour}}}{{{quantity.latex}}}}}"
-    assert list(style.MACROS) == ["qu", "quhat", "qb", "qc", "qs", "qv"]
+    assert list(MACROS) == ["qu", "quhat", "qb", "qc", "qs", "qv"]

@@ -221,6 +221,12 @@ def test_what_em_routing_cannot_take(refuses: Refuses) -> None:
         em_routing(votes.long(), torch.rand(2, 5), *betas)
     with refuses("at least 1", "got 0"):
         em_routing(votes, torch.rand(2, 5), *betas, 0)
+    for i, name in enumerate(("beta_u", "beta_a")):
+        wrong = [torch.zeros(1 if i == j else 3) for j in range(2)]
+        with refuses(f"{name} must be [out_capsules] = [3], got shape [1]"):
+            em_routing(votes, torch.rand(2, 5), *wrong)
+    with refuses("in_capsules must be a whole number of at least 1, got 0"):
+        EMCapsules(0, 8, 3, 16)
     for iterations in (0, 2.5):
         with refuses("a whole number of at least 1", f"got {iterations}"):
             EMCapsules(5, 8, 3, 16, iterations)  # type: ignore[arg-type]

@@ -189,5 +189,7 @@ def test_what_layers_cannot_take(refuses: Refuses) -> None:
             route(torch.ones(2, 6, 3, 2, dtype=torch.int64))
     with refuses("at least 1", "got 0"):
         AttentionCapsules(6, 4, 3, 2, 0)
+    with refuses("prior must be [in_capsules, out_capsules] = [6, 3]", "got shape [3]"):
+        self_attention_routing(torch.rand(2, 6, 3, 2), torch.rand(3))
     with refuses("multiple of positions = 4", "got 6"):
         UniformCapsules(6, 4, 3, 2, positions=4)

@@ -206,6 +206,8 @@ def test_efficient_capsnet_is_as_released() -> None:
     again = EfficientCapsNet(**model.config)
     again.load_state_dict(model.state_dict())
     assert_close(again.eval()(images).lengths, model.eval()(images).lengths, rtol=0, atol=0)
+    assert model.primary_capsules == 16  # fewer for each parent than MNIST_CHILDREN
+    assert TrainingConfig.suited(model, 60_000) == TrainingConfig()
 
 
 def test_efficient_capsnet_learns() -> None:
@@ -232,6 +234,8 @@ def test_what_networks_cannot_be(refuses: Refuses) -> None:
         RoutedCapsNet(routing="em", **TINY)(torch.rand(1, 1, 28, 28))
     with refuses("EM's poses do not say what is present"):
         RoutedCapsNet(routing="em", **TINY).read_out(torch.rand(1, 10, 16))
+    with refuses("a side of image_shape must be a whole number of at least 1, got 0"):
+        EfficientCapsNet((0, 28, 28))
     for shape in ((1, 26, 28), (1, 28, 26), (28, 28)):
         with refuses("at least 27", f"got {list(shape)}"):
             EfficientCapsNet(shape)

@@ -98,3 +98,7 @@ def test_what_does_not_fit_is_refused(digits: ImageSet, refuses) -> None:
         evaluate(model, replace(digits, classes=(*digits.classes, "ten")))
     with refuses("holds no images"):
         evaluate(model, digits.subset(slice(0, 0)))
+    with refuses("the network must be float32, got conv.weight of torch.float64"):
+        evaluate(tiny_model().double(), digits)
+    with refuses("dict config", "image_shape", "Linear has not"):
+        evaluate(torch.nn.Linear(3, 2), digits)

@@ -651,6 +651,8 @@ def test_images_that_do_not_fit_the_model(digits: ImageSet, refuses) -> None:
         fit(tiny_model(), digits, config=dataclasses.replace(FP32, shift=28))
     with refuses("at least 2 steps", "got 1"):
         fit(tiny_model(), digits, config=dataclasses.replace(ONE, batch_size=256))
+    with refuses("the network must be float32", "torch.float64"):
+        fit(tiny_model().double(), digits)
 
 
 @pytest.mark.parametrize(
@@ -664,6 +666,9 @@ def test_images_that_do_not_fit_the_model(digits: ImageSet, refuses) -> None:
         ("learning_rate", [0.0, -1.0, math.nan, math.inf], "positive"),
         ("average", [1.0, -0.1], "at least 0 and below 1"),
         ("reconstruction_weight", [-1.0, math.nan], "at least 0"),
+        ("shuffle", ["no", 2], "one of True, False"),
+        ("fresh_adam", [None], "one of True, False"),
+        ("compile", ["maybe"], "one of True, False, None"),
         ("schedule", ["linear"], "one of one-cycle, exponential, by-epoch, plateau, constant"),
         ("precision", ["fp8"], "one of auto, bf16, fp32"),
     ],

@@ -56,6 +56,25 @@ def test_a_few_images_that_are_all_right_are_no_trouble(labels: list[int]) -> No
     assert diagnose(Evaluation(answers, torch.tensor(labels), TEN[:2], 0.0, 0.0), 0.003) is None
 
 
+def test_images_of_one_class_are_no_trouble() -> None:
+    labels = torch.tensor([0] * 1000)
+    answers = torch.eye(2)[[0] * 998 + [1] * 2]
+    assert diagnose(Evaluation(answers, labels, TEN[:2], 0.0, 0.0), 0.003) is None
+
+
+def test_without_validation_images_all_classes_are_looked_at(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Not the first 500, which may be of one class."""
+    digits = some_digits(1500)
+    in_order = digits.subset(digits.labels.argsort())
+    fit(tiny_model(), in_order, None, dataclasses.replace(FP32, learning_rate=1.0), progress=True)
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("no better than one answer") and " of 500 right)" in said
+    most = int(said.partition("(")[2].partition(" ")[0])
+    assert most <= 100  # of ten classes
+
+
 @pytest.mark.parametrize("held", [True, False])
 def test_a_rate_that_is_too_high_is_said(held: bool, capsys: pytest.CaptureFixture[str]) -> None:
     config = dataclasses.replace(FP32, learning_rate=1.0, epochs=3)

@@ -204,6 +204,12 @@ def test_the_fast_arrangement_is_traced_as_one_at_points_too() -> None:
     torch.testing.assert_close(traced(images), model.children_of(images), rtol=1e-3, atol=1e-4)
 
 
+def test_what_the_paper_leaves_open_is_a_choice() -> None:
+    starts = {"unit-w", "uniform-w", "small-w", "uncut-w", "released-start", "glorot-start"}
+    others = {"stopped-gradient", "new-optimiser", "unshuffled"}
+    assert {name for name, of in DEVIATIONS.items() if of.is_choice} == starts | others
+
+
 def test_a_loss_without_parts_is_refused() -> None:
     with pytest.raises(ValueError, match="expected a WildCapsNet, got FastCapsNet"):
         make_step(tiny_model(), config=TrainingConfig(arrangement="fast"), loss=WildLoss)
