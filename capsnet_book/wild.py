@@ -35,7 +35,11 @@ ELSEWHERE = {
     "shared-w": "Other ways to route",
     "leak": "Fewer labels, other data",
     "prediction-mask": "Decoder and reconstruction",
+    "mean-margin": "Decoder and reconstruction",
     "mean-reconstruction": "Decoder and reconstruction",
+    "view-without-permute": "Layers",
+    "bare-norm": "Squash",
+    "softmax-of-lengths": "Margin loss",
 }
 
 
