@@ -42,16 +42,7 @@ class Given(NamedTuple):
     one_hot: Tensor
 
     def run(self, file: str, change: tuple[str, str] = ("", ""), **names: Any) -> SimpleNamespace:
-        """What a file defines, with some names given; of a notebook, cells that define anything."""
-        path = self.folder / file
-        sys.path[:0] = [str(self.folder), str(path.parent)]
-        text = path.read_text().replace(*change)
-        if path.suffix == ".ipynb":
-            cells = ["\n" + "".join(cell["source"]) for cell in json.loads(text)["cells"]]
-            text = "".join(cell for cell in cells if "\nclass " in cell or "\ndef " in cell)
-        defined = {"__name__": path.stem, **names}
-        exec(compile(text, file, "exec"), defined)
-        return SimpleNamespace(**defined)
+        return run(self.folder, file, change, **names)
 
     def fill(self, network: Any, axes: tuple[int, ...], by_component: bool = False) -> Any:
         """Put our parameters in place of a network's: the gradients of both losses are then theirs.
@@ -73,6 +64,30 @@ class Given(NamedTuple):
             module, _, attribute = name.rpartition(".")
             network.get_submodule(module)._parameters[attribute] = value.reshape(parameter.shape)
         return network
+
+
+def run(
+    folder: Path, file: str, change: tuple[str, str] = ("", ""), **names: Any
+) -> SimpleNamespace:
+    """What a file defines, with some names given; of a notebook, cells that define anything.
+
+    Its functions look their names up in the answer's own.
+    """
+    path = folder / file
+    sys.path[:0] = [str(folder), str(path.parent)]
+    text = path.read_text()
+    if path.suffix == ".ipynb":
+        cells = ["\n" + "".join(cell["source"]) for cell in json.loads(text)["cells"]]
+        text = "".join(cell for cell in cells if "\nclass " in cell or "\ndef " in cell)
+    defined = SimpleNamespace(__name__=path.stem, **names)
+    exec(compile(text.replace(*change), file, "exec"), vars(defined))
+    return defined
+
+
+def commit_of(folder: Path) -> str:
+    """The commit that is checked out there."""
+    command = ["git", "-C", str(folder), "rev-parse", "HEAD"]
+    return subprocess.check_output(command, text=True).strip()
 
 
 # What each computes. A docstring says what had to be done for that, in the record too.
@@ -190,8 +205,7 @@ def measure(name: str, clones: Path) -> dict[str, Any]:
     seen = Normalize((0.1307,), (0.3081,))(images) if name in NORMALISED else images
     theirs = original(Given(folder, model, seen, labels, one_hot))
     found = differences(model, (images, labels), theirs)
-    command = ["git", "-C", str(folder), "rev-parse", "HEAD"]
-    commit = subprocess.check_output(command, text=True).strip()
+    commit = commit_of(folder)
     return {"runs": True, "done": original.__doc__, "commit": commit, "differences": found}
 
 

@@ -1,10 +1,13 @@
-"""Our networks beside the published code: what the record says, and whether it could fail."""
+"""Our networks and our checker beside published code: what the records say, and whether they could
+fail.
+"""
 
 import pytest
 import torch
 
-from capsnet.wild import IMPLEMENTATIONS, WildCapsNet, WildLoss
+from capsnet.wild import DEVIATIONS, IMPLEMENTATIONS, WildCapsNet, WildLoss
 from capsnet_book import ledger
+from experiments import strangers
 from experiments.originals import differences
 from helpers.tiny import some_digits
 
@@ -20,6 +23,16 @@ def test_the_record() -> None:
     for found in ran.values():
         assert set(found["differences"]) == {"lengths", "loss", "gradients"}
         assert all(0 <= difference < 1e-9 for difference in found["differences"].values())
+
+
+def test_the_checker_finds_in_others_code_what_was_read_in_it() -> None:
+    networks = ledger.read("strangers.json")["networks"]
+    assert networks.keys() == strangers.STRANGERS.keys() == strangers.READ.keys()
+    ours = {made.link for made in IMPLEMENTATIONS.values()}
+    for name, network in networks.items():
+        assert network["found"] == network["read"] == sorted(strangers.READ[name].split())
+        assert DEVIATIONS.keys() >= {*network["found"]}
+        assert not any(link.endswith(name) for link in ours)
 
 
 @pytest.mark.parametrize(

@@ -105,8 +105,12 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
         adapter = adapter or own_adapter(made)
         try:
             torch.set_default_dtype(torch.float64)
+            there = {name for name, _ in made.named_parameters()}
             subject = Subject(made, adapter)
             verdicts, failed, otherwise = examine(subject)
+            if late := [n for n, _ in subject.model.named_parameters() if n not in there]:
+                text = "parameters that the first call makes, which no optimiser made before trains"
+                otherwise.append(f"{text}: {', '.join(late)}")
             read_as = subject.read_as
         finally:
             torch.set_default_dtype(dtype)

@@ -53,6 +53,7 @@ def of_loss(net: Subject) -> Verdicts:
         fits[key] = apart(x / scale @ weights, loss), (weights / scale).tolist()
     best = min(fits, key=lambda key: fits[key][0])
     error, (weight, *drawn) = fits[best]
+    margin = ["unsquared-margin", "softmax-of-lengths", *MARGIN_WEIGHTS]
     drawing = ["mean-reconstruction", "normalised-images"]
     if error > FITS:
         why = f"the loss is no sum of the paper's two, or of variants known here: to {error:.1g}"
@@ -60,9 +61,8 @@ def of_loss(net: Subject) -> Verdicts:
         draws = any(id(p) not in used for p in depends_on(found, net.learning))
         if out.reconstruction is None and draws:
             why = "the loss has a drawing in it, perhaps, which the call does not return"
-            return dict.fromkeys(["unsquared-margin", *MARGIN_WEIGHTS, *drawing], Unseen(why))
-        unknown = Unseen(why, otherwise=error > CERTAIN_OF_LOSS)
-        return dict.fromkeys(["unsquared-margin", *MARGIN_WEIGHTS, *drawing], unknown)
+            return dict.fromkeys([*margin, *drawing], Unseen(why))
+        return dict.fromkeys([*margin, *drawing], Unseen(why, otherwise=error > CERTAIN_OF_LOSS))
 
     if not margins_weighted(weight, net.classes) and margins_weighted(weight / count, net.classes):
         weight, drawn = weight / count, [each / count for each in drawn]  # a sum over the batch
@@ -88,7 +88,8 @@ def of_loss(net: Subject) -> Verdicts:
     if not drawn or abs(drawn[0]) < 1e-3 * RECONSTRUCTION_WEIGHT / pixels:
         return verdicts | dict.fromkeys(drawing, Unseen("the loss has no reconstruction in it"))
     ratio = RECONSTRUCTION_WEIGHT / drawn[0]
-    text = f"the sum of squared differences is weighted by {drawn[0]:.3g}, 0.0005 / {ratio:.6g}"
+    times = f"0.0005 / {ratio:.6g}" if ratio > 1 else f"{1 / ratio:.6g} times the paper's"
+    text = f"the sum of squared differences is weighted by {drawn[0]:.3g}, {times}"
     known = {1.0: None, float(pixels): text}
     near = [verdict for value, verdict in known.items() if abs(ratio / value - 1) < 1e-4]
     verdicts["mean-reconstruction"] = near[0] if near else Unseen(text, otherwise=True)

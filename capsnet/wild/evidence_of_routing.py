@@ -44,6 +44,7 @@ from capsnet.wild.subject import (
     apart,
     checked,
     depends_on,
+    of_each,
     scale_for,
     stages_inside,
     without_ones,
@@ -89,7 +90,7 @@ class Layer:
         v = self.of_u(self.model, u)
         if isinstance(v, Tensor) and v.dim():
             v = without_ones(v)
-        return checked("v, [n, classes, dim]", v, 3)
+        return of_each(u, checked("v, [n, classes, dim]", v, 3))
 
     def random(self, n: int) -> Tensor:
         return self.net.random(n, self.children, self.dim)

@@ -25,7 +25,9 @@ class Adapter:
 
     Each function's first argument is the network, because copies of it are looked at. Batches are
     of 1 to 8: code that is written for one size fails, and a ``.squeeze()`` without a dimension on
-    a batch of one::
+    a batch of one. Images are intensities of about 0 … 1: what a data loader does to them besides,
+    such as Normalize, is the first thing that each function does. Labels are indices. A decoder
+    that stands beside the network is first joined to it, in one module::
 
         adapter = Adapter(
             call=lambda net, images, labels: net(images, labels),
@@ -36,8 +38,8 @@ class Adapter:
 
     Attributes:
         call: images and class indices → what the network returns in training: capsules [n, classes,
-            dim], lengths [n, classes], a reconstruction, or several of them. By default
-            ``net(images, labels)``, with indices or one-hot, or ``net(images)``.
+            dim], lengths [n, classes], the reconstruction that the loss is of, or several of them.
+            By default ``net(images, labels)``, with indices or one-hot, or ``net(images)``.
         primary: images → u, the primary capsules, squashed, [n, children, dim].
         digits: u → v, the class capsules, [n, classes, dim].
         loss: images and class indices → the loss of training.
@@ -201,7 +203,9 @@ class Subject:
     def primary(self, model: nn.Module, images: Tensor) -> Tensor:
         """The primary capsules, by the adapter."""
         assert self.adapter.primary is not None
-        return checked("u, [n, children, dim]", self.adapter.primary(model, images), 3)
+        return of_each(
+            images, checked("u, [n, children, dim]", self.adapter.primary(model, images), 3)
+        )
 
     def children(self, images: Tensor) -> Tensor:
         """The primary capsules of that copy."""
@@ -297,6 +301,20 @@ def checked(expected: str, value: Any, dims: int) -> Tensor:
         return value
     got = list(value.shape) if isinstance(value, Tensor) else type(value).__name__
     raise ValueError(f"it must return {expected}, got {got}")
+
+
+def of_each(given: Tensor, made: Tensor) -> Tensor:
+    """What a stage of an adapter makes, where it is as many as it was given.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if len(made) != len(given):
+        shape = list(made.shape)
+        raise ValueError(
+            f"its first dimension must be the batch's, {len(given)}, got shape {shape}"
+        )
+    return made
 
 
 def words_of(error: BaseException) -> str:
