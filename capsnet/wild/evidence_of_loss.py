@@ -90,6 +90,8 @@ def of_loss(net: Subject) -> Verdicts:
     ratio = RECONSTRUCTION_WEIGHT / drawn[0]
     times = f"0.0005 / {ratio:.6g}" if ratio > 1 else f"{1 / ratio:.6g} times the paper's"
     text = f"the sum of squared differences is weighted by {drawn[0]:.3g}, {times}"
+    if abs(ratio / count - 1) < 1e-4:
+        text = "the squared differences are averaged over the batch, and the margins summed"
     known = {1.0: None, float(pixels): text}
     near = [verdict for value, verdict in known.items() if abs(ratio / value - 1) < 1e-4]
     verdicts["mean-reconstruction"] = near[0] if near else Unseen(text, otherwise=True)

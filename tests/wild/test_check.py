@@ -812,6 +812,13 @@ def test_what_has_no_name_is_otherwise() -> None:
             squares = (drawn - x.flatten(1)).square().sum() / len(x)
             return margin_loss(v.squeeze(-1).norm(dim=2), classes) + 0.0005 * self.weight * squares
 
+    class Summed(Literal):
+        def loss(self, x: Tensor, classes: Tensor) -> Tensor:
+            v, drawn = self(x, F.one_hot(classes, 5).to(x.dtype)).values()
+            squares = (drawn - x.flatten(1)).square().sum() / len(x)
+            margins = len(x) * margin_loss(v.squeeze(-1).norm(dim=2), classes)
+            return margins + 0.0005 * squares
+
     class Margins(Squares):
         def loss(self, x: Tensor, classes: Tensor) -> Tensor:
             return margin_loss(self(x)["digits"].squeeze(-1).norm(dim=2), classes, m_pos=0.95)
@@ -829,6 +836,7 @@ def test_what_has_no_name_is_otherwise() -> None:
 
     for net, says in (
         (Squares, "the sum of squared differences is weighted by 0.005, 10 times the paper's"),
+        (Summed, "the squared differences are averaged over the batch, and the margins summed"),
         (Margins, "the loss is no sum of the paper's two"),
         (Unsquashed, "no squash known here: primary capsules become"),
         (Leaky, "between the convolutions −1 becomes ±0.25, where ReLU makes 0 of it"),
