@@ -5,14 +5,15 @@
 FOLDER/OWNER/NAME is a clone of that repository of GitHub's. Its code runs from there, and none is
 kept here. READ is what a reader found in the sources who knew the deviations' names, but neither
 the checker nor its answers. What stands in a training loop cannot be called and is said anew:
-options of a network, weights of a loss, labels as one-hot, the images' normalisation. Networks that
-return no capsules are called with a hook on the layer that does. Calls of cuda do nothing.
+options of a network, weights of a loss, labels as one-hot, the images' normalisation. Calls of cuda
+do nothing.
 """
 
 import importlib
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -35,13 +36,14 @@ NAMES = {"torch": torch, "nn": nn, "F": F, "np": np, "Variable": torch.autograd.
 
 
 class Stranger(NamedTuple):
-    """A network: what makes it, and what its training calls."""
+    """A network: what makes it, what its training calls, and how its routing is reached."""
 
     make: Callable[[], nn.Module]
-    call: Callable[[Any, Tensor, Tensor | None], Any]  # images, labels → capsules (and drawing)
-    primary: Callable[[Any, Tensor], Tensor]  # images → children
-    digits: Callable[[Any, Tensor], Tensor]  # children → capsules
-    loss: Callable[[Any, Tensor, Tensor], Tensor]  # images, labels → loss
+    call: Callable[[Any, Tensor, Tensor | None], Any]  # images, labels → what it returns
+    loss: Callable[[Any, Tensor, Tensor], Any]  # images, labels → loss
+    routing: str | None = None  # a module's name, or these two:
+    primary: Callable[[Any, Tensor], Tensor] | None = None  # images → children
+    digits: Callable[[Any, Tensor], Tensor] | None = None  # children → capsules
 
 
 class Called(nn.Module):
@@ -55,15 +57,6 @@ class Called(nn.Module):
         return self.how(self.net, self.see(images), labels)
 
 
-def watched(net: nn.Module, layer: str, *given: Any) -> tuple[Any, ...]:
-    """What a layer returns when a network is called, and what the network does."""
-    seen: list[Any] = []
-    hook = net.get_submodule(layer).register_forward_hook(lambda *call: seen.append(call[2]))
-    returned = net(*given)
-    hook.remove()
-    return seen[0], *(returned if isinstance(returned, tuple) else (returned,))
-
-
 def hot(labels: Tensor | None) -> Any:
     return None if labels is None else torch.eye(10)[labels]
 
@@ -72,28 +65,26 @@ def hot(labels: Tensor | None) -> Any:
 
 
 def leftthomas(folder: Path) -> Stranger:
-    """A word changed, view to reshape. The drawing takes the images' shape before its loss."""
+    """A word changed, view to reshape. The drawing takes the images' shape before its loss. Its
+    capsules, [classes, n, 1, 1, dim], are put in order.
+    """
     code = run(folder, "capsnet.py", ("None]).view", "None]).reshape"))
     criterion = run(folder, "loss.py").CapsuleLoss()
 
-    def ordered(v: Tensor) -> Tensor:  # [classes, n, 1, 1, dim]
-        return v.flatten(2).transpose(0, 1)
+    def primary(net: Any, images: Tensor) -> Any:
+        return net.primary_capsules(F.relu(net.conv1(images)))
+
+    def digits(net: Any, u: Tensor) -> Any:
+        return net.digit_capsules(u).flatten(2).transpose(0, 1)
 
     def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
-        v, _, drawn = watched(net, "digit_capsules", images, hot(labels))
-        return ordered(v), drawn
+        return digits(net, primary(net, images)), net(images, hot(labels))[1]
 
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
         lengths, drawn = net(images, hot(labels))
         return criterion(images, hot(labels), lengths, drawn.view_as(images))
 
-    return Stranger(
-        code.CapsuleNet,
-        call,
-        lambda net, images: net.primary_capsules(F.relu(net.conv1(images))),
-        lambda net, u: ordered(net.digit_capsules(u)),
-        loss,
-    )
+    return Stranger(code.CapsuleNet, call, loss, primary=primary, digits=digits)
 
 
 def danielhavir(folder: Path) -> Stranger:
@@ -102,20 +93,12 @@ def danielhavir(folder: Path) -> Stranger:
     criterion = run(folder, "loss.py").CapsuleLoss(loss_lambda=0.5, recon_loss_scale=5e-4)
     options = (1, 28, 28), 256, 8, 10, 16, 3, torch.device("cpu")
 
-    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
-        v, _, drawn = watched(net, "digits", images)
-        return v, drawn
-
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
         lengths, drawn = net(images)
         return criterion(lengths, hot(labels), images, drawn)
 
     return Stranger(
-        lambda: code.CapsuleNetwork(*options),
-        call,
-        lambda net, images: net.primary(net.relu(net.conv1(images))),
-        lambda net, u: net.digits(u),
-        loss,
+        lambda: code.CapsuleNetwork(*options), lambda net, images, _: net(images), loss, "digits"
     )
 
 
@@ -127,30 +110,24 @@ def laubonghaudoi(folder: Path) -> Stranger:
         v = net(images)
         return v if labels is None else (v, net.Decoder(v, hot(labels)))
 
-    return Stranger(
-        lambda: code.CapsNet(SimpleNamespace(r=3, use_cuda=True)),
-        call,
-        lambda net, images: net.PrimaryCaps(F.relu(net.Conv1(images))),
-        lambda net, u: net.DigitCaps(u),
-        lambda net, images, labels: net.loss(net(images), hot(labels), images)[0],
-    )
+    def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
+        return net.loss(net(images), hot(labels), images)[0]
+
+    options = SimpleNamespace(r=3, use_cuda=True)
+    return Stranger(lambda: code.CapsNet(options), call, loss, "DigitCaps")
 
 
 def motokimura(folder: Path) -> Stranger:
     """Nothing."""
-    code = run(folder, "capsule_network.py")
 
     def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
         v = net(images)
         return v, net.reconstruct(v)
 
-    return Stranger(
-        code.CapsuleNetwork,
-        call,
-        lambda net, images: net.primary_caps(net.conv1(images)),
-        lambda net, u: net.digit_caps(u),
-        lambda net, images, labels: net.loss(images, net(images), hot(labels))[0],
-    )
+    def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
+        return net.loss(images, net(images), hot(labels))[0]
+
+    return Stranger(run(folder, "capsule_network.py").CapsuleNetwork, call, loss, "digit_caps")
 
 
 def spikefairway(folder: Path) -> Stranger:
@@ -161,13 +138,10 @@ def spikefairway(folder: Path) -> Stranger:
         v = net(images)
         return v if labels is None else (v, net.reconstruct(v, hot(labels)))
 
-    return Stranger(
-        lambda: code.CapsuleNetwork(routing_iters=3),
-        call,
-        lambda net, images: net.primary_caps(F.relu(net.conv1(images))),
-        lambda net, u: net.digit_caps(u),
-        lambda net, images, labels: net.loss(images, net(images), hot(labels))[0],
-    )
+    def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
+        return net.loss(images, net(images), hot(labels))[0]
+
+    return Stranger(lambda: code.CapsuleNetwork(routing_iters=3), call, loss, "digit_caps")
 
 
 def jeong_tae(folder: Path) -> Stranger:
@@ -179,6 +153,10 @@ def jeong_tae(folder: Path) -> Stranger:
     options = SimpleNamespace(r_iterations=3, num_classes=10, cuda=False)
     margin, drawing = losses.marginLoss(), losses.reconstructionLoss()
 
+    def make() -> nn.Module:
+        parts = {"capsules": capsules.capsNet(options), "decoder": decoder.decoder(options)}
+        return nn.ModuleDict(parts)
+
     def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
         v = net["capsules"](images)
         return v if labels is None else (v, net["decoder"](v, hot(labels)))
@@ -187,15 +165,7 @@ def jeong_tae(folder: Path) -> Stranger:
         v, drawn = call(net, images, labels)
         return margin(v, hot(labels)) + drawing(drawn, images)
 
-    return Stranger(
-        lambda: nn.ModuleDict(
-            {"capsules": capsules.capsNet(options), "decoder": decoder.decoder(options)}
-        ),
-        call,
-        lambda net, images: net["capsules"].primaryCaps(F.relu(net["capsules"].conv1(images))),
-        lambda net, u: net["capsules"].digitCaps(u),
-        loss,
-    )
+    return Stranger(make, call, loss, "capsules.digitCaps")
 
 
 def kellerjordan(folder: Path) -> Stranger:
@@ -203,26 +173,18 @@ def kellerjordan(folder: Path) -> Stranger:
     code = run(folder, "models/capsnet.py")
     criterion = code.CapsuleLoss(rcsn_scale=0.005)
 
-    def make() -> nn.Module:
+    def make() -> Any:
         decoder = code.CapsuleDecoder(reconstruction=True, mask_incorrect=True)
-        made: nn.Module = code.CapsuleModel(code.CapsuleNetwork(), decoder)
-        return made
+        return code.CapsuleModel(code.CapsuleNetwork(), decoder)
 
     def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
-        v, _, drawn = watched(net, "net", images, hot(labels))
-        return v, drawn
+        return net(images, hot(labels))
 
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
-        lengths, drawn = net(images, hot(labels))
+        lengths, drawn = call(net, images, labels)
         return criterion(lengths, hot(labels), drawn, images)
 
-    return Stranger(
-        make,
-        call,
-        lambda net, images: net.net.primary_caps(F.relu(net.net.conv1(images))),
-        lambda net, u: net.net.digit_caps(u),
-        loss,
-    )
+    return Stranger(make, call, loss, "net.digit_caps")
 
 
 def higgsfield(folder: Path) -> Stranger:
@@ -233,81 +195,57 @@ def higgsfield(folder: Path) -> Stranger:
         v, drawn, _ = net(images)
         return net.loss(images, v, hot(labels), drawn)
 
-    return Stranger(
-        code.CapsNet,
-        lambda net, images, labels: net(images)[:2],
-        lambda net, images: net.primary_capsules(net.conv_layer(images)),
-        lambda net, u: net.digit_capsules(u),
-        loss,
-    )
+    return Stranger(code.CapsNet, lambda net, images, _: net(images)[:2], loss, "digit_capsules")
 
 
 def tonysy(folder: Path) -> Stranger:
-    """The drawing takes the images' shape before its loss; the children become a list."""
+    """The drawing takes the images' shape before its loss."""
     code = run(folder, "CapsuleNet.py")
     criterion = code.CapsuleLoss()
 
-    def primary(net: Any, images: Tensor) -> Any:
-        return net.primary_capsules(F.elu(net.conv1(images))).flatten(1, 3)
-
     def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
-        if labels is None:
-            return net.digit_capsules(primary(net, images))
-        v, _, _, drawn = watched(net, "digit_capsules", images, labels)
-        return v, drawn
+        shown = torch.zeros(len(images), dtype=torch.long) if labels is None else labels
+        _, lengths, drawn = net(images, shown)
+        return lengths if labels is None else (lengths, drawn)
 
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
-        _, lengths, drawn = net(images, labels)
+        lengths, drawn = call(net, images, labels)
         return criterion(10, images, hot(labels).float(), lengths, drawn.view_as(images))
 
-    return Stranger(code.CapsuleNet, call, primary, lambda net, u: net.digit_capsules(u), loss)
+    return Stranger(code.CapsuleNet, call, loss, "digit_capsules")
 
 
 def alexhex7(folder: Path) -> Stranger:
-    """Labels as [n, 1]. The children are caught on their way to the routing."""
+    """Labels as [n, 1]."""
     code = run(folder, "lib/network.py")
 
     def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
         return net(images, None if labels is None else labels[:, None], labels is not None)
 
-    def primary(net: Any, images: Tensor) -> Any:
-        seen: list[Any] = []
-        hook = net.digit_caps.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
-        call(net, images, None)
-        hook.remove()
-        return seen[0]
-
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
         v, drawn = call(net, images, labels)
         return net.margin_loss(v, labels[:, None]) + net.reconstruction_loss(images, drawn)
 
-    return Stranger(code.CapsNet, call, primary, lambda net, u: net.digit_caps(u), loss)
+    return Stranger(code.CapsNet, call, loss, "digit_caps")
 
 
 def acburigo(folder: Path) -> Stranger:
     """Of the notebook, only cells that define something are run, with the names they need. Its loss
     takes the lengths from a name of the training loop, which is set. A squeeze, which makes one
-    image 1152, is of the last dimension; the children become a list.
+    image 1152, is of the last dimension.
     """
     change = "x.squeeze()", "x.squeeze(-1)"
     code = run(folder, "CapsNet.ipynb", change, INPUT_SIZE=(1, 28, 28), **NAMES)
     criterion = code.CapsNetLoss()
 
     def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
-        v, *_, drawn = watched(net, "routing", images, labels)
-        return v if labels is None else (v, drawn)
+        return net(images, labels)[: 1 if labels is None else 2]
 
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
         code.y_pred, drawn = net(images, labels)
         return criterion(images, labels, drawn, code.y_pred)[0]
 
-    return Stranger(
-        code.CapsNet,
-        call,
-        lambda net, images: net.primary_capsules(net.conv1(images)).flatten(1, 3),
-        lambda net, u: net.routing(u, net.n_routing_iter),
-        loss,
-    )
+    return Stranger(code.CapsNet, call, loss, "routing")
 
 
 STRANGERS = {
@@ -377,10 +315,18 @@ def measure(clones: Path, name: str) -> dict[str, Any]:
     see = Normalize((0.1307,), (0.3081,)) if name in NORMALISED else nn.Identity()
     adapter = Adapter(
         call=lambda net, images, labels: net(images, labels),
-        primary=lambda net, images: stranger.primary(net.net, see(images)),
-        digits=lambda net, u: stranger.digits(net.net, u),
         loss=lambda net, images, labels: stranger.loss(net.net, see(images), labels),
     )
+    if stranger.routing is not None:
+        adapter = replace(adapter, routing=f"net.{stranger.routing}")
+    else:
+        primary, digits = stranger.primary, stranger.digits
+        assert primary is not None and digits is not None
+        adapter = replace(
+            adapter,
+            primary=lambda net, images: primary(net.net, see(images)),
+            digits=lambda net, u: digits(net.net, u),
+        )
     torch.manual_seed(0)
     report = check(lambda: Called(stranger, see), adapter)
     return {

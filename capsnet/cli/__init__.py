@@ -175,6 +175,8 @@ def make_parser() -> argparse.ArgumentParser:
     option("network", metavar="MODULE:NAME", help=text)
     text = "how to reach its inside, a capsnet.wild.check.Adapter"
     option("--adapter", metavar="MODULE:NAME", help=text)
+    text = "the name of the module in it that maps primary capsules to the classes'"
+    option("--routing", metavar="NAME", help=text)
     text = "channels, height, width, where they are not MNIST's or the adapter's"
     option("--image-shape", metavar="CxHxW", help=text)
     return parser

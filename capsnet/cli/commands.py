@@ -273,7 +273,7 @@ def check(args: argparse.Namespace) -> int:
     from capsnet.wild.check import main_check
 
     shape = parse_shape(args.image_shape) if args.image_shape else None
-    report = main_check(args.network, args.adapter, shape)
+    report = main_check(args.network, args.adapter, shape, args.routing)
     print(report)
     if report.failed:
         return 3

@@ -288,7 +288,10 @@ def assert_paper(
 
 
 def main_check(
-    target: str, adapter: str | None = None, image_shape: Sequence[int] | None = None
+    target: str,
+    adapter: str | None = None,
+    image_shape: Sequence[int] | None = None,
+    routing: str | None = None,
 ) -> Report:
     """Check what an importable name stands for; the current directory is looked in first.
 
@@ -296,6 +299,7 @@ def main_check(
         target: "my_module:MyCapsNet", a network or what makes one without arguments.
         adapter: "my_module:adapter", an :class:`Adapter`.
         image_shape: in place of the adapter's.
+        routing: likewise.
 
     Raises:
         ImportError: there is no such module, it cannot be imported, or it has no such name.
@@ -312,6 +316,8 @@ def main_check(
             raise ValueError(f"{adapter} must be an Adapter, got {type(how).__name__}")
         if image_shape is not None:
             how = replace(how or Adapter(), image_shape=image_shape)
+        if routing is not None:
+            how = replace(how or Adapter(), routing=routing)
         return check(model, how)  # what makes a network may import, too
     finally:
         sys.path[:], sys.argv = kept

@@ -42,6 +42,8 @@ class Adapter:
             By default ``net(images, labels)``, with indices or one-hot, or ``net(images)``.
         primary: images → u, the primary capsules, squashed, [n, children, dim].
         digits: u → v, the class capsules, [n, classes, dim].
+        routing: the name of the module that maps u to v, in place of both; v is then looked at also
+            where the network returns only its lengths.
         loss: images and class indices → the loss of training.
         image_shape: [channels, height, width].
     """
@@ -51,9 +53,12 @@ class Adapter:
     digits: Callable[[Any, Tensor], Tensor] | None = None
     loss: Callable[[Any, Tensor, Tensor], Tensor] | None = None
     image_shape: Sequence[int] = (1, 28, 28)
+    routing: str | None = None
 
     def __post_init__(self) -> None:
-        """Raises ValueError where the shape is not one."""
+        """Raises ValueError where the shape is not one, or a stage is said twice."""
+        if self.routing is not None and (self.primary or self.digits):
+            raise ValueError("an Adapter has routing, or primary and digits, and not both")
         shape: Any = self.image_shape
         sides = [*shape] if isinstance(shape, Sequence) else []
         if len(sides) != 3 or not all(isinstance(side, int) and side > 0 for side in sides):
@@ -96,7 +101,11 @@ class Subject:
             self.model = copy.deepcopy(model).cpu().double().eval().requires_grad_(True)
         except STRANGE as error:
             raise ValueError(f"the network cannot be copied: {words_of(error)}") from error
-        self.adapter = adapter
+        modules = dict(self.model.named_modules())
+        if adapter.routing is not None and adapter.routing not in modules:
+            there = ", ".join(filter(None, modules))
+            raise ValueError(f"the network has no module {adapter.routing}, but {there}")
+        self.adapter, self.routing = adapter, adapter.routing
         self.generator = torch.Generator().manual_seed(0)
         self.images = self.random(8, *adapter.image_shape).sigmoid()
         self.classes = 0  # until it answers
@@ -142,6 +151,8 @@ class Subject:
             raise ValueError("the network cannot be checked: what it returns has no gradient")
         if apart(answer[1:], answer[:-1]) < EXACT:
             raise ValueError("the network cannot be checked: all images get the same answer")
+        if self.routing is not None:
+            self.adapter = within(self, self.routing)
 
     def first_ill(self) -> str:
         """Which module is the first to make what is no number of numbers, if one does."""
@@ -172,8 +183,11 @@ class Subject:
         labels = self.labels(images) if labels is None else labels
         torch.default_generator.manual_seed(0)  # of dropout
         with torch.enable_grad():  # by which lengths are told from a mask
-            returned = self.call(model, images, labels)
-        return told_apart(returned, images)
+            if self.routing is None:
+                return told_apart(self.call(model, images, labels), images)
+            with calls_of(model, self.routing) as calls:
+                returned = self.call(model, images, labels)
+        return told_apart((calls[-1][1], returned), images)
 
     @functools.cached_property
     def lively(self) -> nn.Module:
@@ -377,22 +391,44 @@ def is_capsules(tensor: Any) -> bool:
 def within(net: Subject, name: str) -> Adapter:
     """The stages of a network whose routing is one module."""
 
-    def primary(model: nn.Module, images: Tensor) -> Tensor:
-        seen: list[Tensor] = []
-        hook = model.get_submodule(name).register_forward_pre_hook(
-            lambda module, given: seen.append(given[0])
-        )
-        try:
+    def called(model: nn.Module, images: Tensor) -> tuple[Any, ...]:
+        with calls_of(model, name) as calls:
             net.output(model, images)
-        finally:
-            hook.remove()
-        return seen[0]
+        return calls[0][0]
+
+    # Children may stand in rows and columns, and how often to route may be given, too.
+    first, *rest = called(net.model, net.images) or (None,)
+    if not isinstance(first, Tensor) or first.dim() < 3:
+        raise ValueError(f"{name} must be given u, [n, children, dim], first")
+    places = first.shape[1:-1]
+
+    def primary(model: nn.Module, images: Tensor) -> Tensor:
+        u: Tensor = called(model, images)[0]
+        return u.flatten(1, -2)
 
     def digits(model: nn.Module, u: Tensor) -> Tensor:
-        v: Tensor = model.get_submodule(name)(u)
+        v: Tensor = model.get_submodule(name)(u.unflatten(1, places), *rest)
         return v
 
-    return replace(net.adapter, primary=primary, digits=digits)
+    return replace(net.adapter, primary=primary, digits=digits, routing=None)
+
+
+@contextlib.contextmanager
+def calls_of(model: nn.Module, name: str) -> Iterator[list[tuple[tuple[Any, ...], Any]]]:
+    """What a module is given meanwhile, and what it returns, call by call.
+
+    Raises:
+        ValueError: it is not called.
+    """
+    calls: list[tuple[tuple[Any, ...], Any]] = []
+    module = model.get_submodule(name)
+    hook = module.register_forward_hook(lambda _, given, made: calls.append((given, made)))
+    try:
+        yield calls
+    finally:
+        hook.remove()
+    if not calls:
+        raise ValueError(f"its {name} is not called")
 
 
 @torch.no_grad()

@@ -589,6 +589,45 @@ def test_an_adapter_refuses_what_is_no_shape(shape: Any, refuses: Refuses) -> No
         Adapter(image_shape=shape)
 
 
+class Routed(Literal):
+    """Its routing is a module, with children in rows and columns; it returns lengths alone."""
+
+    class Digits(nn.Module):
+        def __init__(self, of: Literal) -> None:
+            super().__init__()
+            self.route_weights, self.squash, self.slips = of.route_weights, of.squash, of.slips
+
+        def forward(self, u: Tensor, iterations: int) -> Tensor:
+            assert iterations == 3
+            return Literal.parents(self, u.flatten(1, 2))  # type: ignore[arg-type]
+
+    def __init__(self, slips: bool = False) -> None:
+        super().__init__(slips)
+        self.digits = self.Digits(self)
+        del self.route_weights
+
+    def forward(self, x: Tensor, y: Tensor | None = None) -> Any:
+        return self.digits(self.lower(x).view(len(x), 16, 3, 8), 3).squeeze(-1).norm(dim=2)
+
+
+@pytest.mark.parametrize("slips", [False, True])
+def test_a_module_by_its_name_is_both_stages(slips: bool) -> None:
+    report = check(lambda: Routed(slips), Adapter(routing="digits", image_shape=(1, 24, 24)))
+    assert [*report.found] == [name for name in SLIPS if slips and name != "mean-margin"]
+    assert not report.failed and not report.otherwise and not report.unrouted
+    assert report.read_as == "5 classes of 6 numbers, 48 children of 8"
+
+
+def test_a_name_that_is_no_routing(refuses: Refuses) -> None:
+    shape = {"image_shape": (1, 24, 24)}
+    with refuses("the network has no module digit, but first, units, units.0"):
+        check(Routed, Adapter(routing="digit", **shape))
+    with refuses("its draw is not called"):
+        check(Routed, Adapter(routing="draw", **shape))
+    with refuses("routing, or primary and digits"):
+        replace(ADAPTER, routing="digits")
+
+
 @pytest.mark.parametrize(
     ("stage", "returned", "message"),
     [

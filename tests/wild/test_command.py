@@ -174,6 +174,13 @@ adapter = Adapter(primary=lambda net, images: net.nothing(images))
     assert "\notherwise than in the paper, without a name: 5 iter" in capsys.readouterr().out
     assert cli.main(["check", "somebodys:Plain"]) == 3
     assert "\nthe routing was not examined: needs an Adapter" in capsys.readouterr().out
+    assert (
+        cli.main(["check", "somebodys:larger", "--image-shape", "1x24x24", "--routing", "x"]) == 2
+    )
+    assert "has no module x, but conv, primary, primary.conv, digits, " in capsys.readouterr().err
+    words = ["check", "somebodys:larger", "--image-shape", "1x24x24", "--routing", "digits"]
+    assert cli.main(words) == 1
+    assert "without a name: 5 iter" in capsys.readouterr().out
     assert cli.main(["check", "somebodys:nobodys"]) == 2
     assert capsys.readouterr().err == "capsnet check: somebodys has no nobodys\n"
     with pytest.raises(SystemExit):
