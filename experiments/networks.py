@@ -136,7 +136,8 @@ def sharing(share: Share, *args: Any, same_start: bool = False, **options: Any) 
     Args:
         share: logits b_ij → c_ij.
         args: of :class:`WildCapsNet`.
-        same_start: W starts :data:`GAIN` times as small: votes begin no :func:`louder` than usual.
+        same_start: W starts :data:`GAIN` times as small, so that with :func:`louder` votes begin no
+            louder than usual.
         options: of :class:`WildCapsNet`.
     """
     model = WildCapsNet(*args, **options)

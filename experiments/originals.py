@@ -71,7 +71,7 @@ def run(
 ) -> SimpleNamespace:
     """What a file defines, with some names given; of a notebook, cells that define anything.
 
-    Its functions look their names up in the answer's own.
+    A name that is set in what is returned is seen by its functions.
     """
     path = folder / file
     sys.path[:0] = [str(folder), str(path.parent)]

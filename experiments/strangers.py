@@ -3,10 +3,11 @@
     python -m experiments.strangers FOLDER
 
 FOLDER/OWNER/NAME is a clone of that repository of GitHub's. Its code runs from there, and none is
-kept here. READ is what a reader found in the sources who knew the deviations' names, but neither
-the checker nor its answers. What stands in a training loop cannot be called and is said anew:
-options of a network, weights of a loss, labels as one-hot, the images' normalisation. Calls of cuda
-do nothing.
+kept here. The checker was mended in the light of what its use on these showed (a docstring,
+messages, the routing's name); what it finds in them stayed the same. READ is what a reader found in
+the sources who knew the deviations' names, but neither the checker nor its answers. What stands in
+a training loop cannot be called and is said anew: options of a network, weights of a loss, labels
+as one-hot, the images' normalisation. Calls of cuda do nothing.
 """
 
 import importlib

@@ -197,6 +197,12 @@ def test_every_size_may_be_1() -> None:
     assert small(**dict.fromkeys(SIZES, 1))(pictures()).capsules.shape == (4, 1, 1)
 
 
+def test_capsules_that_are_none_are_not_read_out(refuses: Refuses) -> None:
+    for model in (small(), small(reconstruct=False)):
+        with refuses("capsules must be [batch, num_classes, capsule_dim]", "got shape [3, 32]"):
+            model.read_out(torch.rand(3, 32))
+
+
 def test_without_a_decoder() -> None:
     model, images = small(reconstruct=False), pictures()
     out = model(images, LABELS)

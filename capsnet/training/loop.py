@@ -259,8 +259,9 @@ class Trainer:
         """Say what is wrong: from the rate's peak on, before which every network is at chance."""
         records, epochs = self.run.records, self.config.epochs
         if done and self.show and self.validation is None:
-            images = self.batches.training  # one in so many: they may be in the order of classes
-            self.evaluate(images.subset(slice(None, None, max(1, len(images) // 500))))
+            images = self.batches.training  # any of them: they may be in the order of classes
+            order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
+            self.evaluate(images.subset(order[:500]))
         losses = [record["loss"] for record in records[-3:]]
         still = len(losses) == 3 and max(losses) - min(losses) < 0.005 * losses[0]
         if self.trouble and (done or len(records) >= 0.3 * epochs):
@@ -390,7 +391,8 @@ def check_finite(name: str, value: float, step: int) -> None:
 
 def diagnose(result: Evaluation, rate: float, seen: int = FEWEST_SEEN) -> str | None:
     """What the capsules do, and what to try, where a network answers no better than the most
-    frequent class would, which is right this often by chance; None where it does.
+    frequent class would, which is right this often by chance; None where it does, or where there is
+    one class.
 
     Args:
         result: of the network.
@@ -398,7 +400,7 @@ def diagnose(result: Evaluation, rate: float, seen: int = FEWEST_SEEN) -> str | 
         seen: the images of the whole training, each counted as often as it is seen.
     """
     usual = int(result.labels.bincount().max())
-    if usual == result.total:  # all of one class: one answer for all is right
+    if usual == result.total:  # of one class, which tells nothing
         return None
     spread = math.sqrt(usual * (1 - usual / result.total))  # of a binomial distribution
     if result.correct > min(usual + 2 * spread, result.total - 1):

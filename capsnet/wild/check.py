@@ -299,7 +299,7 @@ def main_check(
         target: "my_module:MyCapsNet", a network or what makes one without arguments.
         adapter: "my_module:adapter", an :class:`Adapter`.
         image_shape: in place of the adapter's.
-        routing: likewise.
+        routing: of an adapter without stages, the module.
 
     Raises:
         ImportError: there is no such module, it cannot be imported, or it has no such name.

@@ -64,7 +64,10 @@ def of_loss(net: Subject) -> Verdicts:
             return dict.fromkeys([*margin, *drawing], Unseen(why))
         return dict.fromkeys([*margin, *drawing], Unseen(why, otherwise=error > CERTAIN_OF_LOSS))
 
-    if not margins_weighted(weight, net.classes) and margins_weighted(weight / count, net.classes):
+    summed = not margins_weighted(weight, net.classes) and margins_weighted(
+        weight / count, net.classes
+    )
+    if summed:
         weight, drawn = weight / count, [each / count for each in drawn]  # a sum over the batch
 
     def at_best(part: int) -> str:
@@ -90,7 +93,7 @@ def of_loss(net: Subject) -> Verdicts:
     ratio = RECONSTRUCTION_WEIGHT / drawn[0]
     times = f"0.0005 / {ratio:.6g}" if ratio > 1 else f"{1 / ratio:.6g} times the paper's"
     text = f"the sum of squared differences is weighted by {drawn[0]:.3g}, {times}"
-    if abs(ratio / count - 1) < 1e-4:
+    if summed and abs(ratio / count - 1) < 1e-4:
         text = "the squared differences are averaged over the batch, and the margins summed"
     known = {1.0: None, float(pixels): text}
     near = [verdict for value, verdict in known.items() if abs(ratio / value - 1) < 1e-4]

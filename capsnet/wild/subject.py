@@ -5,7 +5,7 @@ import copy
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, is_dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -93,7 +93,8 @@ class Subject:
     Raises:
         ValueError: it cannot be copied or called, returns no capsules and no lengths (which are
             never negative), or such that tell nothing: of one class, NaN or infinite, without a
-            gradient, the same of all images.
+            gradient, the same of all images. Or its routing has no module of that name, one that is
+            not called just once, or one that is given no u.
     """
 
     def __init__(self, model: nn.Module, adapter: Adapter) -> None:
@@ -102,7 +103,7 @@ class Subject:
         except STRANGE as error:
             raise ValueError(f"the network cannot be copied: {words_of(error)}") from error
         modules = dict(self.model.named_modules())
-        if adapter.routing is not None and adapter.routing not in modules:
+        if adapter.routing is not None and not (adapter.routing and adapter.routing in modules):
             there = ", ".join(filter(None, modules))
             raise ValueError(f"the network has no module {adapter.routing}, but {there}")
         self.adapter, self.routing = adapter, adapter.routing
@@ -187,7 +188,7 @@ class Subject:
                 return told_apart(self.call(model, images, labels), images)
             with calls_of(model, self.routing) as calls:
                 returned = self.call(model, images, labels)
-        return told_apart((calls[-1][1], returned), images)
+        return told_apart((calls[-1].made, returned), images)
 
     @functools.cached_property
     def lively(self) -> nn.Module:
@@ -389,40 +390,56 @@ def is_capsules(tensor: Any) -> bool:
 
 
 def within(net: Subject, name: str) -> Adapter:
-    """The stages of a network whose routing is one module."""
+    """The stages of a network whose routing is one module.
 
-    def called(model: nn.Module, images: Tensor) -> tuple[Any, ...]:
+    Raises:
+        ValueError: it is not called just once for an answer, or is given no u.
+    """
+
+    def called(model: nn.Module, images: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
         with calls_of(model, name) as calls:
             net.output(model, images)
-        return calls[0][0]
+        if len(calls) > 1:
+            raise ValueError(f"its {name} is called {len(calls)} times for one answer")
+        return calls[0].given, calls[0].named
 
     # Children may stand in rows and columns, and how often to route may be given, too.
-    first, *rest = called(net.model, net.images) or (None,)
+    (first, *rest), named = called(net.model, net.images)
     if not isinstance(first, Tensor) or first.dim() < 3:
         raise ValueError(f"{name} must be given u, [n, children, dim], first")
     places = first.shape[1:-1]
 
     def primary(model: nn.Module, images: Tensor) -> Tensor:
-        u: Tensor = called(model, images)[0]
-        return u.flatten(1, -2)
+        (u, *_), _ = called(model, images)
+        return cast(Tensor, u.flatten(1, -2))
 
     def digits(model: nn.Module, u: Tensor) -> Tensor:
-        v: Tensor = model.get_submodule(name)(u.unflatten(1, places), *rest)
+        v: Tensor = model.get_submodule(name)(u.unflatten(1, places), *rest, **named)
         return v
 
     return replace(net.adapter, primary=primary, digits=digits, routing=None)
 
 
+class Call(NamedTuple):
+    """Of a module: what it is given, in a row and by name, and what it returns."""
+
+    given: tuple[Any, ...]
+    named: dict[str, Any]
+    made: Any
+
+
 @contextlib.contextmanager
-def calls_of(model: nn.Module, name: str) -> Iterator[list[tuple[tuple[Any, ...], Any]]]:
-    """What a module is given meanwhile, and what it returns, call by call.
+def calls_of(model: nn.Module, name: str) -> Iterator[list[Call]]:
+    """The calls of a module meanwhile.
 
     Raises:
-        ValueError: it is not called.
+        ValueError: there are none.
     """
-    calls: list[tuple[tuple[Any, ...], Any]] = []
+    calls: list[Call] = []
     module = model.get_submodule(name)
-    hook = module.register_forward_hook(lambda _, given, made: calls.append((given, made)))
+    hook = module.register_forward_hook(
+        lambda _, *call: calls.append(Call(*call)), with_kwargs=True
+    )
     try:
         yield calls
     finally:

@@ -321,6 +321,17 @@ def test_it_stops_when_told(tmp_path: Path, digits: ImageSet, interrupted: bool)
         assert len(records) == 3 and (tmp_path / WEIGHTS).exists()
 
 
+def test_a_config_with_tuples_is_known_again(tmp_path: Path, digits: ImageSet) -> None:
+    def described() -> CapsNet:
+        model = tiny_model()
+        model.config["hidden"] = tuple(model.config["hidden"])
+        return model
+
+    config = dataclasses.replace(FP32, epochs=2)
+    fit(described(), digits, None, config, out=tmp_path, stop_after=1)
+    assert len(fit(described(), digits, None, config, out=tmp_path)) == 2
+
+
 def test_functions_are_known_again_by_what_they_compute(
     tmp_path: Path, digits: ImageSet, refuses: Refuses
 ) -> None:

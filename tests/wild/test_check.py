@@ -597,8 +597,8 @@ class Routed(Literal):
             super().__init__()
             self.route_weights, self.squash, self.slips = of.route_weights, of.squash, of.slips
 
-        def forward(self, u: Tensor, iterations: int) -> Tensor:
-            assert iterations == 3
+        def forward(self, u: Tensor, iterations: int, dim: int = 0) -> Tensor:
+            assert (iterations, dim) == (3, 8)
             return Literal.parents(self, u.flatten(1, 2))  # type: ignore[arg-type]
 
     def __init__(self, slips: bool = False) -> None:
@@ -607,7 +607,7 @@ class Routed(Literal):
         del self.route_weights
 
     def forward(self, x: Tensor, y: Tensor | None = None) -> Any:
-        return self.digits(self.lower(x).view(len(x), 16, 3, 8), 3).squeeze(-1).norm(dim=2)
+        return self.digits(self.lower(x).view(len(x), 16, 3, 8), 3, dim=8).squeeze(-1).norm(dim=2)
 
 
 @pytest.mark.parametrize("slips", [False, True])
@@ -622,6 +622,10 @@ def test_a_name_that_is_no_routing(refuses: Refuses) -> None:
     shape = {"image_shape": (1, 24, 24)}
     with refuses("the network has no module digit, but first, units, units.0"):
         check(Routed, Adapter(routing="digit", **shape))
+    with refuses("the network has no module , but first, units"):
+        check(Routed, Adapter(routing="", **shape))
+    with refuses("its first is called 8 times for one answer"):
+        check(Routed, Adapter(routing="first", **shape))
     with refuses("its draw is not called"):
         check(Routed, Adapter(routing="draw", **shape))
     with refuses("routing, or primary and digits"):
