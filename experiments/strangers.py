@@ -62,6 +62,11 @@ def hot(labels: Tensor | None) -> Any:
     return None if labels is None else torch.eye(10)[labels]
 
 
+def own_loss(net: Any, images: Tensor, labels: Tensor) -> Any:
+    """Of networks that have one, of images, capsules and labels."""
+    return net.loss(images, net(images), hot(labels))[0]
+
+
 # How each is called. A docstring says what had to be done for that, in the record too.
 
 
@@ -125,10 +130,7 @@ def motokimura(folder: Path) -> Stranger:
         v = net(images)
         return v, net.reconstruct(v)
 
-    def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
-        return net.loss(images, net(images), hot(labels))[0]
-
-    return Stranger(run(folder, "capsule_network.py").CapsuleNetwork, call, loss, "digit_caps")
+    return Stranger(run(folder, "capsule_network.py").CapsuleNetwork, call, own_loss, "digit_caps")
 
 
 def spikefairway(folder: Path) -> Stranger:
@@ -139,10 +141,7 @@ def spikefairway(folder: Path) -> Stranger:
         v = net(images)
         return v if labels is None else (v, net.reconstruct(v, hot(labels)))
 
-    def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
-        return net.loss(images, net(images), hot(labels))[0]
-
-    return Stranger(lambda: code.CapsuleNetwork(routing_iters=3), call, loss, "digit_caps")
+    return Stranger(lambda: code.CapsuleNetwork(routing_iters=3), call, own_loss, "digit_caps")
 
 
 def jeong_tae(folder: Path) -> Stranger:
