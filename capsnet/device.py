@@ -1,8 +1,10 @@
 """The machine that a network runs on: its devices, its precisions, its processes, its compiler."""
 
+import contextlib
 import logging
 import os
 import platform
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -43,10 +45,9 @@ def bfloat16_is_fast(device: torch.device) -> bool:
 def resolve_precision(device: torch.device, precision: str) -> str:
     """What a precision comes to on a device: "bf16" or "fp32".
 
-    "bf16" is autocast to bfloat16. "fp32" is IEEE float32 in both arrangements
-    (of which :mod:`capsnet.fast.convolution` tells the error): on a GPU this
-    switches TF32 off for the process, in convolutions (where cuDNN has it on by default) and in
-    matrix products. "auto" is bf16 where the hardware multiplies in it, else fp32.
+    "bf16" is autocast to bfloat16. "fp32" is IEEE float32, which
+    :func:`ieee_float32` makes sure of. "auto" is bf16 where the hardware multiplies in it, else
+    fp32.
 
     Raises:
         ValueError: another precision.
@@ -55,9 +56,6 @@ def resolve_precision(device: torch.device, precision: str) -> str:
         raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision}")
     if precision == "auto":
         precision = "bf16" if bfloat16_is_fast(device) else "fp32"
-    if precision == "fp32" and device.type == "cuda" and not torch.compiler.is_compiling():
-        torch.backends.cudnn.allow_tf32 = False
-        torch.set_float32_matmul_precision("highest")
     return precision
 
 
@@ -65,6 +63,38 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
     """The autocast context of a precision, as :func:`resolve_precision` takes it."""
     enabled = resolve_precision(device, precision) == "bf16"
     return torch.autocast(device.type, torch.bfloat16, enabled=enabled)
+
+
+@contextlib.contextmanager
+def ieee_float32(device: torch.device, precision: str) -> Iterator[None]:
+    """Compute float32 products with all bits inside the block, if the precision is "fp32".
+
+    By default cuDNN's convolutions round to TF32, and a program may have allowed matrix products to
+    round as well, on a processor even to bfloat16. The settings of the process are restored.
+    """
+    if resolve_precision(device, precision) != "fp32" or device.type not in ("cpu", "cuda"):
+        yield
+        return
+    backends: Any = torch.backends
+    cuda = device.type == "cuda"
+    if hasattr(backends, "fp32_precision"):  # from PyTorch 2.9 on
+        attribute, ieee = "fp32_precision", "ieee"
+        convolutions = [backends.cudnn.conv, backends.cudnn.rnn] if cuda else [backends.mkldnn.conv]
+        switches = [*convolutions, backends.cuda.matmul if cuda else backends.mkldnn.matmul]
+    else:
+        attribute, ieee, switches = "allow_tf32", False, [backends.cudnn] if cuda else []
+    with contextlib.ExitStack() as restore:
+        # The older switch, where it can be read, moves the newer ones along; not the reverse.
+        with contextlib.suppress(RuntimeError):
+            matmul = torch.get_float32_matmul_precision()
+            if matmul != "highest":
+                restore.callback(torch.set_float32_matmul_precision, matmul)
+                torch.set_float32_matmul_precision("highest")
+        for switch in switches:
+            if (setting := getattr(switch, attribute)) not in (ieee, "none"):
+                restore.callback(setattr, switch, attribute, setting)
+                setattr(switch, attribute, ieee)
+        yield
 
 
 def make_fabric(device: str = "auto") -> "Fabric":

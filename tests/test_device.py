@@ -1,7 +1,9 @@
 """The machine: its device and processes, whether it compiles, and how a record describes it."""
 
+import contextlib
 import json
 import logging
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +12,7 @@ from capsnet.device import (
     PRECISIONS,
     autocast,
     describe_machine,
+    ieee_float32,
     make_fabric,
     pick_device,
     resolve_compile,
@@ -65,22 +68,42 @@ def test_fabrics_advice_to_use_tf32_is_not_shown(
         logger.removeHandler(caplog.handler)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "auto"])
-def test_fp32_is_ieee_float32_on_a_gpu(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("capsnet.device.bfloat16_is_fast", lambda device: False)
-    before = torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_fp32_is_ieee_float32_inside_the_block_alone(kind: str) -> None:
+    """Also where a program has allowed rounding, by PyTorch's older switches or its newer one."""
+    backends: Any = torch.backends
+    device, newer = torch.device(kind), hasattr(torch.backends, "fp32_precision")
+    switches = [torch.backends.cudnn]
+    if newer:
+        cuda, cpu = [backends.cudnn.conv, backends.cuda.matmul], backends.mkldnn
+        switches = cuda if kind == "cuda" else [cpu.conv, cpu.matmul]
+
+    def settings() -> list[object]:
+        return [getattr(each, "fp32_precision" if newer else "allow_tf32") for each in switches]
+
+    def check(*before: object) -> None:
+        assert settings() == [*before]
+        with ieee_float32(device, "bf16"):
+            assert settings() == [*before]
+        with contextlib.suppress(KeyError), ieee_float32(device, "fp32"):
+            assert set(settings()) <= {"ieee", "none", False}
+            raise KeyError
+        assert settings() == [*before]
+
+    original = settings()
     try:
-        torch.backends.cudnn.allow_tf32 = True  # PyTorch's default
         torch.set_float32_matmul_precision("high")
-        for kind, unchanged in (("cuda", "bf16"), ("cpu", "fp32")):
-            resolve_precision(torch.device(kind), unchanged)
-            assert torch.backends.cudnn.allow_tf32
-        assert resolve_precision(torch.device("cuda"), precision) == "fp32"
-        assert not torch.backends.cudnn.allow_tf32
-        assert not torch.backends.cuda.matmul.allow_tf32
+        check(*settings())
+        assert torch.get_float32_matmul_precision() == "high"
+        if newer:
+            backends.fp32_precision = "tf32"
+            check("tf32", "tf32")
     finally:
-        torch.backends.cudnn.allow_tf32 = before[0]
-        torch.set_float32_matmul_precision(before[1])
+        torch.set_float32_matmul_precision("highest")
+        if newer:
+            backends.fp32_precision = "none"
+            for switch, setting in zip(switches, original, strict=True):
+                switch.fp32_precision = setting
 
 
 def test_precisions(refuses: Refuses, device: torch.device) -> None:

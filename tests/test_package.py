@@ -46,6 +46,18 @@ def test_import_needs_torch_only() -> None:
     assert done.stdout == "torch.Size([1, 10])\n"
 
 
+def test_the_fast_arrangement_imports_nothing_heavy() -> None:
+    """PyTorch's compiler takes longer to import than PyTorch, and few programs compile."""
+    code = (
+        "import sys, torch; before = set(sys.modules)\n"
+        "import capsnet.fast; new = set(sys.modules) - before\n"
+        "print(len(new), 'torch._dynamo' in new)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules, compiler = done.stdout.split()
+    assert int(modules) <= 10 and compiler == "False"
+
+
 def test_imports_run_one_way() -> None:
     names = {path: name_of(path) for path in PACKAGE.rglob("*.py")}
     assert set(names.values()) == set(ORDER)

@@ -169,7 +169,9 @@ class FastCapsNet(nn.Module):
         first, second = self.model.conv, self.model.primary.conv
         height, width = (side - first.weight.shape[2] + 1 for side in images.shape[2:])
         kernel, stride = second.weight.shape[2], second.stride[0]
-        at_points = torch.is_grad_enabled() and points_suffice(images)
+        # torch.compile cannot read the precision of matrix products, on which points depend.
+        may_depend = torch.is_grad_enabled() and not torch.compiler.is_compiling()
+        at_points = may_depend and points_suffice(images)
         return phases_of(height, width, kernel, stride, at_points)
 
     def capsules_of(self, children: Tensor) -> Tensor:

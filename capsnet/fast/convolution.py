@@ -152,12 +152,8 @@ def points_suffice(x: Tensor) -> bool:
     """Whether points are faster for such images and exact enough: float32 on a processor that is
     not allowed to round it to fewer bits.
     """
-    return x.dtype == torch.float32 and x.device.type == "cpu" and float32_is_whole()
-
-
-@torch.compiler.assume_constant_result  # guarded all the same
-def float32_is_whole() -> bool:
-    """Whether matrix products of float32 keep all of its bits."""
+    if x.dtype != torch.float32 or x.device.type != "cpu":
+        return False
     try:
         return torch.get_float32_matmul_precision() == "highest"
     except RuntimeError:  # set for one device or library alone: PyTorch does not say then

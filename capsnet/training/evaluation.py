@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from capsnet.data import ImageSet, to_float
-from capsnet.device import autocast
+from capsnet.device import autocast, ieee_float32
 from capsnet.fast import arrange
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.model import CapsNet
@@ -138,7 +138,7 @@ def run_over(
     for first in range(0, len(image_set), batch_size):
         part = slice(first, first + batch_size)
         images = to_float(image_set.images[part].to(device))
-        with autocast(device, precision):
+        with ieee_float32(device, precision), autocast(device, precision):
             out = network(images, image_set.labels[part].to(device))
         lengths.append(out.lengths.float())
         if out.reconstruction is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor, nn
 
-from capsnet.device import resolve_compile, resolve_precision
+from capsnet.device import ieee_float32, resolve_compile, resolve_precision
 from capsnet.fast import arrange
 from capsnet.functional import margin_loss
 from capsnet.model import CapsNet
@@ -61,8 +61,8 @@ class Step:
                 # oneDNN and cuDNN are faster so, in bf16 above all.
                 if isinstance(module, nn.Conv2d):
                     module.to(memory_format=torch.channels_last)
-        precision = resolve_precision(device, config.precision)
-        self.loss = loss(arranged, config.reconstruction_weight, precision, criterion)
+        self.device, self.precision = device, resolve_precision(device, config.precision)
+        self.loss = loss(arranged, config.reconstruction_weight, self.precision, criterion)
         # The fast arrangement compiles its own parts.
         self._to_compile = self.loss if arranged is model else arranged
         self.compiled = False
@@ -89,6 +89,10 @@ class Step:
             self.calls_to_capture = WARM_UP + 1
 
     def __call__(self, *batch: Tensor) -> Tensor:
+        with ieee_float32(self.device, self.precision):
+            return self.update(batch)
+
+    def update(self, batch: Sequence[Tensor]) -> Tensor:
         if self.graph is not None and self.graph.takes(batch):
             loss = self.graph(batch)
         elif self.calls_to_capture == 1:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
-from capsnet.device import resolve_precision
+from capsnet.device import ieee_float32
 from capsnet.fast.convolution import (
     Phases,
     Relu,
@@ -74,7 +74,6 @@ def test_precision_at_the_papers_size(
     dtype: torch.dtype, at_points: bool, limit: float, device: torch.device
 ) -> None:
     """Of the result and both gradients, and beside them of the direct convolution's."""
-    resolve_precision(device, "fp32")  # no TF32
     x = torch.rand(2, 256, 20, 20, dtype=F64).to(device).requires_grad_()
     weight = torch.randn(32, 256, 9, 9, dtype=F64).to(device) / math.sqrt(256 * 81)
     weight.requires_grad_()
@@ -82,9 +81,10 @@ def test_precision_at_the_papers_size(
 
     def found(convolve: Callable[..., Tensor], *options: Any) -> list[Tensor]:
         given = [each.detach().to(dtype).requires_grad_() for each in (x, weight)]
-        y = convolve(*given, None, 2, *options)
-        assert y.dtype == dtype
-        return [y, *torch.autograd.grad(y, given, grad.to(dtype))]
+        with ieee_float32(device, "fp32"):
+            y = convolve(*given, None, 2, *options)
+            assert y.dtype == dtype
+            return [y, *torch.autograd.grad(y, given, grad.to(dtype))]
 
     y = F.conv2d(x, weight, stride=2)
     expected = [y, *torch.autograd.grad(y, [x, weight], grad)]
