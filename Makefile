@@ -23,12 +23,12 @@ help:  ## list these targets
 
 book: notebooks  ## execute what is stale, build the book: _build/html/index.html
 	@rm -rf _build/html
-	@$(BIN)/python tools/fingerprint.py > _build/fingerprint
+	@$(BIN)/python book/_tools/fingerprint.py > _build/fingerprint
 	$(BIN)/jb build --all -W -n --keep-going .
 	@mv _build/fingerprint _build/html/.fingerprint  # tells the tests of the site that it is current
 
 test: lint unit  ## lint, types, unit tests, then the notebooks that a change may have touched
-	@stale=$$($(BIN)/python tools/make_notebooks.py --stale) && \
+	@stale=$$($(BIN)/python book/_tools/make_notebooks.py --stale) && \
 		if [ -z "$$stale" ]; then echo "no notebook is stale; make fresh runs them all"; \
 		else $(PYTEST) $(WORKERS) --nbval $$stale; fi
 
@@ -42,7 +42,7 @@ lint: $(READY)  ## ruff, mypy, the types of the pages' scripts, and the workflow
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	PATH="$$PWD/$(BIN):$$PATH" $(VENV)/node_modules/.bin/tsc -p capsnet_book/play
+	PATH="$$PWD/$(BIN):$$PATH" $(VENV)/node_modules/.bin/tsc -p book/capsnet_book/play
 	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/zizmor --offline --quiet .github
 
@@ -51,14 +51,14 @@ mutants: $(READY)  ## is every line of functional, layers and fast needed by a t
 	$(BIN)/mutmut results
 
 notebooks: $(READY)  ## make notebooks/ from book/, executing only what is stale, and the first picture
-	$(BIN)/python tools/make_notebooks.py
-	$(BIN)/python tools/picture.py
+	$(BIN)/python book/_tools/make_notebooks.py
+	$(BIN)/python book/_tools/picture.py
 
 train: $(READY)  ## train on MNIST; options in ARGS="--epochs 2 …"
 	$(BIN)/capsnet train --dataset mnist $(ARGS)
 
 bench: $(READY)  ## measure this machine beside others' networks: results/bench (half an hour)
-	$(BIN)/python -m benchmarks $(ARGS)
+	$(BIN)/python -m experiments.bench $(ARGS)
 
 results: $(READY)  ## run what the ledger lacks (days); ARGS="--list" says what that is
 	$(BIN)/python -m experiments $(ARGS)
@@ -72,7 +72,7 @@ lock: $(READY)  ## write requirements.txt anew from pyproject.toml
 
 clean:  ## remove the built book and caches; .venv stays
 	rm -rf _build build mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
-	find capsnet capsnet_book tests tools benchmarks experiments -name __pycache__ -type d \
+	find capsnet capsnet_lab book experiments tests -name __pycache__ -type d \
 		-exec rm -rf {} +
 
 # An environment is made once, and again when the lock changes or another Python is asked for by name.

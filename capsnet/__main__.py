@@ -2,6 +2,6 @@
 
 import sys
 
-from capsnet.cli import main
+from capsnet_lab.cli import main
 
 sys.exit(main())

@@ -78,7 +78,8 @@ def ieee_float32(device: torch.device, precision: str) -> Iterator[None]:
     backends: Any = torch.backends
     cuda = device.type == "cuda"
     if hasattr(backends, "fp32_precision"):  # from PyTorch 2.9 on
-        attribute, ieee = "fp32_precision", "ieee"
+        attribute: str = "fp32_precision"
+        ieee: str | bool = "ieee"
         convolutions = [backends.cudnn.conv, backends.cudnn.rnn] if cuda else [backends.mkldnn.conv]
         switches = [*convolutions, backends.cuda.matmul if cuda else backends.mkldnn.matmul]
     else:

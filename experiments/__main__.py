@@ -22,11 +22,11 @@ from typing import Any
 
 import torch
 
-from capsnet.cli import INTERRUPTED
 from capsnet.device import pick_device
 from capsnet.fast.allocator import keep_freed_memory
 from capsnet.text import columns
 from capsnet.training.run import METRICS
+from capsnet_lab.cli import INTERRUPTED
 from experiments.declared import BUDGETS, EXPERIMENTS, Experiment
 from experiments.running import LEDGER, WORK, Training, perform, plan, recorded, verify
 from experiments.tables import summary_table, write

@@ -15,8 +15,8 @@ five seeds were made to see whether that of its first five was luck.
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from capsnet.routings.network import ROUTINGS
-from capsnet.wild import IMPLEMENTATIONS
+from capsnet_lab.routings.network import ROUTINGS
+from capsnet_lab.wild import IMPLEMENTATIONS
 
 
 @dataclass(frozen=True)
@@ -110,12 +110,12 @@ def wild(*deviations: str, **options: Any) -> Row:
 
 
 def all_of(name: str, **options: Any) -> Row:
-    """A network of :mod:`capsnet.wild` and its loss, trained our way."""
+    """A network of :mod:`capsnet_lab.wild` and its loss, trained our way."""
     return wild(*(of.name for of in IMPLEMENTATIONS[name].deviations if of.parts), **options)
 
 
 def as_published(name: str, epochs: int, **options: Any) -> Row:
-    """A network of :mod:`capsnet.wild`, trained its way, for so many epochs."""
+    """A network of :mod:`capsnet_lab.wild`, trained its way, for so many epochs."""
     made = IMPLEMENTATIONS[name]
     config = made.recipe | options.pop("config", {}) | {"epochs": epochs}
     names = (deviation.name for deviation in made.deviations)
@@ -393,8 +393,10 @@ EXPERIMENTS = {
                 paper=paper,
                 budgets=("gpu",),
             )
-            for name, iterations, paper in (("3 iterations", 3, 0.25), ("1 iteration", 1, 0.29))
-            for rate in ALL_IMAGES_RATES
+            for name, iterations, rate, paper in (
+                ("3 iterations", 3, 0.003, 0.25),
+                ("1 iteration", 1, 0.0015, 0.29),
+            )
         },
         both(8, ALL_IMAGES, first=20),
     ),

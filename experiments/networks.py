@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from capsnet.functional import margin_loss, squash
 from capsnet.layers import Decoder
 from capsnet.model import CapsNet, CapsNetOutput
-from capsnet.routings import EfficientCapsNet, RoutedCapsNet, spread_loss
 from capsnet.training.loss import Criterion, TrainingLoss
-from capsnet.wild import DEVIATIONS, WildCapsNet, WildLoss
-from capsnet.wild.fast import FastWildCapsNet
-from capsnet.wild.parts import Share, over_parents
+from capsnet_lab.routings import EfficientCapsNet, RoutedCapsNet, spread_loss
+from capsnet_lab.wild import DEVIATIONS, WildCapsNet, WildLoss
+from capsnet_lab.wild.fast import FastWildCapsNet
+from capsnet_lab.wild.parts import Share, over_parents
 
 
 class CNN(nn.Module):

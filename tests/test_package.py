@@ -3,29 +3,32 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from helpers import ROOT
 
-PACKAGE = ROOT / "capsnet"
-
-# Each module may import those before it, and nothing else of the package.
-ORDER = [
-    "functional", "layers", "model", "__init__",
-    "fast.allocator", "fast.convolution", "fast.kernels", "fast.fused",
-    "fast.routing", "fast",
-    "text", "files", "checkpoint", "data.imageset", "data.archives", "data.augment",
-    "data.pictures", "data.folders", "data", "figures.style", "figures.predictions", "figures",
-    "predict", "device", "training.loss", "training.config", "training.evaluation",
-    "training.run", "training.graph", "training.step", "training.loop", "training",
-    "routings.em", "routings.self_attention", "routings.attention",
-    "routings.uniform", "routings.fast", "routings.network", "routings",
-    "wild.parts", "wild.fast", "wild.deviations", "wild.network", "wild.implementations",
-    "wild.subject", "wild.evidence", "wild.evidence_of_primary", "wild.evidence_of_loss",
-    "wild.evidence_of_routing", "wild.check", "wild",
-    "wild.plugin",
-    "export", "bench", "cli.given", "cli.commands", "cli", "__main__",
-]  # fmt: skip
+# What the code of a room may import of the repository, besides itself.
+ROOMS = {
+    "capsnet": set(),
+    "capsnet_lab": {"capsnet"},
+    "book/capsnet_book": {"capsnet", "capsnet_lab"},
+    "experiments": {"capsnet", "capsnet_lab", "capsnet_book"},
+}
+PACKAGES = {Path(room).name for room in ROOMS}
+# Inside the module imports run upwards; modules of one line may import each other.
+FLOORS = (
+    ("checks", "text", "files"),
+    ("functional",),
+    ("layers",),
+    ("model", ""),
+    ("data", "multimnist", "checkpoint", "device"),
+    ("fast",),
+    ("training",),
+)
+COMMAND = "capsnet/__main__.py"  # only for `python -m capsnet`: the command is capsnet_lab's
 
 
 def test_import_needs_torch_only() -> None:
@@ -58,28 +61,33 @@ def test_the_fast_arrangement_imports_nothing_heavy() -> None:
     assert int(modules) <= 10 and compiler == "False"
 
 
-def test_imports_run_one_way() -> None:
-    names = {path: name_of(path) for path in PACKAGE.rglob("*.py")}
-    assert set(names.values()) == set(ORDER)
-    for path, name in names.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):  # `from` alone says what is taken
-                assert not any(a.name.split(".")[0].startswith("capsnet") for a in node.names), path
-            if not isinstance(node, ast.ImportFrom):
-                continue
+def imported(path: Path) -> Iterator[str]:
+    """The modules that a file imports, inside functions as well."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
             assert node.level == 0 and node.module, f"{path} has a relative import"
-            assert not node.module.startswith("torch._"), f"{path} imports what torch may rename"
-            package, _, module = node.module.partition(".")
-            assert package != "capsnet_book", f"{path} imports what only the book uses"
-            if package != "capsnet":
-                continue
-            for alias in node.names:
-                inner = f"{module}.{alias.name}".strip(".")
-                target = inner if inner in ORDER else module or "__init__"
-                assert ORDER.index(target) < ORDER.index(name), f"{path} imports {target}"
+            submodules = (f"{node.module}.{alias.name}" for alias in node.names)
+            yield from (node.module, *submodules)
 
 
-def name_of(path: Path) -> str:
-    """capsnet/fast/__init__.py → "fast"; capsnet/__init__.py → "__init__"."""
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return ".".join(parts[:-1] if len(parts) > 1 and parts[-1] == "__init__" else parts)
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_those_below_it(room: str) -> None:
+    allowed = ROOMS[room] | {Path(room).name}
+    for path in (ROOT / room).rglob("*.py"):
+        if path != ROOT / COMMAND:
+            packages = {name.split(".")[0] for name in imported(path)} & PACKAGES
+            assert packages <= allowed, f"{path} imports {packages - allowed}"
+
+
+def test_imports_of_the_module_run_upwards() -> None:
+    floor_of = {name: floor for floor, names in enumerate(FLOORS) for name in names}
+    for path in (ROOT / "capsnet").rglob("*.py"):
+        own = path.relative_to(ROOT / "capsnet").with_suffix("").parts[0].replace("__init__", "")
+        for name in imported(path) if path != ROOT / COMMAND else ():
+            assert not name.startswith("torch._"), f"{path} imports {name}, which torch may rename"
+            package, _, inner = name.partition(".")
+            module = inner.split(".")[0]
+            if package == "capsnet" and module in floor_of:
+                assert floor_of[module] <= floor_of[own], f"{path} imports {name}"

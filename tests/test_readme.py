@@ -8,9 +8,9 @@ import shlex
 import numpy as np
 from PIL import Image
 
-from capsnet.cli import make_parser
 from capsnet.training import TrainingConfig
 from capsnet_book import ledger
+from capsnet_lab.cli import make_parser
 from helpers import ROOT
 from picture import PICTURE, draw
 

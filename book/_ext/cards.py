@@ -20,7 +20,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import reading
-from capsnet.figures.style import PAPER
+from capsnet_lab.figures.style import PAPER
 
 WORDS, LINES = 200, 20  # that a reader takes in, a minute
 PICTURES = "_static/cards"

@@ -10,8 +10,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from capsnet.figures.style import FAINT, INK, MISTAKE, PAPER, QUANTITIES
 from capsnet_book.figures.macros import css_name
+from capsnet_lab.figures.style import FAINT, INK, MISTAKE, PAPER, QUANTITIES
 
 INKS = {quantity.colour: f"var(--q-{css_name(name)})" for name, quantity in QUANTITIES.items()} | {
     INK: "currentColor",

@@ -15,8 +15,8 @@ from fontTools import subset
 from fontTools.ttLib import TTFont
 from sphinx.application import Sphinx
 
-from capsnet.figures.style import FAINT, FAINT_DARK, MISTAKE, MISTAKE_DARK, QUANTITIES
 from capsnet_book.figures.macros import css_name
+from capsnet_lab.figures.style import FAINT, FAINT_DARK, MISTAKE, MISTAKE_DARK, QUANTITIES
 
 MODULES = Path(sys.prefix, "node_modules")  # where `make` puts it
 TEXT = "@fontsource-variable/stix-two-text/files/stix-two-text-latin-wght"

@@ -1,8 +1,8 @@
 """The reading layer: what a page shows of a notebook's cells, and what it folds.
 
-``tools/reading.py`` says what a cell is for. Set-up and solutions fold where they stand; the code
-of a figure or a table folds into the corner below it; a check becomes a list of sentences, each of
-which opens its code. ``reading.js`` has the switch *Read | Read with code | Everything*.
+``book/_tools/reading.py`` says what a cell is for. Set-up and solutions fold where they stand; the
+code of a figure or a table folds into the corner below it; a check becomes a list of sentences,
+each of which opens its code. ``reading.js`` has the switch *Read | Read with code | Everything*.
 """
 
 import re
@@ -13,8 +13,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from capsnet.figures.style import QUANTITIES
 from capsnet_book.figures.macros import css_name
+from capsnet_lab.figures.style import QUANTITIES
 from reading import claims, glue_lines, role
 from strip import STAGES  # the pages about the network
 

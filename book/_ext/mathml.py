@@ -18,8 +18,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from capsnet.figures.style import QUANTITIES
 from capsnet_book.figures.macros import css_name
+from capsnet_lab.figures.style import QUANTITIES
 
 MACROS = {
     "\\q" + css_name(name): rf"\class{{q-{css_name(name)}}}{{{quantity.latex}}}"

@@ -38,13 +38,6 @@ def load(
     dataset-fashion-mnist; they are verified by MD5. Only where they are nowhere are they downloaded
     from torchvision's addresses, into ``$CAPSNET_DATA`` or ``./data``.
 
-    **folder:PATH**: a folder of pictures for each class; folders in a class folder belong to it.
-    They are below ``PATH/train``, ``PATH/val`` (or valid, validation) and ``PATH/test``, of which
-    train and one of the others must be there; or in PATH, and then about a sixth of each class are
-    test pictures, drawn by their names: those that are added later move none, but in classes of
-    few. Style "plain" of :func:`capsnet.data.pictures.read_picture` reads them. Training images
-    come in a fixed shuffled order: :func:`hold_out` gets a mixture.
-
     Args:
         name: of the data set.
         train: the training images, or the test images, where no split is given.
@@ -79,11 +72,6 @@ def find(
     ):
         expected = "(channels, height, width), whole numbers of at least 1"
         raise ValueError(f"image_shape must be {expected}, got {tuple(image_shape)}")
-    if name.startswith("folder:"):
-        from capsnet.data.folders import Folder  # which imports Pillow and SciPy
-
-        return Folder(name, image_shape)
     if name not in NAMES:
-        known = ", ".join([*NAMES, "folder:PATH"])
-        raise ValueError(f"unknown data set {name!r}; expected one of: {known}")
+        raise ValueError(f"unknown data set {name!r}; expected one of: {', '.join(NAMES)}")
     return Archives(name, download, image_shape)

@@ -151,7 +151,10 @@ def test_the_notebook_has_listings_and_notes_in_turn(project):
 def test_the_page_shows_lines_with_anchors_beside_their_notes_and_fails_at_a_false_one(project):
     build = [sys.executable, "-m", "sphinx", "-W", "-n", "-q", ".", "html"]
     run = {"cwd": project, "capture_output": True, "text": True}
-    run["env"] = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tools")])}
+    run["env"] = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "book/_tools")]),
+    }
     result = subprocess.run(build, **run)
     assert result.returncode == 0, result.stderr
     html = (project / "html" / "book" / "page.html").read_text()

@@ -61,20 +61,20 @@ FILES = {
     "requirements.txt": "torch==2.14.1\n",
     "book/chapter.md": CHAPTER,
     "book/page.md": "# No code",
-    "capsnet/cli.py": "x = 1\n",
-    "capsnet_book/__init__.py": "from capsnet_book.notebook import glue, source\n",
-    "capsnet_book/plots/__init__.py": '"""Every plot."""\n'
+    "capsnet_lab/cli.py": "x = 1\n",
+    "book/capsnet_book/__init__.py": "from capsnet_book.notebook import glue, source\n",
+    "book/capsnet_book/plots/__init__.py": '"""Every plot."""\n'
     "from capsnet_book.plots.bars import bar\nfrom capsnet_book.plots.lines import line\n"
     '__all__ = ["bar", "line"]',
-    "capsnet_book/plots/bars.py": "def bar():\n    pass\n",
-    "capsnet_book/plots/lines.py": '''\
+    "book/capsnet_book/plots/bars.py": "def bar():\n    pass\n",
+    "book/capsnet_book/plots/lines.py": '''\
 def line():
     """Draw a line."""
     from capsnet_book.plots import lazy  # costs a second
 
     return lazy.COLOUR
 ''',
-    "capsnet_book/plots/lazy.py": 'COLOUR = "red"\n',
+    "book/capsnet_book/plots/lazy.py": 'COLOUR = "red"\n',
     "results/one.json": "1",
     "results/other.json": "1",
 }
@@ -89,7 +89,7 @@ def made(tmp_path_factory):
         (root / name).write_text(text)
     shutil.copy(ROOT / "book" / "references.bib", root / "book")
     for name in ("notebook.py", "ledger.py"):
-        shutil.copy(ROOT / "capsnet_book" / name, root / "capsnet_book")
+        shutil.copy(ROOT / "book/capsnet_book" / name, root / "book/capsnet_book")
     assert notebooks.make(root / "book" / "chapter.md", root)[1]
     return root
 
@@ -211,11 +211,11 @@ def test_the_address_is_the_remote_s_or_what_the_configuration_says(project, rem
     ("file", "old", "new"),
     [
         ("_config.yml", '""', "https://github.com/me/c"),  # as in a clone of one's own
-        ("capsnet/cli.py", "x = 1", "x = 2"),
-        ("capsnet_book/plots/bars.py", "pass", "return 1"),
-        ("capsnet_book/plots/lines.py", "# costs a second", "# costs two"),
-        ("capsnet_book/plots/lines.py", "Draw a line.", "Draw one line."),
-        ("capsnet_book/plots/__init__.py", "Every plot.", "All plots."),
+        ("capsnet_lab/cli.py", "x = 1", "x = 2"),
+        ("book/capsnet_book/plots/bars.py", "pass", "return 1"),
+        ("book/capsnet_book/plots/lines.py", "# costs a second", "# costs two"),
+        ("book/capsnet_book/plots/lines.py", "Draw a line.", "Draw one line."),
+        ("book/capsnet_book/plots/__init__.py", "Every plot.", "All plots."),
         ("results/other.json", "1", "2"),
     ],
 )
@@ -227,8 +227,13 @@ def test_what_no_cell_can_see_is_no_fault(project, chapter, file, old, new):
 @pytest.mark.parametrize(
     ("file", "old", "new", "fault"),
     [
-        ("capsnet_book/plots/lines.py", "return lazy.COLOUR", "return 2 * lazy.COLOUR", "stale"),
-        ("capsnet_book/plots/lazy.py", "red", "blue", "stale"),
+        (
+            "book/capsnet_book/plots/lines.py",
+            "return lazy.COLOUR",
+            "return 2 * lazy.COLOUR",
+            "stale",
+        ),
+        ("book/capsnet_book/plots/lazy.py", "red", "blue", "stale"),
         ("results/one.json", "1", "2", "stale"),
         ("results/later.json", "", "1", "stale"),
         ("requirements.txt", "2.14.1", "2.14.2", "stale"),

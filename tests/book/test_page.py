@@ -11,8 +11,8 @@ import cards
 import drawings
 import dress
 import mathml
-from capsnet.figures import style
 from capsnet_book import figures
+from capsnet_lab.figures import style
 
 
 def test_an_equation_is_set_with_its_quantities_marked() -> None:

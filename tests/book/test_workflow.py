@@ -35,8 +35,8 @@ def test_the_jobs_together_run_what_ci_runs():
     for target in ("lint", "book", "unit", "fresh"):
         assert target in timed
         assert f"make {target}" in said or target == "unit"  # which is split in two there
-    assert "tests --ignore tests/site" in commands(book["module"])
-    assert " tests/site" in commands(book["site"])
+    assert "tests --ignore tests/book/site" in commands(book["module"])
+    assert " tests/book/site" in commands(book["site"])
 
 
 def test_versions():

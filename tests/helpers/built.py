@@ -63,7 +63,7 @@ def build(root: Path) -> tuple[Site, str]:
     result = subprocess.run(
         [Path(sys.executable).with_name("jb"), "build", "--all", "-W", "-n", "--keep-going", "."],
         cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(root / "book")])},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -1,0 +1,47 @@
+"""The repository's public address, for the book's links and for Colab.
+
+``_config.yml`` says it (``repository: url:``). Where that is empty, the git remote ``origin``
+does, if it lies on a public forge. Otherwise there is none, and nothing pretends that there is.
+"""
+
+import re
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+# Forges that the theme can link to. A user name or a token before the host is left out.
+REMOTE = re.compile(
+    r"(?:https://(?:[^@/]+@)?|(?:ssh://)?git@)(github\.com|gitlab\.com)[:/]([\w./-]+?)(?:\.git)?/?"
+)
+
+
+class Address(NamedTuple):
+    url: str  # https://HOST/OWNER/NAME, or empty where there is none
+    branch: str
+
+    def in_colab(self, notebook: str) -> str | None:
+        """Where Colab opens a notebook of the repository; None if that is not on GitHub."""
+        github = "https://github.com/"
+        if not self.url.startswith(github):
+            return None
+        name = self.url.removeprefix(github)
+        return f"https://colab.research.google.com/github/{name}/blob/{self.branch}/{notebook}"
+
+
+def public(remote: str) -> str:
+    """A git remote as the address of a page, such as https://github.com/me/caps; or empty."""
+    match = REMOTE.fullmatch(remote)
+    return f"https://{match[1]}/{match[2]}" if match else ""
+
+
+def address(root: Path = ROOT) -> Address:
+    """The address of the checkout at ``root``."""
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["repository"]
+    url = config["url"].removesuffix("/")
+    if not url and (root / ".git").exists():  # else git would look in the folders above
+        command = ["git", "-C", str(root), "remote", "get-url", "origin"]
+        url = public(subprocess.run(command, capture_output=True, text=True).stdout.strip())
+    return Address(url, config["branch"])

@@ -1,0 +1,344 @@
+"""Make notebooks/NAME.ipynb from book/NAME.md: convert, execute what is stale, lower, stage.
+
+The chapters (MyST notebooks) are the only source. A notebook has the same code cells, the outputs
+of running them, and its prose in plain Markdown, which Colab and Jupyter show as it is meant.
+
+A notebook is stale, and executed anew, when something changed that its outputs depend on: its code
+cells, the code that they import (``book/_tools/dependencies.py``), a record of the ledger that they
+asked for, or the lock. A change of the prose alone, or of the repository's address, is not.
+
+What a chapter does not have and a notebook needs is added, and left out again where the two are
+compared: a first cell, which installs capsnet in Colab, and the folding of solutions.
+
+The book's HTML shows the outputs of these very notebooks: they are staged in the cache that
+Jupyter Book reads, so its build executes nothing.
+
+    python book/_tools/make_notebooks.py [--stale] [CHAPTER …]
+"""
+
+import argparse
+import ast
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbformat import NotebookNode
+
+from address import ROOT, address
+from capsnet.files import write_atomically
+from capsnet_book.ledger import CLONE
+from dependencies import dependencies
+from lowering import Prose
+from myst import ChapterError
+
+TIMEOUT = 900  # seconds a cell may run
+
+SETUP = "setup"  # the id of the cell that every notebook starts with
+# In Colab a form with the address; elsewhere it does nothing. Naming the version of torch that is
+# there keeps pip from changing it. The clone holds the ledger, so the package is imported from it.
+INSTALL = """\
+# @title In Colab: install capsnet
+import importlib.util
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+repository = "{url}"  # @param {{type: "string"}}
+if "google.colab" in sys.modules and not importlib.util.find_spec("capsnet_book"):
+    if not repository:
+        raise ValueError("type the repository's address, https://github.com/…, into the form above")
+    !git clone --quiet --depth 1 --branch {branch} {{repository}} {clone}
+    %pip install --quiet torch=={{version("torch")}} --editable "./{clone}[play]"
+    sys.path[:0] = [str(Path("{clone}", folder).resolve()) for folder in ("", "book")]
+    importlib.invalidate_caches()
+    import capsnet_book
+"""
+STALE = "stale: what it imports, a record that it reads or the lock changed"
+ADDRESS = re.compile(r'(repository = \\")[^"\\]*')  # in the file, where quotes are escaped
+# What a notebook asked of the ledger, read from its kernel when all cells have run.
+ASKED = """\
+import json, sys
+ledger = sys.modules.get("capsnet_book.ledger")
+print(json.dumps(sorted(ledger.asked) if ledger else []))
+"""
+# The source and the output of a solution, as Jupyter and Colab fold a cell.
+FOLDED = {"jupyter": {"source_hidden": True, "outputs_hidden": True}, "cellView": "form"}
+
+
+def chapters(root: Path = ROOT) -> list[Path]:
+    """The pages of the book that are notebooks: those whose front matter names a kernel."""
+    return [
+        page
+        for page in sorted((root / "book").rglob("*.md"))
+        if re.match(r"---\n(?:.*\n)*?kernelspec:", page.read_text(encoding="utf-8"))
+    ]
+
+
+def notebook_path(chapter: Path, root: Path = ROOT) -> Path:
+    return root / "notebooks" / chapter.relative_to(root / "book").with_suffix(".ipynb")
+
+
+def make(chapter: Path, root: Path = ROOT) -> tuple[Path, bool]:
+    """Write a chapter's notebook, executing it only if its outputs are stale.
+
+    Returns:
+        the notebook's path and whether it was executed.
+    """
+    path = notebook_path(chapter, root)
+    notebook, executed = with_outputs(chapter, root), False
+    if notebook is None or is_stale(notebook, root):
+        notebook, executed = execute(read_chapter(chapter, root), root), True
+    text = lower(notebook, chapter, root)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_atomically(path, text.encode())
+    return path, executed
+
+
+def check(chapter: Path, root: Path = ROOT) -> str | None:
+    """What is wrong with a chapter's notebook, or None."""
+    path = notebook_path(chapter, root)
+    name, source = path.relative_to(root), chapter.relative_to(root)
+    if not path.exists():
+        return f"{name} is missing"
+    notebook = with_outputs(chapter, root)
+    if notebook is None:
+        return f"{name} has other code than {source}"
+    texts = lower(notebook, chapter, root), path.read_text(encoding="utf-8")
+    # A clone may have another address than the checkout in which its notebooks were made.
+    if len({ADDRESS.sub(r"\1", text) for text in texts}) > 1:
+        return f"{name} has other prose than {source}"
+    return f"{name} is {STALE}" if is_stale(notebook, root) else None
+
+
+def orphans(root: Path = ROOT) -> list[Path]:
+    """Notebooks that were made from a chapter which is gone."""
+    found = []
+    for path in sorted((root / "notebooks").rglob("*.ipynb")):
+        source = nbformat.read(path, as_version=4).metadata.get("capsnet", {}).get("source")
+        if source is not None and not (root / source).exists():
+            found.append(path)
+    return found
+
+
+def with_outputs(chapter: Path, root: Path = ROOT) -> NotebookNode | None:
+    """The chapter with the outputs of its notebook; None if the two have different code."""
+    notebook = read_chapter(chapter, root)
+    path = notebook_path(chapter, root)
+    if not path.exists():
+        return None
+    old = nbformat.read(path, as_version=4)
+    cells, old_cells = code_cells(notebook), code_cells(old)
+    # How a page shows a cell (its caption, its tags) makes no difference to what it prints.
+    if [cell.source for cell in cells] != [cell.source for cell in old_cells]:
+        return None
+    for cell, old_cell in zip(cells, old_cells, strict=True):
+        cell.outputs, cell.execution_count = old_cell.outputs, old_cell.execution_count
+    notebook.metadata.capsnet = old.metadata.get("capsnet", {})
+    return notebook
+
+
+def is_stale(notebook: NotebookNode, root: Path = ROOT) -> bool:
+    """Whether the imports, the records or the lock changed since the notebook was executed."""
+    made = notebook.metadata.capsnet
+    records = made.get("records", {})
+    return made.get("key") != key(notebook, root) or records != hashes(records, root)
+
+
+def read_chapter(chapter: Path, root: Path = ROOT) -> NotebookNode:
+    """Convert a chapter to a notebook without outputs, its prose still in MyST."""
+    notebook = jupytext.reads(chapter.read_text(encoding="utf-8"), fmt="md:myst")
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    notebook.metadata = nbformat.from_dict(
+        {
+            "kernelspec": notebook.metadata.kernelspec,
+            "capsnet": {"source": chapter.relative_to(root).as_posix()},
+        }
+    )
+    return notebook
+
+
+def key(notebook: NotebookNode, root: Path = ROOT) -> str:
+    """Hash of what the outputs depend on beside cells and records: the imports and the lock."""
+    code = "\n".join(cell.source for cell in code_cells(notebook))
+    lock = (root / "requirements.txt").read_text(encoding="utf-8")
+    return digest(json.dumps([dependencies(code, root), lock], sort_keys=True).encode())
+
+
+def hashes(records: Iterable[str], root: Path = ROOT) -> dict[str, str | None]:
+    """The hash of each record of the ledger by its name, None for one that is not there."""
+    paths = {name: root / "results" / name for name in records}
+    return {name: digest(p.read_bytes()) if p.is_file() else None for name, p in paths.items()}
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    """The chapter's code cells: all but the one that every notebook starts with."""
+    return [c for c in notebook.cells if c.cell_type == "code" and c.get("id") != SETUP]
+
+
+def execute(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
+    """Run every cell in order, in an empty folder; note the records that they asked for.
+
+    Raises:
+        ChapterError: a cell failed, or wrote to stderr (a warning, say): nothing to show.
+    """
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+
+    source = notebook.metadata.capsnet.source
+    notebook.cells.append(nbformat.v4.new_code_cell(ASKED))
+    start = time.perf_counter()
+    # The checkout's own code runs, whatever is installed. A progress bar is for who waits.
+    variables = {
+        **os.environ,
+        "PYTHONPATH": f"{root}{os.pathsep}{root / 'book'}",
+        "TQDM_DISABLE": "1",
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        client = NotebookClient(
+            notebook,
+            timeout=TIMEOUT,
+            record_timing=False,
+            coalesce_streams=True,
+            resources={"metadata": {"path": folder}},
+            extra_arguments=["--IPKernelApp.log_level=ERROR"],
+        )
+        try:
+            client.execute(env=variables)
+        except CellExecutionError as error:
+            raise ChapterError(f"{source}: {error}") from None
+    asked = json.loads(notebook.cells.pop().outputs[0].text)
+    notebook.metadata.capsnet.update(
+        key=key(notebook, root),
+        records=hashes(asked, root),
+        seconds=round(time.perf_counter() - start),
+    )
+    for cell in code_cells(notebook):
+        for output in cell.outputs:
+            if output.get("name") == "stderr":
+                raise ChapterError(f"{source}: a cell wrote to stderr:\n{output.text}")
+    return notebook
+
+
+def lower(notebook: NotebookNode, chapter: Path, root: Path = ROOT) -> str:
+    """The notebook's file: prose in plain Markdown, solutions folded, the first cell added.
+
+    Raises:
+        ChapterError: the prose uses something that has no plain Markdown yet.
+    """
+    notebooks = {page: notebook_path(page, root) for page in chapters(root)}
+    prose = Prose(chapter, root / "book" / "references.bib", notebooks, glued_values(notebook))
+    cells = [setup_cell(root)]
+    for cell in notebook.cells:
+        if "hide-cell" in cell.metadata.get("tags", []):
+            cell.metadata.update(nbformat.from_dict(FOLDED))
+        if cell.cell_type == "markdown":
+            cell.source = prose.lower(cell.source)
+            cell.metadata = nbformat.from_dict({})
+            if not cell.source:
+                continue
+        cells.append(cell)
+        figure = cell.metadata.get("mystnb", {}).get("figure", {})
+        if figure:
+            caption = prose.lower(figure["caption"])
+            cells.append(nbformat.v4.new_markdown_cell(f"**Figure.** {caption}"))
+    for number, cell in enumerate(cells[1:], start=1):
+        cell.id = f"cell-{number:02d}"
+    notebook.cells = cells
+    # The kernel's own would name the version of its Python.
+    notebook.metadata.language_info = {"name": "python", "pygments_lexer": "ipython3"}
+    nbformat.validate(notebook)
+    return nbformat.writes(notebook) + "\n"
+
+
+def setup_cell(root: Path = ROOT) -> NotebookNode:
+    """The cell that installs capsnet in Colab, from the repository's address if it has one."""
+    code = INSTALL.format(**address(root)._asdict(), clone=CLONE).strip()
+    cell = nbformat.v4.new_code_cell(code, id=SETUP, execution_count=None)
+    cell.metadata.update(nbformat.from_dict({"tags": ["nbval-ignore-output"], **FOLDED}))
+    return cell
+
+
+def glued_values(notebook: NotebookNode) -> dict[str, str]:
+    """The values that the notebook's cells glued (``capsnet_book.glue``), by name."""
+    values = {}
+    for cell in code_cells(notebook):
+        for output in cell.get("outputs", []):
+            about = output.get("metadata", {}).get("scrapbook")
+            if about is not None:
+                stored = output["data"][about["mime_prefix"] + "text/plain"]
+                values[about["name"]] = str(ast.literal_eval(stored))
+    return values
+
+
+def stage(root: Path = ROOT) -> None:
+    """Put the notebooks' outputs where Jupyter Book looks before it executes anything.
+
+    Raises:
+        ChapterError: Jupyter Book would not recognise a chapter, and execute it.
+    """
+    from jupyter_cache import get_cache
+    from jupyter_cache.base import CacheBundleIn
+    from myst_nb.core.read import read_myst_markdown_notebook
+
+    folder = root / "_build" / ".jupyter_cache"
+    shutil.rmtree(folder, ignore_errors=True)
+    cache = get_cache(folder)
+    for chapter in chapters(root):
+        notebook = nbformat.read(notebook_path(chapter, root), as_version=4)
+        notebook.cells = code_cells(notebook)
+        for cell in notebook.cells:  # as they stand in the chapter
+            own = {name: value for name, value in cell.metadata.items() if name not in FOLDED}
+            cell.metadata = nbformat.from_dict(own)
+        bundle = CacheBundleIn(notebook, str(chapter))
+        cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+        source = read_myst_markdown_notebook(chapter.read_text(encoding="utf-8"))
+        try:
+            cache.match_cache_notebook(source)
+        except KeyError:
+            name = chapter.relative_to(root)
+            raise ChapterError(f"{name} and its notebook have different code cells") from None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("chapters", nargs="*", help="names, such as squash; all if none is given")
+    parser.add_argument("--stale", action="store_true", help="only list the stale notebooks")
+    options = parser.parse_args(arguments)
+    wanted = [page for page in chapters() if not options.chapters or page.stem in options.chapters]
+    if unknown := set(options.chapters) - {page.stem for page in wanted}:
+        raise ChapterError(f"there is no chapter {', '.join(sorted(unknown))}")
+    if options.stale:
+        stale = [page for page in wanted if (check(page) or "").endswith(STALE)]
+        print(*(notebook_path(page).relative_to(ROOT) for page in stale))
+        return 0
+    for path in [] if options.chapters else orphans():
+        path.unlink()
+        print(f"{path.relative_to(ROOT)}: removed, it has no chapter")
+    for chapter in wanted:
+        start = time.perf_counter()
+        path, executed = make(chapter)
+        done = f"executed in {time.perf_counter() - start:.0f} s" if executed else "up to date"
+        print(f"{path.relative_to(ROOT)}: {done}", flush=True)
+    if not options.chapters:
+        stage()
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except ChapterError as error:
+        sys.exit(str(error))

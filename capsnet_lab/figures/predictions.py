@@ -1,0 +1,175 @@
+"""What a network gets right and wrong, and what its decoder draws."""
+
+import textwrap
+from collections.abc import Sequence
+
+import matplotlib as mpl
+import numpy as np
+from numpy.typing import ArrayLike
+
+from capsnet_lab.figures.style import (
+    FAINT,
+    INK,
+    MISTAKE,
+    PER_ROW,
+    QUANTITIES,
+    STYLE,
+    WIDTH,
+    Figure,
+    array,
+    show,
+)
+
+# Of figures with the names of files and classes: a $ in one is a $, and begins no mathematics.
+NAMING = STYLE | {"text.parse_math": False}
+
+
+@mpl.rc_context(NAMING)
+def confusion_matrix(confusion: ArrayLike, classes: Sequence[str]) -> Figure:
+    """Counts [classes, classes], a row for each label; only mistakes are coloured."""
+    counts = array(confusion)
+    if counts.shape != (len(classes), len(classes)):
+        raise ValueError(
+            f"confusion must be [{len(classes)}, {len(classes)}], got {list(counts.shape)}"
+        )
+    mistakes = np.where(np.eye(len(classes), dtype=bool) | (counts == 0), np.nan, counts)
+    most = max(1, counts[~np.isnan(mistakes)].max(initial=0))
+    side = max(3.6, 0.9 + 0.44 * len(classes))
+    figure, axes = Figure.single(side, max(WIDTH, side))
+    axes.imshow(mistakes, cmap="Oranges", vmin=0, vmax=1.6 * most)
+    for row, column in np.argwhere(counts > 0):
+        text = axes.text(column, row, str(counts[row, column]), ha="center", va="center", size=9)
+        if row != column:
+            text.set(fontweight="bold", color="black")  # on a colour that a dark page keeps
+    turn = 0 if max(map(len, classes)) <= 2 else 90
+    axes.set_xticks(range(len(classes)), classes, rotation=turn)
+    axes.set_yticks(range(len(classes)), classes)
+    axes.set_xlabel("predicted class")
+    axes.set_ylabel("true class")
+    return figure
+
+
+@mpl.rc_context(NAMING)
+def reconstructions(
+    images: ArrayLike,
+    reconstructed: ArrayLike,
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    classes: Sequence[str],
+) -> Figure:
+    """Rows of originals over rows of their reconstructions; wrong predictions are marked.
+
+    Images and reconstructed are [n, channels, height, width], uint8 or floating point in 0 … 1;
+    labels and predictions are class indices [n].
+    """
+    originals, drawn = array(images), array(reconstructed)
+    if originals.shape != drawn.shape or originals.ndim != 4 or len(originals) == 0:
+        raise ValueError(
+            "images and reconstructed must both be [n, channels, height, width] with n at least 1, "
+            f"got {list(originals.shape)} and {list(drawn.shape)}"
+        )
+    true, predicted = array(labels), array(predictions)
+    count = len(originals)
+    if len(true) != count or len(predicted) != count:
+        raise ValueError(
+            f"labels and predictions must be [{count}], got {list(true.shape)} and "
+            f"{list(predicted.shape)}"
+        )
+    columns = min(count, PER_ROW)
+    bands = -(-count // columns)
+    side = (WIDTH - 0.25) / max(columns, 4)  # inches of an image
+    figure = Figure(bands * (2 * side + 0.3))
+    grid = figure.subplots(2 * bands, columns, squeeze=False)
+    for axes in grid.flat:
+        axes.set_axis_off()
+    for i in range(count):
+        above, below = grid[2 * (i // columns) : 2 * (i // columns) + 2, i % columns]
+        show(above, originals[i])
+        show(below, drawn[i])
+        label, prediction = classes[true[i]], classes[predicted[i]]
+        if label == prediction:
+            above.set_title(label)
+        else:
+            above.set_title(f"{label} → {prediction}", color=MISTAKE)
+        if i % columns == 0:
+            above.set_ylabel("original")
+            below.set_ylabel("decoded")
+    return figure
+
+
+@mpl.rc_context(NAMING)
+def prediction(
+    image: ArrayLike,
+    reconstruction: ArrayLike | None,
+    lengths: ArrayLike,
+    classes: Sequence[str],
+    answer: str | None = None,
+) -> Figure:
+    """One image, its reconstruction where there is one, and the length of every class's capsule.
+
+    Images are [channels, height, width], uint8 or floating point in 0 … 1; lengths are ‖v_k‖
+    [classes]. The title names the answer, or the class of the longest capsule.
+    """
+    values = array(lengths).astype(float)
+    if len(values) != len(classes):
+        raise ValueError(
+            f"expected one length for each of {len(classes)} classes, got {len(values)}"
+        )
+    pictures = [("input", array(image))]
+    if reconstruction is not None:
+        pictures.append(("decoded", array(reconstruction)))
+    longest = int(np.argmax(values))
+    figure = Figure(max(2.2, 0.8 + 0.2 * len(classes)))
+    ratios = [1.0] * len(pictures) + [1.7]
+    *frames, axes = figure.subplots(1, len(ratios), width_ratios=ratios)
+    for frame, (name, picture) in zip(frames, pictures, strict=True):
+        show(frame, picture)
+        frame.set_title(name)
+    rows = np.arange(len(classes))
+    colours = [QUANTITIES["v"].colour if row == longest else FAINT for row in rows]
+    axes.barh(rows, values, color=colours)
+    axes.set_xlim(0, 1)
+    axes.set_yticks(rows, classes)
+    axes.invert_yaxis()
+    axes.set_xlabel("length ‖v‖ of the capsule")
+    axes.set_title(f"predicted: {answer or classes[longest]}")
+    return figure
+
+
+# An image as the network saw it, its reconstruction if there is a decoder, the name of its file,
+# what was answered, and whether that is a class.
+Cell = tuple[ArrayLike, ArrayLike | None, str, str, bool]
+
+
+@mpl.rc_context(NAMING)
+def contact_sheet(cells: Sequence[Cell]) -> Figure:
+    """Inputs over their reconstructions, ten side by side, with the answer under each.
+
+    Images are [channels, height, width], uint8 or floating point in 0 … 1. Of a long name the end
+    is shown; an answer that is no class is marked.
+    """
+    if not cells:
+        raise ValueError("there is no picture to draw")
+    letters = 16  # as many of this size fit into a cell, which is an inch wide
+    words = [textwrap.wrap(cell[3], letters, max_lines=4, placeholder=" …") for cell in cells]
+    columns = min(len(cells), 10)
+    bands = -(-len(cells) // columns)
+    _, height, width = array(cells[0][0]).shape
+    tall = 0.92 * height / width
+    band = 0.3 + tall * (1 if cells[0][1] is None else 2) + 0.14 * max(map(len, words))
+    figure, axes = Figure.single(bands * band, columns)
+    for i, (image, drawn, name, _, is_class) in enumerate(cells):
+        x, y = i % columns + 0.04, i // columns * band + 0.2
+        short = name if len(name) <= letters else "…" + name[1 - letters :]
+        axes.text(x, y - 0.04, short, size=6.5, color=INK)
+        for picture in (image, drawn):
+            if picture is not None:
+                show(axes, array(picture))
+                axes.images[-1].set_extent((x, x + 0.92, y + tall, y))
+                y += tall + 0.02
+        colour = INK if is_class else MISTAKE
+        axes.text(x, y + 0.02, "\n".join(words[i]), size=7.5, color=colour, va="top")
+    axes.set_xlim(0, columns)
+    axes.set_ylim(bands * band, 0)
+    axes.set_axis_off()
+    return figure

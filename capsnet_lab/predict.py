@@ -1,0 +1,143 @@
+"""What a network says of anybody's pictures, a batch at a time."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from capsnet.data import to_float
+from capsnet.model import CapsNet
+from capsnet.text import bar_moves
+
+# What reads pictures imports Pillow and SciPy, and so is imported where it is needed.
+
+BATCH = 16  # pictures at a time
+# A shorter capsule is no answer. experiments/threshold.py: of 200 digits one is refused.
+THRESHOLD = 0.49
+SHEET = 100  # pictures on a contact sheet
+
+
+class Prediction(NamedTuple):
+    """What a network says of a picture; a blank one, or one that cannot be read, has no lengths."""
+
+    picture: str  # its path, with a question mark for what no text can hold
+    answer: str  # a class, or "no digit" and the like, "blank", or "" if it cannot be read
+    length: float | None  # of the longest capsule
+    lengths: dict[str, float]  # ‖v_k‖ of every class k
+    error: ValueError | OSError | None = None  # why there are no lengths
+    image: Tensor | None = None  # as the network saw it, uint8 [channels, height, width]
+    reconstruction: Tensor | None = None  # from the longest capsule; None without a decoder
+
+    def line(self, top: int | None = None) -> str:
+        """Picture, answer and its length, or the ``top`` longest capsules' lengths."""
+        longest = sorted(self.lengths, key=self.lengths.__getitem__, reverse=True)
+        told = [f"{name} {self.lengths[name]:.3f}" for name in longest[:top]]
+        if top is None:
+            told = [f"{self.length:.3f}"] if self.lengths else []
+        return f"{self.picture}: {self.answer}  {', '.join(told)}".rstrip()
+
+
+def find_pictures(paths: Sequence[Path]) -> list[Path]:
+    """The files as they are, and the pictures in the folders, at any depth.
+
+    Raises:
+        FileNotFoundError: there is no such file or folder.
+        ValueError: there is no picture in a folder.
+    """
+    from capsnet_lab.pictures import pictures_in
+
+    found = []
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"no such file: {path}")
+        found += pictures_in(path) if path.is_dir() else [path]
+    return found
+
+
+def predict(
+    model: CapsNet,
+    classes: Sequence[str],
+    pictures: Sequence[Path],
+    style: str = "plain",
+    threshold: float = THRESHOLD,
+) -> Iterator[Prediction]:
+    """One prediction for each picture, in order; one that cannot be read stops nothing.
+
+    Args:
+        model: the network, on its device.
+        classes: the names of its classes.
+        pictures: their files.
+        style: how they are brought to the network's format, as for
+            :func:`capsnet_lab.pictures.read_picture`.
+        threshold: where all capsules are shorter, the answer is none of the classes; 0 … 1.
+    """
+    from capsnet_lab.pictures import Blank, read_pictures
+
+    device, shape = next(model.parameters()).device, tuple(model.config["image_shape"])
+    nothing = "none of its classes" if style == "plain" else f"no {style}"
+    for first in range(0, len(pictures), BATCH):
+        batch = pictures[first : first + BATCH]
+        images, errors = read_pictures(batch, shape, style)
+        with torch.no_grad():
+            out = model(to_float(images.to(device)))  # what cannot be read is black
+        drawn = repeat(None) if out.reconstruction is None else out.reconstruction.float().cpu()
+        for i, (path, image, decoded) in enumerate(zip(batch, images, drawn, strict=False)):
+            name = str(path).encode(errors="replace").decode()
+            if error := errors.get(i):
+                answer = "blank" if isinstance(error, Blank) else ""
+                yield Prediction(name, answer, None, {}, error)
+                continue
+            values = out.lengths[i].tolist()
+            best = max(values)
+            answer = classes[values.index(best)] if best >= threshold else nothing
+            lengths = {name: round(value, 4) for name, value in zip(classes, values, strict=True)}
+            yield Prediction(name, answer, round(best, 4), lengths, None, image, decoded)
+
+
+def tell(
+    found: Iterable[Prediction], total: int, top: int | None
+) -> tuple[list[Prediction], list[Prediction]]:
+    """Print the answers as they come, over a bar; return them, and what cannot be read.
+
+    One picture gets the lengths of all capsules, unless ``top`` is given, and its error is raised.
+    The first SHEET answers that have an image keep it.
+    """
+    from tqdm import tqdm
+
+    answered: list[Prediction] = []
+    missing: list[Prediction] = []
+    kept = 0
+    show = total > 1 and bar_moves()
+    for one in tqdm(found, total=total, unit=" pictures", leave=False, disable=not show):
+        if one.error and total == 1:
+            raise one.error
+        if not one.answer:
+            missing.append(one)
+            continue
+        kept += one.image is not None
+        bare = one._replace(image=None, reconstruction=None)
+        answered.append(one if kept <= SHEET else bare)
+        lines = [one.line(top)]
+        if total == 1 and not top:
+            width = max(map(len, one.lengths))
+            rows = [f"  {name:<{width}}  {length:.3f}" for name, length in one.lengths.items()]
+            lines = [f"{one.picture}: {one.answer}", *rows]
+        with tqdm.external_write_mode():  # the bar is not written into
+            print(*lines, sep="\n")
+    return answered, missing
+
+
+def as_csv(answered: Sequence[Prediction], classes: Sequence[str]) -> bytes:
+    """The answers as CSV: picture, answer, length, and a column for each class."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["picture", "answer", "length", *classes])
+    for one in answered:
+        lengths = [one.lengths.get(name) for name in classes]
+        writer.writerow([one.picture, one.answer, one.length, *lengths])
+    return text.getvalue().encode()

@@ -1,0 +1,23 @@
+"""Other people's capsule networks, as what they do otherwise than the paper."""
+
+from capsnet_lab.wild.deviations import DEVIATIONS, Deviation
+from capsnet_lab.wild.implementations import (
+    IMPLEMENTATIONS,
+    Implementation,
+    Published,
+    found_in,
+)
+from capsnet_lab.wild.network import WildCapsNet, WildLoss
+from capsnet_lab.wild.parts import Parts
+
+__all__ = [
+    "DEVIATIONS",
+    "IMPLEMENTATIONS",
+    "Deviation",
+    "Implementation",
+    "Parts",
+    "Published",
+    "WildCapsNet",
+    "WildLoss",
+    "found_in",
+]

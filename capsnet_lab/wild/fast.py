@@ -1,0 +1,84 @@
+"""The fast arrangement of a network with deviations."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from capsnet.fast import FastCapsNet, cudnn_pays_off, routing
+from capsnet.fast.convolution import correlate, relu_conv2d, transform_kernel
+from capsnet_lab.wild.parts import Parts, Share, over_parents, uniform
+
+PAPERS = over_parents, uniform  # with one iteration a softmax over parents is uniform
+
+
+class FastWildCapsNet(FastCapsNet):
+    """What :class:`FastCapsNet` is for ours, for a :class:`WildCapsNet`.
+
+    Zeros around the maps keep the plain convolutions. Shared logits, a bias of s_j, another axis of
+    squash, and a gradient that is stopped short of a prior keep the plain routing.
+    """
+
+    @staticmethod
+    def has_kernels(model: Any) -> bool:
+        parts = model.parts
+        kept = parts.share in PAPERS and not parts.stop_gradient
+        return kept and has_fast_routing(parts) and FastCapsNet.has_kernels(model)
+
+    def compile(self) -> None:
+        super().compile()
+        for name in ("children_of", "route_plainly"):
+            setattr(self, name, torch.compile(getattr(self, name), dynamic=False))
+
+    def children_of(self, images: Tensor) -> Tensor:
+        model: Any = self.model
+        if model.parts.same_padding or cudnn_pays_off(images):
+            return model.children_of(images)
+        phases, conv = self.phases_of(images), model.conv
+
+        features = relu_conv2d(model.parts.prepare(images), conv.weight, conv.bias, phases)
+
+        def conv2d(weight: Tensor, bias: Tensor | None, stride: int) -> Tensor:
+            kernels = transform_kernel(weight, phases, images.dtype)
+            return correlate(features, kernels, bias, phases)
+
+        return model.group(conv2d)
+
+    def capsules_of(self, children: Tensor) -> Tensor:
+        model: Any = self.model
+        parts, digits, prior = model.parts, model.digits, model.digits.prior
+        if not has_fast_routing(parts) or (parts.stop_gradient and prior is not None):
+            return self.route_plainly(children)
+        iterations = digits.routing_iterations + parts.extra_iterations
+        weight: Tensor = digits.weight
+        if parts.shared_w:  # the children of a type lie side by side
+            weight = weight.repeat_interleave(children.shape[1] // len(weight), dim=0)
+        if parts.share is uniform:
+            iterations, prior = 1, None
+        return routing.routed_capsules(
+            children,
+            weight,
+            iterations,
+            prior,
+            share=routing.over_parents if parts.share in PAPERS else images_last(parts.share),
+            squash=parts.squash,
+            stop_gradient=parts.stop_gradient,
+            compile=self.compiled,
+        )
+
+    def route_plainly(self, children: Tensor) -> Tensor:
+        model: Any = self.model
+        return model.route(model.predict(children))
+
+
+def has_fast_routing(parts: Parts) -> bool:
+    """Whether the fast routing knows these parts; with a prior it may still not do."""
+    return not (parts.batch_logits or parts.bias or parts.digits_axis != 2)
+
+
+@functools.cache
+def images_last(share: Share) -> Callable[[Tensor], Tensor]:
+    """A share of logits [batch, in_capsules, out_capsules], for [in_capsules, out_capsules, n]."""
+    return lambda logits: share(logits.movedim(2, 0)).movedim(0, 2)

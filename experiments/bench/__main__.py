@@ -1,0 +1,52 @@
+"""``make bench``: measure, print the tables, write ``results/bench/*.json``.
+
+``python -m experiments.bench PART …`` does a part of it; "launches" takes a GPU. Leave the machine
+alone while it runs: ratios of times measured one after the other are only as good as that.
+"""
+
+import functools
+import os
+import platform
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from capsnet.device import describe_machine, pick_device
+from capsnet.files import write_json
+from experiments.bench import accuracy, counts, growth, launches, memory, rows, speed
+from experiments.bench.tables import text
+from experiments.running import LEDGER, ROOT
+
+FOLDER = LEDGER / "bench"
+PARTS: dict[str, Callable[[torch.device], dict[str, Any]]] = {
+    "speed": speed.run,
+    "launches": launches.run,
+    "memory": memory.run,
+    "growth": growth.run,
+    "counts": counts.run,
+    "accuracy": accuracy.run,
+    "deviations": functools.partial(rows.run, "deviations"),
+    "routings": functools.partial(rows.run, "routings"),
+}
+
+
+def main(words: list[str]) -> None:
+    unknown = set(words) - set(PARTS)
+    if unknown:
+        sys.exit(f"benchmarks: parts are {', '.join(PARTS)}, got {', '.join(sorted(unknown))}")
+    os.chdir(ROOT)
+    device = pick_device()
+    machine = describe_machine(device) | {"system": platform.system()}
+    for part in words or [part for part in PARTS if part != "launches" or device.type == "cuda"]:
+        try:
+            document = {"machine": machine, **PARTS[part](device)}
+        except ValueError as error:  # of a part that this machine cannot do
+            sys.exit(f"benchmarks: {error}")
+        write_json(FOLDER / f"{part}-{device.type}.json", document)
+        print(text(document), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

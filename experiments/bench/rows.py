@@ -1,0 +1,66 @@
+"""A training step of every row of an experiment of the ledger: its time and its memory."""
+
+import dataclasses
+import functools
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from capsnet.training import TrainingLoss, make_step
+from experiments.bench.contestants import BATCH
+from experiments.bench.memory import run_alone, tensor_peak
+from experiments.bench.timing import in_turn
+from experiments.declared import EXPERIMENTS
+from experiments.running import Training
+
+ROUNDS = 9
+
+
+def run(experiment: str, device: torch.device) -> dict[str, Any]:
+    """{"beside": a row, "rows": {row: :func:`row_step`}}, each in a process of its own."""
+    beside, *_ = rows = list(EXPERIMENTS[experiment].rows)
+    measured = {row: run_alone(row_step, experiment, row, beside, device) for row in rows}
+    return {"batch_size": BATCH, "rounds": ROUNDS, "beside": beside, "rows": measured}
+
+
+def row_step(
+    experiment: str,
+    row: str,
+    beside: str,
+    device: torch.device,
+    batch_size: int = BATCH,
+    compile: bool | None = None,
+) -> dict[str, float]:
+    """A step as the ledger's trainings make it, compiled where that works, and one of another row.
+
+    Returns:
+        "parameters"; "tensors_mib", which its tensors take at most beside parameters, gradients and
+        Adam's moments; "step_ms", of a step, the median; "ratio", of a step to one of the other
+        row, the two in turn, the median.
+    """
+    images = torch.rand(batch_size, 1, 28, 28).to(device)
+    labels = torch.arange(batch_size, device=device) % 10
+
+    def step_of(row: str) -> tuple[nn.Module, Callable[[], Any]]:
+        training = Training(experiment, "cpu", row, 0, EXPERIMENTS[experiment])
+        kind = training.kind
+        model = kind.make((1, 28, 28), 10, **training.row_options.network).to(device)
+        loss = kind.loss or TrainingLoss
+        config = dataclasses.replace(training.config, compile=compile)
+        step = make_step(model, config=config, criterion=kind.criterion, loss=loss)
+        return model, functools.partial(step, images, labels)
+
+    model, mine = step_of(row)
+    mine()
+    peak = tensor_peak(mine, device)
+    _, other = step_of(beside)
+    times = in_turn([mine, other], device, ROUNDS)
+    return {
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "tensors_mib": round(peak / 2**20, 1),
+        "step_ms": round(statistics.median(here for here, _ in times), 1),
+        "ratio": round(statistics.median(here / there for here, there in times), 3),
+    }

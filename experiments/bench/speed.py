@@ -1,0 +1,66 @@
+"""Times of the training step, of its parts and of the evaluation, each beside its peers'."""
+
+import sys
+from typing import Any
+
+import torch
+
+from capsnet.device import bfloat16_is_fast
+from capsnet.fast.allocator import keep_freed_memory
+from experiments.bench.contestants import (
+    BATCH,
+    DTYPES,
+    GROUPS,
+    WAYS,
+    Call,
+    convolution,
+    matrix_product,
+    names,
+)  # fmt: skip
+from experiments.bench.memory import run_alone
+from experiments.bench.timing import measure
+
+REPEATS = 7
+
+
+def run(device: torch.device) -> dict[str, Any]:
+    """All times, as a process starts and with an allocator that keeps freed memory."""
+    result: dict[str, Any] = {
+        "batch_size": BATCH,
+        "times": run_alone(time_all, device),
+    }
+    if kept := run_alone(time_all_keeping_freed_memory, device):
+        result["times_keeping_freed_memory"] = kept
+    return result
+
+
+def time_all_keeping_freed_memory(device: torch.device) -> dict[str, dict[str, Any]]:
+    """As :func:`time_all`, in a process that cannot go back; {} where no allocator keeps memory."""
+    return time_all(device) if keep_freed_memory() else {}
+
+
+def time_all(
+    device: torch.device, batch_size: int = BATCH, repeats: int = REPEATS
+) -> dict[str, dict[str, Any]]:
+    """{group: {name: seconds of a call, and the images in it}}, all in this process."""
+
+    def seconds(call: Call) -> dict[str, Any]:
+        found = {key: 1e-3 * value for key, value in measure(call, device, repeats).items()}
+        return found | {"rounds": repeats, "images": batch_size}
+
+    times: dict[str, dict[str, Any]] = {"matrix product": {}, "convolution": {}}
+    for precision, dtype in DTYPES.items():
+        if precision == "bf16" and not bfloat16_is_fast(device):
+            continue  # minutes a product, without the hardware
+        times["matrix product"][precision] = seconds(matrix_product(dtype, device))
+        for way in WAYS[precision]:
+            torch.compiler.reset()
+            call = convolution(way, dtype, device, batch_size)
+            times["convolution"][f"{way}-{precision}"] = seconds(call)
+    for group, make in GROUPS.items():
+        times[group] = {}
+        for name in names(group, device):
+            print(f"{group}: {name}", file=sys.stderr, flush=True)
+            torch.compiler.reset()
+            times[group][name] = seconds(make(name, device, batch_size=batch_size))
+    return times

@@ -1,0 +1,225 @@
+"""Does published code compute what the networks of :mod:`capsnet_lab.wild` do? Asked of itself.
+
+    python -m experiments.studies.originals FOLDER
+
+FOLDER/NAME is a clone of the repository that IMPLEMENTATIONS link for NAME (for labml:
+labmlai/annotated_deep_learning_paper_implementations, on GitHub). Its code runs from there, and
+none is kept here. What stands in a training loop cannot be called and is said anew: options of a
+network, weights of a loss, labels as one-hot. Calls of cuda do nothing. Both networks have the same
+weights, and see the first four of MNIST's test images, in float64 on the CPU.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torchvision.transforms import Normalize
+
+from capsnet.data import load
+from capsnet.files import write_json
+from capsnet_lab.check.checker import without_cuda
+from capsnet_lab.wild import IMPLEMENTATIONS, WildCapsNet, WildLoss
+from experiments.running import LEDGER
+
+TENSORFLOW = "sarasra", "sarasra-cifar10", "naturomics", "geron"
+NORMALISED = "labml", "jindongwang", "timomernick"  # their images, by their scripts
+Answer = tuple[Tensor, Tensor]  # lengths of the classes, loss
+
+
+class Given(NamedTuple):
+    """A folder with code, our network, and a batch."""
+
+    folder: Path
+    model: WildCapsNet
+    images: Tensor
+    labels: Tensor
+    one_hot: Tensor
+
+    def run(self, file: str, change: tuple[str, str] = ("", ""), **names: Any) -> SimpleNamespace:
+        return run(self.folder, file, change, **names)
+
+    def fill(self, network: Any, axes: tuple[int, ...], by_component: bool = False) -> Any:
+        """Put our parameters in place of a network's: the gradients of both losses are then theirs.
+
+        All have two convolutions, W, perhaps a prior, and a decoder, in this order. Axes of our W,
+        [children, parents, in, out], are named as theirs follow each other. By component: channels
+        of the second convolution are the first numbers of all types, then the second … Where there
+        are several second convolutions, each takes as many channels, in turn.
+        """
+        named, ours = [*network.named_parameters()], [*self.model.parameters()]
+        if by_component:
+            order = torch.arange(256).view(32, 8).t().flatten()
+            ours[2:4] = [value[order] for value in ours[2:4]]  # type: ignore
+        ours[4] = ours[4].permute(axes)  # type: ignore
+        parts = (len(named) - len(ours)) // 2 + 1
+        pairs = zip(*(value.chunk(parts) for value in ours[2:4]), strict=True)
+        ours[2:4] = [value for pair in pairs for value in pair]
+        for (name, parameter), value in zip(named, ours, strict=True):
+            module, _, attribute = name.rpartition(".")
+            network.get_submodule(module)._parameters[attribute] = value.reshape(parameter.shape)
+        return network
+
+
+def run(
+    folder: Path, file: str, change: tuple[str, str] = ("", ""), **names: Any
+) -> SimpleNamespace:
+    """What a file defines, with some names given; of a notebook, cells that define anything.
+
+    A name that is set in what is returned is seen by its functions.
+    """
+    path = folder / file
+    sys.path[:0] = [str(folder), str(path.parent)]
+    text = path.read_text()
+    if path.suffix == ".ipynb":
+        cells = ["\n" + "".join(cell["source"]) for cell in json.loads(text)["cells"]]
+        text = "".join(cell for cell in cells if "\nclass " in cell or "\ndef " in cell)
+    defined = SimpleNamespace(__name__=path.stem, **names)
+    exec(compile(text.replace(*change), file, "exec"), vars(defined))
+    return defined
+
+
+def commit_of(folder: Path) -> str:
+    """The commit that is checked out there."""
+    command = ["git", "-C", str(folder), "rev-parse", "HEAD"]
+    return subprocess.check_output(command, text=True).strip()
+
+
+# What each computes. A docstring says what had to be done for that, in the record too.
+
+
+def labml(given: Given) -> Answer:
+    """The package labml is stubbed, and labml_nn.helpers, which needs it."""
+    stub: Any = SimpleNamespace(experiment=None, tracker=None, BatchIndex=None)
+    stub.MNISTConfigs, stub.SimpleTrainValidConfigs = SimpleNamespace, object  # to inherit from
+    stub.AccuracyDirect, stub.option = object, lambda _: lambda function: function
+    helpers = (f"labml_nn.helpers.{name}" for name in ("datasets", "metrics", "trainer"))
+    sys.modules.update(dict.fromkeys(("labml", "labml.configs", *helpers), stub))
+    code = given.run("labml_nn/capsule_networks/mnist.py")
+    network = given.fill(code.MNISTCapsuleNetworkModel(), (0, 1, 2, 3), by_component=True)
+    capsules, drawn, _ = network(given.images)
+    drawing = code.Configs.reconstruction_loss(drawn, given.images)
+    loss = code.Configs.margin_loss(capsules, given.labels) + 0.0005 * drawing
+    return capsules.norm(dim=2), loss
+
+
+def labml_notebook(given: Given) -> Answer:
+    """As labml: its layers and loss, on images as they are; the notebook's own code is not run."""
+    return labml(given)
+
+
+def adambielski(given: Given) -> Answer:
+    """Nothing."""
+    code = given.run("net.py")
+    network = code.CapsNetWithReconstruction(code.CapsNet(3), code.ReconstructionNet())
+    drawn, lengths = given.fill(network, (0, 2, 1, 3))(given.images, given.labels)
+    margin = code.MarginLoss(0.9, 0.1, 0.5)(lengths, given.labels)
+    return lengths, margin + 0.0005 * F.mse_loss(drawn, given.images.flatten(1))
+
+
+def cezannec(given: Given) -> Answer:
+    """Of the notebook, only cells that define something are run, with the names they need."""
+    names = {"torch": torch, "nn": nn, "F": F, "TRAIN_ON_GPU": False}
+    code = given.run("Capsule_Network.ipynb", **names)  # type: ignore
+    network = given.fill(code.CapsuleNetwork(), (1, 0, 2, 3), by_component=True)
+    capsules, drawn, _ = network(given.images)
+    loss = code.CapsuleLoss()(capsules, given.one_hot, given.images, drawn)
+    return capsules.norm(dim=2), loss
+
+
+def xifengguo(given: Given) -> Answer:
+    """Calls of cuda do nothing."""
+    code = given.run("capsulenet.py")
+    network = given.fill(code.CapsuleNet([1, 28, 28], 10, 3), (1, 0, 3, 2))
+    lengths, drawn = network(given.images, given.one_hot)
+    return lengths, code.caps_loss(given.one_hot, lengths, given.images, drawn, 0.0005 * 784)
+
+
+def jindongwang(given: Given) -> Answer:
+    """Nothing."""
+    network = given.fill(given.run("capsnet.py").CapsNet(), (0, 1, 3, 2))
+    capsules, drawn, _ = network(given.images)
+    return capsules.norm(dim=2), network.loss(given.images, capsules, given.one_hot, drawn)
+
+
+def gram_ai(given: Given) -> Answer:
+    """A word changed, view to reshape; Variable, a name of its script, given; cuda does nothing."""
+    change = "]).view", "]).reshape"  # today's torch keeps the order in memory of a product
+    code = given.run("capsule_network.py", change, Variable=torch.autograd.Variable)
+    network = given.fill(code.CapsuleNet(), (1, 0, 2, 3), by_component=True)
+    lengths, drawn = network(given.images, given.one_hot)
+    return lengths, code.CapsuleLoss()(given.images, given.one_hot, lengths, drawn)
+
+
+def timomernick(given: Given) -> Answer:
+    """Calls of cuda do nothing; its count of pictures starts at 1, so that it saves none."""
+    network = given.run("capsule_network.py").CapsuleNetwork(28, 28, 1, 1, 256, 8, 1152, 10, 16)
+    network.reconstructed_image_count = 1
+    capsules = given.fill(network, (0, 1, 3, 2), by_component=True)(given.images)
+    return capsules.norm(dim=2), network.loss(given.images, capsules, given.one_hot)
+
+
+PYTORCH = (labml, labml_notebook, adambielski, cezannec, xifengguo, jindongwang, gram_ai)
+ORIGINALS = {code.__name__.replace("_", "-"): code for code in (*PYTORCH, timomernick)}
+
+
+def example(name: str, images: Tensor) -> WildCapsNet:
+    """Ours, with no parameter at 0, and W so wide that a class's capsule is longer than 0.5."""
+    torch.manual_seed(0)
+    model = IMPLEMENTATIONS[name].make().double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if not parameter.any():  # a prior
+                parameter.normal_()
+        while model(images).capsules.norm(dim=2).max() < 0.5:
+            model.digits.weight.mul_(1.2)
+    return model
+
+
+def differences(model: WildCapsNet, batch: tuple[Tensor, Tensor], theirs: Answer) -> dict[str, Any]:
+    """The largest: of lengths, of the loss, and of gradients beside a parameter's largest."""
+    loss, parameters = WildLoss(model)(*batch), [*model.parameters()]
+    pairs = zip(*(torch.autograd.grad(of, parameters) for of in (loss, theirs[1])), strict=True)
+    found = {
+        "lengths": (model(*batch).lengths - theirs[0].flatten(1)).abs().max(),
+        "loss": (loss - theirs[1]).abs(),
+        "gradients": torch.stack([(a - b).abs().max() / b.abs().max() for a, b in pairs]).max(),
+    }
+    return {name: float(f"{value.item():.1e}") for name, value in found.items()}
+
+
+def measure(name: str, clones: Path) -> dict[str, Any]:
+    """What the record says of a network."""
+    if name in TENSORFLOW:
+        gone = "TensorFlow 1, which today's Python does not have."
+        return {"runs": False, "done": gone, "commit": None, "differences": None}
+    folder, original = clones / name.removesuffix("-notebook"), ORIGINALS[name]
+    digits = load("mnist", train=False).subset(slice(4))
+    images, labels = digits.images.double() / 255, digits.labels
+    model, one_hot = example(name, images), torch.eye(10)[labels]
+    seen = Normalize((0.1307,), (0.3081,))(images) if name in NORMALISED else images
+    theirs = original(Given(folder, model, seen, labels, one_hot))
+    found = differences(model, (images, labels), theirs)
+    commit = commit_of(folder)
+    return {"runs": True, "done": original.__doc__, "commit": commit, "differences": found}
+
+
+def main() -> None:
+    if len(sys.argv) != 2:
+        raise SystemExit(f"expected one folder of clones, got {sys.argv[1:]}")
+    torch.set_default_dtype(torch.float64)
+    networks = {}
+    with without_cuda():
+        for name in [*IMPLEMENTATIONS][1:]:  # the first is the paper's
+            networks[name] = measure(name, Path(sys.argv[1]).resolve())
+            print(name, *networks[name].values(), sep=", ", flush=True)
+    write_json(LEDGER / "originals.json", {"torch": torch.__version__, "networks": networks})
+
+
+if __name__ == "__main__":
+    main()

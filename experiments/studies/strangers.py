@@ -1,0 +1,356 @@
+"""What ``capsnet check`` finds in published networks that it was not made for.
+
+    python -m experiments.studies.strangers FOLDER
+
+FOLDER/OWNER/NAME is a clone of that repository of GitHub's. Its code runs from there, and none is
+kept here. The checker was mended in the light of what its use on these showed (a docstring,
+messages, the routing's name); what it finds in them stayed the same. READ is what a reader found in
+the sources who knew the deviations' names, but neither the checker nor its answers. What stands in
+a training loop cannot be called and is said anew: options of a network, weights of a loss, labels
+as one-hot, the images' normalisation. Calls of cuda do nothing.
+"""
+
+import importlib
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torchvision.transforms import Normalize
+
+from capsnet.files import write_json
+from capsnet_lab.check.checker import check
+from capsnet_lab.check.subject import Adapter
+from experiments.running import LEDGER
+from experiments.studies.originals import commit_of, run
+
+NAMES = {"torch": torch, "nn": nn, "F": F, "np": np, "Variable": torch.autograd.Variable}
+
+
+class Stranger(NamedTuple):
+    """A network: what makes it, what its training calls, and how its routing is reached."""
+
+    make: Callable[[], nn.Module]
+    call: Callable[[Any, Tensor, Tensor | None], Any]  # images, labels → what it returns
+    loss: Callable[[Any, Tensor, Tensor], Any]  # images, labels → loss
+    routing: str | None = None  # a module's name, or these two:
+    primary: Callable[[Any, Tensor], Tensor] | None = None  # images → children
+    digits: Callable[[Any, Tensor], Tensor] | None = None  # children → capsules
+
+
+class Called(nn.Module):
+    """A network, called as its training does, with the images as it has them."""
+
+    def __init__(self, stranger: Stranger, see: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.net, self.how, self.see = stranger.make(), stranger.call, see
+
+    def forward(self, images: Tensor, labels: Tensor | None = None) -> Any:
+        return self.how(self.net, self.see(images), labels)
+
+
+def hot(labels: Tensor | None) -> Any:
+    return None if labels is None else torch.eye(10)[labels]
+
+
+def own_loss(net: Any, images: Tensor, labels: Tensor) -> Any:
+    """Of networks that have one, of images, capsules and labels."""
+    return net.loss(images, net(images), hot(labels))[0]
+
+
+# How each is called. A docstring says what had to be done for that, in the record too.
+
+
+def leftthomas(folder: Path) -> Stranger:
+    """A word changed, view to reshape. The drawing takes the images' shape before its loss. Its
+    capsules, [classes, n, 1, 1, dim], are put in order.
+    """
+    code = run(folder, "capsnet.py", ("None]).view", "None]).reshape"))
+    criterion = run(folder, "loss.py").CapsuleLoss()
+
+    def primary(net: Any, images: Tensor) -> Any:
+        return net.primary_capsules(F.relu(net.conv1(images)))
+
+    def digits(net: Any, u: Tensor) -> Any:
+        return net.digit_capsules(u).flatten(2).transpose(0, 1)
+
+    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
+        return digits(net, primary(net, images)), net(images, hot(labels))[1]
+
+    def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
+        lengths, drawn = net(images, hot(labels))
+        return criterion(images, hot(labels), lengths, drawn.view_as(images))
+
+    return Stranger(code.CapsuleNet, call, loss, primary=primary, digits=digits)
+
+
+def danielhavir(folder: Path) -> Stranger:
+    """The options of its trainer, for MNIST."""
+    code = run(folder, "model.py")
+    criterion = run(folder, "loss.py").CapsuleLoss(loss_lambda=0.5, recon_loss_scale=5e-4)
+    options = (1, 28, 28), 256, 8, 10, 16, 3, torch.device("cpu")
+
+    def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
+        lengths, drawn = net(images)
+        return criterion(lengths, hot(labels), images, drawn)
+
+    return Stranger(
+        lambda: code.CapsuleNetwork(*options), lambda net, images, _: net(images), loss, "digits"
+    )
+
+
+def laubonghaudoi(folder: Path) -> Stranger:
+    """Three iterations. The decoder is called beside the network, as its loss does."""
+    code = run(folder, "CapsNet.py")
+
+    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
+        v = net(images)
+        return v if labels is None else (v, net.Decoder(v, hot(labels)))
+
+    def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
+        return net.loss(net(images), hot(labels), images)[0]
+
+    options = SimpleNamespace(r=3, use_cuda=True)
+    return Stranger(lambda: code.CapsNet(options), call, loss, "DigitCaps")
+
+
+def motokimura(folder: Path) -> Stranger:
+    """Nothing."""
+
+    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
+        v = net(images)
+        return v, net.reconstruct(v)
+
+    return Stranger(run(folder, "capsule_network.py").CapsuleNetwork, call, own_loss, "digit_caps")
+
+
+def spikefairway(folder: Path) -> Stranger:
+    """Three iterations; its script gives is_relu besides, which the network does not take."""
+    code = run(folder, "capsule_network.py")
+
+    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
+        v = net(images)
+        return v if labels is None else (v, net.reconstruct(v, hot(labels)))
+
+    return Stranger(lambda: code.CapsuleNetwork(routing_iters=3), call, own_loss, "digit_caps")
+
+
+def jeong_tae(folder: Path) -> Stranger:
+    """Three iterations, ten classes. Network and decoder, two modules, become one."""
+    sys.path.insert(0, str(folder))
+    capsules, decoder, losses = (
+        importlib.import_module(f"models.{name}") for name in ("CapsNet", "Decoder", "Loss")
+    )
+    options = SimpleNamespace(r_iterations=3, num_classes=10, cuda=False)
+    margin, drawing = losses.marginLoss(), losses.reconstructionLoss()
+
+    def make() -> nn.Module:
+        parts = {"capsules": capsules.capsNet(options), "decoder": decoder.decoder(options)}
+        return nn.ModuleDict(parts)
+
+    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
+        v = net["capsules"](images)
+        return v if labels is None else (v, net["decoder"](v, hot(labels)))
+
+    def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
+        v, drawn = call(net, images, labels)
+        return margin(v, hot(labels)) + drawing(drawn, images)
+
+    return Stranger(make, call, loss, "capsules.digitCaps")
+
+
+def kellerjordan(folder: Path) -> Stranger:
+    """The options of its notebook Train-CapsNet for MNIST, a weight of 0.005 among them."""
+    code = run(folder, "models/capsnet.py")
+    criterion = code.CapsuleLoss(rcsn_scale=0.005)
+
+    def make() -> Any:
+        decoder = code.CapsuleDecoder(reconstruction=True, mask_incorrect=True)
+        return code.CapsuleModel(code.CapsuleNetwork(), decoder)
+
+    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
+        return net(images, hot(labels))
+
+    def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
+        lengths, drawn = call(net, images, labels)
+        return criterion(lengths, hot(labels), drawn, images)
+
+    return Stranger(make, call, loss, "net.digit_caps")
+
+
+def higgsfield(folder: Path) -> Stranger:
+    """Of the notebook, only cells that define something are run, with the names they need."""
+    code = run(folder, "Capsule Network.ipynb", USE_CUDA=True, **NAMES)  # type: ignore[arg-type]
+
+    def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
+        v, drawn, _ = net(images)
+        return net.loss(images, v, hot(labels), drawn)
+
+    return Stranger(code.CapsNet, lambda net, images, _: net(images)[:2], loss, "digit_capsules")
+
+
+def tonysy(folder: Path) -> Stranger:
+    """The drawing takes the images' shape before its loss."""
+    code = run(folder, "CapsuleNet.py")
+    criterion = code.CapsuleLoss()
+
+    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
+        shown = torch.zeros(len(images), dtype=torch.long) if labels is None else labels
+        _, lengths, drawn = net(images, shown)
+        return lengths if labels is None else (lengths, drawn)
+
+    def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
+        lengths, drawn = call(net, images, labels)
+        return criterion(10, images, hot(labels).float(), lengths, drawn.view_as(images))
+
+    return Stranger(code.CapsuleNet, call, loss, "digit_capsules")
+
+
+def alexhex7(folder: Path) -> Stranger:
+    """Labels as [n, 1]."""
+    code = run(folder, "lib/network.py")
+
+    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
+        return net(images, None if labels is None else labels[:, None], labels is not None)
+
+    def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
+        v, drawn = call(net, images, labels)
+        return net.margin_loss(v, labels[:, None]) + net.reconstruction_loss(images, drawn)
+
+    return Stranger(code.CapsNet, call, loss, "digit_caps")
+
+
+def acburigo(folder: Path) -> Stranger:
+    """Of the notebook, only cells that define something are run, with the names they need. Its loss
+    takes the lengths from a name of the training loop, which is set. A squeeze, which makes one
+    image 1152, is of the last dimension.
+    """
+    change = "x.squeeze()", "x.squeeze(-1)"
+    code = run(folder, "CapsNet.ipynb", change, INPUT_SIZE=(1, 28, 28), **NAMES)
+    criterion = code.CapsNetLoss()
+
+    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
+        return net(images, labels)[: 1 if labels is None else 2]
+
+    def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
+        code.y_pred, drawn = net(images, labels)
+        return criterion(images, labels, drawn, code.y_pred)[0]
+
+    return Stranger(code.CapsNet, call, loss, "routing")
+
+
+STRANGERS = {
+    "leftthomas/CapsNet": leftthomas,
+    "danielhavir/capsule-network": danielhavir,
+    "laubonghaudoi/CapsNet_guide_PyTorch": laubonghaudoi,
+    "motokimura/capsnet_pytorch": motokimura,
+    "spikefairway/CapsNet-PyTorch": spikefairway,
+    "jeong-tae/CapsNet-pytorch": jeong_tae,
+    "KellerJordan/CapsNet-Adversarial": kellerjordan,
+    "higgsfield/Capsule-Network-Tutorial": higgsfield,
+    "tonysy/CapsuleNet-PyTorch": tonysy,
+    "AlexHex7/CapsNet_pytorch": alexhex7,
+    "acburigo/CapsNet": acburigo,
+}
+NORMALISED = [  # their images, by their scripts
+    "danielhavir/capsule-network",
+    "motokimura/capsnet_pytorch",
+    "spikefairway/CapsNet-PyTorch",
+    "jeong-tae/CapsNet-pytorch",
+    "higgsfield/Capsule-Network-Tutorial",
+    "tonysy/CapsuleNet-PyTorch",
+]
+# What a call of the network or its loss shows, by name.
+READ = {
+    "leftthomas/CapsNet": "softmax-over-children bare-norm unit-w softmax-of-lengths",
+    "danielhavir/capsule-network": (
+        "view-without-permute stopped-gradient guard-beside-norm small-w prediction-mask "
+        "normalised-images"
+    ),
+    "laubonghaudoi/CapsNet_guide_PyTorch": "bare-norm unit-w",
+    "motokimura/capsnet_pytorch": (
+        "batch-logits stopped-gradient bare-norm uniform-w prediction-mask normalised-images"
+    ),
+    "spikefairway/CapsNet-PyTorch": "stopped-gradient bare-norm uniform-w normalised-images",
+    "jeong-tae/CapsNet-pytorch": (
+        "squash-over-children squash-over-classes bare-norm unit-w normalised-images"
+    ),
+    "KellerJordan/CapsNet-Adversarial": "softmax-over-children bare-norm unit-w softmax-of-lengths",
+    "higgsfield/Capsule-Network-Tutorial": (
+        "view-without-permute softmax-over-children batch-logits bare-norm "
+        "squash-by-component unit-w batch-mask unsquared-margin mean-reconstruction "
+        "normalised-images"
+    ),
+    "tonysy/CapsuleNet-PyTorch": (
+        "softmax-over-children bare-norm unit-w mean-reconstruction normalised-images"
+    ),
+    "AlexHex7/CapsNet_pytorch": "softmax-over-children one-iteration-more bare-norm unit-w",
+    "acburigo/CapsNet": "bare-norm",
+}
+# What that reader found besides, has no name, and no evidence sees.
+UNSEEN = dict.fromkeys(
+    (
+        "laubonghaudoi/CapsNet_guide_PyTorch",
+        "tonysy/CapsuleNet-PyTorch",
+        "AlexHex7/CapsNet_pytorch",
+        "acburigo/CapsNet",
+    ),
+    "The decoder is given the numbers of one capsule, without its place among the classes.",
+)
+
+
+def measure(clones: Path, name: str) -> dict[str, Any]:
+    """What the record says of a network."""
+    folder = clones / name
+    stranger = STRANGERS[name](folder)
+    see = Normalize((0.1307,), (0.3081,)) if name in NORMALISED else nn.Identity()
+    adapter = Adapter(
+        call=lambda net, images, labels: net(images, labels),
+        loss=lambda net, images, labels: stranger.loss(net.net, see(images), labels),
+    )
+    if stranger.routing is not None:
+        adapter = replace(adapter, routing=f"net.{stranger.routing}")
+    else:
+        primary, digits = stranger.primary, stranger.digits
+        assert primary is not None and digits is not None
+        adapter = replace(
+            adapter,
+            primary=lambda net, images: primary(net.net, see(images)),
+            digits=lambda net, u: digits(net.net, u),
+        )
+    torch.manual_seed(0)
+    report = check(lambda: Called(stranger, see), adapter)
+    return {
+        "commit": commit_of(folder),
+        "done": " ".join((STRANGERS[name].__doc__ or "").split()),
+        "read": sorted(READ[name].split()),
+        "found": sorted(report.found),
+        "otherwise": report.otherwise,
+        "unseen": UNSEEN.get(name),
+    }
+
+
+def main() -> None:
+    if len(sys.argv) != 2:
+        raise SystemExit(f"expected one folder of clones, got {sys.argv[1:]}")
+    # Each in a process of its own: their modules have the same names.
+    pool = ProcessPoolExecutor(2, get_context("spawn"), max_tasks_per_child=1)
+    reports = pool.map(partial(measure, Path(sys.argv[1]).resolve()), STRANGERS)
+    networks = dict(zip(STRANGERS, reports, strict=True))
+    write_json(LEDGER / "strangers.json", {"torch": torch.__version__, "networks": networks})
+    for name, network in networks.items():
+        apart = {*network["read"]} ^ {*network["found"]}
+        print(f"{name}: {len(network['found'])} found, {len(apart)} otherwise than read")
+
+
+if __name__ == "__main__":
+    main()

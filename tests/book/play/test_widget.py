@@ -1,0 +1,122 @@
+"""The page's widgets in a notebook: the script that anywidget runs, and what Python hears of it."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from capsnet import Decoder
+from capsnet_book.directions import draw
+from capsnet_book.play import FOLDER, Playable, pack
+from capsnet_book.play.knobs import Knobs
+from capsnet_book.play.widget import Widget, inlined, widget
+from capsnet_lab.figures.style import Figure
+from helpers.board import DATA
+from helpers.capsule import DIGIT, found
+
+# What anywidget does with a script: render it with the widget's traits, and hear of changes.
+HOST = """<!doctype html><html lang="en"><title>notebook</title><main></main>
+<script type="module">
+const traits = await (await fetch("traits.json")).json();
+const script = await (await fetch("script.js")).text();
+const address = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
+const { default: plugin } = await import(address);
+document.head.append(Object.assign(document.createElement("style"), { textContent: traits._css }));
+const model = {
+  get: (key) => traits[key],
+  set: (key, to) => { traits[key] = to; },
+  save_changes: () => { document.body.dataset.saved = JSON.stringify(traits.told); },
+};
+await plugin.render({ model, el: document.querySelector("main") });
+document.body.dataset.ready = "";
+</script></html>"""
+
+FILES = {"index.html", "script.js", "traits.json"}
+
+
+@pytest.fixture
+def notebook(browser: Any, folder: Path, address: str) -> Any:
+    """A widget as a notebook shows it: its script and traits alone, no file beside it."""
+
+    def open_widget(made: Widget) -> Any:
+        place = folder / "notebook"
+        place.mkdir(exist_ok=True)
+        (place / "index.html").write_text(HOST)
+        (place / "script.js").write_text(made._esm)
+        (place / "traits.json").write_text(json.dumps({"data": made.data, "_css": made._css}))
+        tab = browser.new_page()
+        tab.asked = []
+        tab.on(
+            "request", lambda it: it.url.startswith("http") and tab.asked.append(Path(it.url).name)
+        )
+        tab.goto(f"{address}/notebook/index.html")
+        tab.wait_for_selector("body[data-ready]", state="attached", timeout=20_000)
+        return tab
+
+    return open_widget
+
+
+def test_the_playground_runs_in_a_notebook_and_tells_python(notebook: Any) -> None:
+    tab = notebook(widget("routing", pack(DATA)))
+    assert set(tab.asked) - {"favicon.ico"} == FILES
+    tab.get_by_role("button", name="Opposites").click()
+    told = json.loads(tab.evaluate("document.body.dataset.saved"))
+    votes = torch.tensor(told["votes"]).view(6, 2, 2)
+    assert votes.sum().abs() < 1e-4 < votes.abs().sum()
+    assert tab.evaluate("document.querySelector('.play-of-routing').clientHeight") > 500
+    tab.close()
+
+
+def test_the_knobs_bring_their_weights(notebook: Any) -> None:
+    torch.manual_seed(0)
+    decoder = Decoder(10, 16, (1, 28, 28))
+    data = found(decoder)
+    tab = notebook(Knobs(Figure(1), decoder, **data).widget())
+    tab.locator(".knob input").nth(2).fill("0.5")
+    tab.wait_for_function("document.querySelector('.said').textContent === ''")
+    assert set(tab.asked) - {"favicon.ico"} == FILES
+    v = data["capsules"][DIGIT, 0].clone()
+    v[2] = 0.5
+    told = json.loads(tab.evaluate("document.body.dataset.saved"))
+    assert told["digit"] == DIGIT
+    torch.testing.assert_close(torch.tensor(told["v"]), v, atol=1e-5, rtol=0)
+    drawn = tab.evaluate(
+        """() => [...document.querySelector("canvas").getContext("2d")
+            .getImageData(0, 0, 28, 28).data].filter((_, k) => k % 4 == 0)"""
+    )
+    expected = draw(decoder, v[None], DIGIT).flatten()
+    in_8_bits = 2 / 255  # and a canvas rounds
+    torch.testing.assert_close(torch.tensor(drawn) / 255, expected, atol=in_8_bits, rtol=0)
+    tab.close()
+
+
+def test_python_hears_what_the_reader_did() -> None:
+    board = widget("routing", pack(DATA))
+    board.set_state({"told": {"votes": [0.5] * 24}})  # as the message of the page does
+    assert board.told["votes"] == [0.5] * 24
+
+
+def test_a_script_carries_every_module() -> None:
+    for module in FOLDER.glob("*.js"):
+        assert not re.search(r'(from|import\() ?"\./', inlined(module.read_text("utf-8")))
+
+
+def test_a_figure_stays_a_figure_where_nobody_looks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown = []
+    monkeypatch.setattr("IPython.display.display", lambda what, **how: shown.append(what))
+    figure, axes = Figure.single(1)
+    axes.plot([0, 1])
+    playable = Playable(figure, widget="routing", **DATA)
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    playable._ipython_display_()
+    assert shown[0]["image/svg+xml"].startswith("<svg")
+    monkeypatch.setenv("JPY_SESSION_NAME", "routing.ipynb")
+    playable._ipython_display_()
+    assert shown[1]["application/vnd.jupyter.widget-view+json"]["model_id"]
+    assert shown[0]["text/plain"] == shown[1]["text/plain"] == repr(playable)
+    assert json.loads(playable.widget().data)["lines"] == DATA["lines"]

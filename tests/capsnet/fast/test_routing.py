@@ -1,0 +1,168 @@
+"""The routed layer in chunks: against ``reference.py`` and ``dynamic_routing``; derivatives."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+from capsnet.fast import routing
+from capsnet.fast.routing import LANES, chunk_size, routed_capsules
+from capsnet.functional import dynamic_routing
+from experiments.bench.memory import tensor_peak
+from helpers import reference
+
+F64 = torch.float64
+
+
+def plain(u: Tensor, weight: Tensor, iterations: int, prior: Tensor | None) -> Tensor:
+    return dynamic_routing(torch.einsum("nik,ijkd->nijd", u, weight), iterations, prior)
+
+
+def random(
+    batch: int, i: int, j: int, k: int, d: int, with_prior: bool, dtype: torch.dtype = F64
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    u, weight = torch.randn(batch, i, k, dtype=F64), torch.randn(i, j, k, d, dtype=F64)
+    prior = torch.randn(i, j, dtype=F64).to(dtype) if with_prior else None
+    return u.to(dtype), weight.to(dtype), prior
+
+
+def with_gradients(*tensors: Tensor | None) -> list[Tensor]:
+    return [tensor.requires_grad_() for tensor in tensors if tensor is not None]
+
+
+@pytest.mark.equation("procedure 1")
+@pytest.mark.equation(2)
+@pytest.mark.equation(3)
+@pytest.mark.parametrize(("dtype", "rtol"), [(F64, 1e-10), (torch.float32, 1e-5)])
+@pytest.mark.parametrize("iterations", [1, 2, 3])
+@pytest.mark.parametrize("with_prior", [False, True])
+def test_it_is_procedure_1(
+    dtype: torch.dtype, rtol: float, iterations: int, with_prior: bool, device: torch.device
+) -> None:
+    u, weight, prior = random(2, 5, 3, 2, 4, with_prior)
+    expected = []
+    for image in u:
+        u_hat = reference.predictions(weight.numpy(), image.numpy())
+        start = np.zeros((5, 3)) if prior is None else prior.numpy()
+        expected.append(reference.procedure_1(u_hat, iterations, start)[-1].v)
+    inputs = [None if x is None else x.to(device, dtype) for x in (u, weight, prior)]
+    v = routed_capsules(inputs[0], inputs[1], iterations, inputs[2])
+    assert_close(v.cpu(), torch.tensor(np.stack(expected)).to(dtype), rtol=rtol, atol=rtol * 0.1)
+
+
+@given(
+    batch=st.integers(0, 2 * LANES + 3),
+    i=st.sampled_from([1, 2, 7, 12, 32, 64]),
+    j=st.integers(1, 4),
+    k=st.integers(1, 3),
+    d=st.integers(1, 4),
+    iterations=st.integers(1, 4),
+    with_prior=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_values_and_gradients_are_those_of_dynamic_routing(
+    batch: int, i: int, j: int, k: int, d: int, iterations: int, with_prior: bool, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    u, weight, prior = random(batch, i, j, k, d, with_prior)
+    inputs = with_gradients(u, weight, prior)
+    ours = routed_capsules(u, weight, iterations, prior)
+    theirs = plain(u, weight, iterations, prior)
+    assert_close(ours, theirs, rtol=1e-9, atol=1e-11)
+    grad = torch.randn_like(theirs)
+    assert_close(
+        torch.autograd.grad(ours, inputs, grad),
+        torch.autograd.grad(theirs, inputs, grad),
+        rtol=1e-8,
+        atol=1e-10,
+    )
+
+
+def test_chunks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    u, weight, prior = random(2 * LANES + 5, 8, 3, 2, 4, True)
+    inputs = with_gradients(u, weight, prior)
+    grad = torch.randn(len(u), 3, 4, dtype=F64)
+    assert chunk_size(len(u), weight, F64) > len(u)
+    whole = routed_capsules(u, weight, 3, prior)
+    monkeypatch.setattr(routing, "CACHE", 1)
+    assert chunk_size(len(u), weight, F64) == LANES
+    parts = routed_capsules(u, weight, 3, prior)
+    assert_close(parts, whole)
+    assert_close(torch.autograd.grad(parts, inputs, grad), torch.autograd.grad(whole, inputs, grad))
+
+
+def test_the_logits_are_added_up_in_float32(device: torch.device) -> None:
+    """In bfloat16 64 + 0.2 is 64: the agreements would be lost in the logits."""
+    u, weight, _ = random(3, 6, 4, 2, 3, False, torch.bfloat16)
+    u, weight = u.to(device), weight.to(device)
+    large = torch.full((6, 4), 64.0, device=device, dtype=torch.bfloat16)  # for all parents
+    without = routed_capsules(u, weight)
+    assert (without - routed_capsules(u, weight, 1)).abs().max() > 0.1
+    assert_close(routed_capsules(u, weight, 3, large), without, rtol=0, atol=0.01)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_autocast_changes_nothing(dtype: torch.dtype, device: torch.device) -> None:
+    u, weight, _ = random(3, 6, 4, 2, 3, False, torch.float32)
+    inputs = u, weight = with_gradients(u.to(device), weight.to(device))
+    results = []
+    for enabled in (False, True):
+        with torch.autocast(device.type, torch.bfloat16, enabled=enabled):
+            v = routed_capsules(u.to(dtype), weight)
+        results.append((v, *torch.autograd.grad(v.sum(), inputs)))
+    assert_close(results[1], results[0], rtol=0, atol=0)
+
+
+def test_only_gradients_that_are_asked_for() -> None:
+    u, weight, prior = random(LANES + 1, 6, 3, 2, 4, True)
+    assert prior is not None
+    inputs = with_gradients(u, weight, prior)
+    every = torch.autograd.grad(routed_capsules(u, weight, 3, prior).sum(), inputs)
+    for number in range(3):
+        alone = [t.detach() for t in (u, weight, prior)]
+        alone[number].requires_grad_()
+        routed_capsules(alone[0], alone[1], 3, alone[2]).sum().backward()
+        assert [t.grad is not None for t in alone] == [i == number for i in range(3)]
+        assert_close(alone[number].grad, every[number])
+
+
+def test_a_prior_of_half_precision_learns_as_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its gradient is summed over the chunks in float32 and rounded once."""
+    monkeypatch.setattr(routing, "CACHE", 1)
+    u, weight, prior = random(8 * LANES, 5, 3, 2, 4, True, torch.float32)
+    assert prior is not None
+    half = prior.bfloat16()
+    gradients = []
+    for start in (half, half.float()):
+        start.requires_grad_()
+        routed_capsules(u, weight, 3, start).square().sum().backward()
+        assert start.grad is not None
+        gradients.append(start.grad)
+    assert gradients[0].dtype == torch.bfloat16
+    assert_close(gradients[0], gradients[1].bfloat16())
+
+
+def test_a_second_derivative_is_refused() -> None:
+    u, weight, _ = random(1, 2, 2, 2, 2, False)
+    with_gradients(u)
+    loss = routed_capsules(u, weight).square().sum()
+    (grad,) = torch.autograd.grad(loss, u, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        grad.sum().backward()
+
+
+def test_inference_keeps_nothing_of_an_iteration(device: torch.device) -> None:
+    """The peak of the memory that tensors take does not depend on the number of iterations."""
+    u, weight, _ = random(LANES, 64, 10, 8, 16, False, torch.float32)
+    u, weight = u.to(device), weight.to(device)
+
+    def peak(iterations: int) -> int:
+        with torch.no_grad():
+            return tensor_peak(lambda: routed_capsules(u, weight, iterations), device)
+
+    u_hat = LANES * 64 * 10 * 16 * 4
+    assert (peak(3) > u_hat) == (device.type == "cpu")  # CUDA's kernels never store it
+    assert peak(12) == peak(3)

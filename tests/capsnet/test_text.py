@@ -1,0 +1,62 @@
+"""Results as aligned text, and bars."""
+
+import sys
+
+import pytest
+import torch
+
+from capsnet.text import (
+    LONGEST,
+    bar_interval,
+    bar_moves,
+    columns,
+    confusion_text,
+    one_line,
+    per_class_table,
+)
+from capsnet_lab.pictures import read_pictures
+from helpers.tiny import FP32, fit, some_digits, tiny_model
+
+
+def test_columns_line_up() -> None:
+    assert columns([["a", "1"], ["bcd", "23"]]) == "a     1\nbcd  23"
+    assert per_class_table([(977, 980), (0, 0), (1, 3)], ["0", "1", "two"]) == (
+        "class  correct  accuracy\n"
+        "0      977/980   99.69 %\n"
+        "1          0/0         –\n"
+        "two        1/3   33.33 %\n"
+        "all    978/983   99.49 %"
+    )
+
+
+def test_confusion_text() -> None:
+    assert confusion_text(torch.tensor([[5, 2], [0, 17]]), ["a", "b"]) == (
+        "true \\ predicted  a   b\n"
+        "a                 5   2\n"
+        "b                 ·  17"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_bar_moves_on_a_terminal(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    assert (bar_moves(), bar_interval()) == (terminal, 0.2 if terminal else 15)
+
+
+def test_without_stderr_nothing_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)  # as where it was closed
+    assert (bar_moves(), bar_interval()) == (False, 15)
+    assert len(fit(tiny_model(), some_digits(128), None, FP32, progress=True)) == FP32.epochs
+    asked: list[object] = []
+    monkeypatch.setattr("tqdm.tqdm", lambda found, *_, disable, **__: asked.append(disable) or [])
+    read_pictures([], (1, 28, 28), progress=True)
+    assert asked == [True] and capsys.readouterr().out == ""
+
+
+def test_of_a_long_message_both_ends_are_told() -> None:
+    assert one_line("a\n b ") == "a b"
+    short = one_line("path/" * 1000 + " is damaged")
+    assert short.startswith("path/") and short.endswith(" is damaged")
+    assert len(short) == LONGEST + len(" … ")

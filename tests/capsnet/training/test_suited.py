@@ -1,0 +1,91 @@
+"""Options that suit the network and the images."""
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+
+from capsnet import CapsNet
+from capsnet.training import TrainingConfig, evaluate
+from capsnet.training.config import SUITED
+from capsnet_book import ledger
+from capsnet_lab.routings import RoutedCapsNet
+from capsnet_lab.wild import WildCapsNet
+from experiments.studies import defaults
+from helpers import Refuses
+from helpers.tiny import FP32, fit, some_digits, tiny_model
+
+
+def network(shape: tuple[int, int, int] = (1, 28, 28), classes: int = 10) -> CapsNet:
+    with torch.device("meta"):
+        return CapsNet(shape, classes)
+
+
+def test_mnist_keeps_its_options() -> None:
+    assert TrainingConfig.suited(network(), 50_000) == TrainingConfig()
+    two = TrainingConfig.suited(network(), 50_000, epochs=2)
+    assert two == TrainingConfig(epochs=2, average=two.average) and 0.98 < two.average <= 0.99
+
+
+def test_more_children_for_a_class_and_more_channels_learn_at_a_lower_rate() -> None:
+    networks = [network((1, 20, 20)), network(), network((3, 32, 32)), network((1, 40, 40))]
+    networks += [network(classes=3), network(classes=26)]
+    rates = [TrainingConfig.suited(one, 50_000).learning_rate for one in networks]
+    assert rates == [0.003, 0.003, 0.00056, 0.00075, 0.0009, 0.003]
+
+
+@pytest.mark.parametrize(
+    ("make", "rate"),
+    [
+        (partial(WildCapsNet, deviations=["shared-w"]), 0.00075),
+        (partial(WildCapsNet, deviations=["same-padding", "shared-w"]), 0.00027),
+        (partial(RoutedCapsNet, routing="shared"), 0.00075),
+        (partial(RoutedCapsNet, stack=[32]), 0.0024),  # 4,608 / 32 terms, below 32 / 10
+        (partial(RoutedCapsNet, stack=[5]), 0.00038),
+    ],
+)
+def test_children_count_that_share_a_w_and_the_lowest_layers(
+    make: Callable[..., CapsNet], rate: float
+) -> None:
+    with torch.device("meta"):
+        assert TrainingConfig.suited(make((1, 40, 40)), 50_000).learning_rate == rate
+
+
+def test_the_defaults_in_the_ledger_are_these() -> None:
+    shapes = {"CIFAR-10's pictures": (3, 32, 32), "MNIST on 40 × 40": (1, 40, 40)}
+    rows = [row for row in ledger.read("defaults.json") if row["arm"] == "default"]
+    assert {row["set"] for row in rows} == {*defaults.SETS}
+    for row in rows:
+        model = network(shapes.get(row["set"], (1, 28, 28)), 3 if "3 classes" in row["set"] else 10)
+        folder = row["set"].startswith("folder")
+        given = {} if folder else defaults.BUDGETS[row["budget"]]
+        suited = TrainingConfig.suited(model, row["images"], **given)
+        assert row == row | {n: getattr(suited, n) for n in SUITED}
+
+
+def test_what_is_given_stays() -> None:
+    given = {"epochs": 1, "batch_size": 7, "learning_rate": 0.5, "average": 0.0, "seed": 3}
+    assert TrainingConfig.suited(network(), 50, **given) == TrainingConfig(**given)
+
+
+def test_what_is_out_of_its_range_is_refused(refuses: Refuses) -> None:
+    for name in ("epochs", "batch_size"):
+        for images in (0, 50):
+            with refuses(f"{name} must be a whole number of at least 1, got 0"):
+                TrainingConfig.suited(network(), images, **{name: 0})
+    assert TrainingConfig.suited(network(), 0) == TrainingConfig.suited(network(), 1)
+
+
+def test_fifty_images_are_learned() -> None:
+    """With MNIST's options ten steps are all there is."""
+    images = some_digits(50)
+    suited = TrainingConfig.suited(network(), len(images), precision="fp32", shift=0)
+    assert 400 <= suited.epochs * (50 // suited.batch_size) <= 1000
+    right = {}
+    for name, config in {"suited": suited, "MNIST's": TrainingConfig(shift=0)}.items():
+        model = tiny_model(conv_channels=8, capsule_types=2)
+        fit(model, images, None, dataclasses.replace(FP32, **dataclasses.asdict(config)))
+        right[name] = evaluate(model, images).correct
+    assert right["suited"] >= 45 and right["MNIST's"] < 25, right

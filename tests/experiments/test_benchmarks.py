@@ -1,0 +1,223 @@
+"""The benchmarks measure what they say: the peers' arithmetic, memory, and the tables."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from capsnet import CapsNet, fast
+from capsnet.device import describe_machine
+from capsnet.functional import RoutingStep, dynamic_routing, squash
+from capsnet_book import ledger
+from experiments.bench import __main__ as command
+from experiments.bench import (
+    accuracy,
+    contestants,
+    counts,
+    growth,
+    launches,
+    memory,
+    peers,
+    rows,
+    speed,
+    tables,
+)
+from helpers import Refuses
+
+CPU = torch.device("cpu")
+SIZES = peers.Sizes(in_capsules=5, out_capsules=3, in_dim=2, out_dim=4)
+U = torch.linspace(-2, 2, 20).view(2, 5, 2)
+
+
+def test_labml_routes_with_a_softmax_over_the_children() -> None:
+    router = peers.LabmlRouter(SIZES, iterations=2)
+    u_hat = torch.einsum("nik,ijkd->nijd", U, router.weight)
+    v = squash(u_hat.mean(dim=1))  # the softmax of zeros over 5 children
+    coupling = (u_hat * v.unsqueeze(1)).sum(-1, keepdim=True).softmax(dim=1)
+    assert_close(router(U), squash((coupling * u_hat).sum(1)), rtol=1e-6, atol=1e-6)
+
+
+def test_xifengguo_routes_as_the_paper_but_stops_the_gradient() -> None:
+    router = peers.XifengGuoRouter(SIZES)
+    u_hat = torch.einsum("nik,jidk->nijd", U, router.weight)
+    trace: list[RoutingStep] = []
+    v = router(U)
+    # Vectors of 0.01: an ε of 1e-8 is felt under the root, not beside the norm.
+    assert_close(v, dynamic_routing(u_hat, trace=trace), rtol=1e-5, atol=0)
+    stopped = torch.autograd.grad(v.sum(), router.weight)[0]
+    coupling = trace[-1].coupling.detach().unsqueeze(-1)
+    expected = torch.autograd.grad(squash((coupling * u_hat).sum(1)).sum(), router.weight)[0]
+    assert_close(stopped, expected, rtol=1e-5, atol=0)
+
+
+def test_adambielski_routes_once_more_with_a_learned_prior() -> None:
+    router = peers.AdambielskiRouter(SIZES, iterations=3)
+    torch.nn.init.normal_(router.prior)
+    u_hat = torch.einsum("nik,ikm->nim", U, router.weight).unflatten(2, (3, 4))
+    assert_close(router(U), dynamic_routing(u_hat, 4, router.prior), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", peers.PEERS)
+def test_a_peer_is_the_papers_network_but_for_its_routing(name: str) -> None:
+    network = peers.PEERS[name]()
+    prior = 1152 * 10 if name == "adambielski" else 0
+    assert sum(p.numel() for p in network.parameters()) == 8_215_568 + prior
+    network(torch.rand(2, 1, 28, 28), torch.tensor([3, 4])).backward()
+    assert all(p.grad is not None for p in network.parameters())
+
+
+def test_half_way_routes_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast, "routed_capsules", None)  # a call of it would fail
+    model = CapsNet()
+    images, labels = torch.rand(2, 1, 28, 28), torch.tensor([1, 2])
+    with torch.autocast("cpu", torch.bfloat16):
+        out = contestants.HalfWay(model)(images, labels)
+    assert_close(out.lengths.float(), model(images).lengths, rtol=0.05, atol=0.02)
+
+
+def test_bytes_are_counted_once_for_each_time_that_they_are_read_or_written() -> None:
+    left, right = torch.ones(2, 3), torch.ones(3, 4, dtype=torch.bfloat16)
+
+    def call() -> None:
+        product = left @ right.float().view(3, 4)  # two operations; a view is none
+        product.add_(1)
+        torch.empty(1000)
+
+    # numbers × bytes each: what is read, and what is written
+    of_float, of_product, of_sum = 12 * (2 + 4), 4 * (6 + 12 + 8), 4 * (8 + 8)
+    found = counts.counted(call)
+    assert found == {"operations": 3, "bytes": of_float + of_product + of_sum, "votes": 0}
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_what_the_optimiser_does_is_not_counted(fused: bool) -> None:
+    weight = torch.ones(5, requires_grad=True)
+    optimizer = torch.optim.Adam([weight], fused=fused)
+
+    def call() -> None:
+        optimizer.zero_grad()
+        (weight * 2).sum().backward()
+        optimizer.step()
+
+    found = counts.counted(call)
+    assert found["operations"] == 4  # product and sum; the first gradient, and the product's
+
+
+def test_votes_are_told_from_the_rest() -> None:
+    votes = torch.ones(2, 1152, 10, 16)
+    found = counts.counted(lambda: votes + votes[:, :, :, :1], batch_size=2)
+    large, small = 4 * votes.numel(), 4 * votes.numel() // 16
+    assert found == {"operations": 1, "bytes": 2 * large + small, "votes": 2 * large}
+
+
+def test_the_peak_is_that_of_what_is_held_at_once(device: torch.device) -> None:
+    def call() -> None:
+        torch.ones(1_000_000, device=device)  # 4 MB, freed
+        both = [torch.ones(size, device=device) for size in (1_000_000, 500_000)]
+        del both
+
+    assert memory.tensor_peak(call, device) == pytest.approx(6_000_000, rel=0.01)
+
+
+def test_the_peak_on_a_cpu_leaves_out_what_was_there_before() -> None:
+    old = [torch.ones(1_000_000)]
+
+    def call() -> None:
+        old.clear()
+        torch.ones(500_000)
+
+    assert memory.tensor_peak(call, CPU) == 2_000_000
+
+
+@pytest.mark.parametrize("group", contestants.GROUPS)
+@pytest.mark.parametrize("name", [n for n in contestants.CONTESTANTS if "compiled" not in n])
+def test_every_contestant_takes_part(group: str, name: str, device: torch.device) -> None:
+    contestants.GROUPS[group](name, device, batch_size=2)()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("inductor")
+def test_the_times_have_the_ledgers_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    def some(group: str, _: torch.device) -> list[str]:
+        layer = ", compiled" if group == "routed layer" else ""  # what compiles soonest
+        return ["labml", f"capsnet fast, fp32{layer}"]
+
+    monkeypatch.setattr(speed, "names", some)
+    monkeypatch.setattr(contestants, "compiles", lambda _: False)
+    times = speed.time_all(CPU, batch_size=2, repeats=1)
+    ledgers = ledger.read("bench/speed-cpu.json")["times"]
+    assert times.keys() == ledgers.keys()
+    for group, of_group in times.items():
+        assert set(of_group) <= set(ledgers[group])
+        for name, found in of_group.items():
+            assert found.keys() == ledgers[group][name].keys()
+            assert 0 < found["min"] <= found["median"] <= found["max"]
+
+
+def test_a_size_of_the_growth_has_the_ledgers_form() -> None:
+    row = growth.one("labml", {"batch_size": 2, "iterations": 2}, CPU)
+    more = growth.one("labml", {"batch_size": 16, "iterations": 2}, CPU)
+    for expected in ledger.read("bench/growth-cpu.json")["rows"]:
+        assert row.keys() == expected.keys() - {"name", "axis", "value"}
+        assert expected["value"] in growth.AXES[expected["axis"]]
+    assert 0 < row["train_bytes"] < more["train_bytes"]
+
+
+def test_minutes_of_another_machine_are_not_taken_for_this_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accuracy, "RUNS", tmp_path)
+    stored = ledger.read("time-to-accuracy/99.0/summary.json")
+    goal, options = accuracy.RECIPES["99.0"]
+    summary = tmp_path / "99.0" / "summary.json"
+    summary.parent.mkdir()
+
+    def trains(*_: str) -> list[str]:
+        raise InterruptedError
+
+    monkeypatch.setattr(accuracy, "capsnet", trains)
+    here = stored["weights"]["machine"] = describe_machine(CPU)
+    summary.write_text(json.dumps(stored))
+    assert accuracy.one("99.0", goal, options, CPU)["seconds"] == stored["seconds"]
+    stored["weights"]["machine"] = here | {"threads": 1 + here["threads"]}
+    summary.write_text(json.dumps(stored))
+    with pytest.raises(InterruptedError):
+        accuracy.one("99.0", goal, options, CPU)
+
+
+def test_a_table_of_the_ledger_says_all_of_it() -> None:
+    for part, named in (("speed", "labml"), ("memory", "XifengGuo"), ("growth", "iterations")):
+        document = ledger.read(f"bench/{part}-cpu.json")
+        text = tables.text(document)
+        assert document["machine"]["processor"] in text and named in text
+    runs = ledger.read("bench/accuracy-cpu.json")
+    assert all(run["command"] in tables.text(runs) for run in runs["runs"])
+    of = {"a": {"median": 0.2, "images": 60_000}, "b": {"median": 0.1, "images": 1}}
+    lines = [line.split() for line in tables.text({"speed": {"step": of}}).splitlines()]
+    assert lines == [["speed:", "step"], ["median", "images", "×", "least"],
+                     ["a", "0.2", "60,000", "2"], ["b", "0.1", "1", "1"]]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("experiment", "row", "beside"),
+    [("routings", "shared", "dynamic"), ("deviations", "all of xifengguo", "none")],
+)
+def test_a_step_of_a_row(experiment: str, row: str, beside: str) -> None:
+    found = rows.row_step(experiment, row, beside, CPU, batch_size=2, compile=False)
+    shared = 1_411_344 + 5_329_664 + 32 * 10 * 8 * 16
+    assert found["parameters"] == (shared if row == "shared" else 8_215_568)
+    assert found["step_ms"] > 0 and found["tensors_mib"] > 0 and 0.01 < found["ratio"] < 100
+
+
+def test_launches_are_those_of_a_gpu(refuses: Refuses, monkeypatch: pytest.MonkeyPatch) -> None:
+    with refuses("launches are those of a CUDA device", "got cpu"):
+        launches.run(CPU)
+    monkeypatch.setattr(command, "pick_device", lambda: CPU)
+    with pytest.raises(SystemExit, match=r"^benchmarks: launches are .* got cpu$"):
+        command.main(["launches"])
+    assert set(ledger.read("bench/launches-cuda.json")["rows"]["labml"]) == {
+        "milliseconds",
+        "images_per_second",
+    }

@@ -1,0 +1,239 @@
+"""EM routing: Procedure 1 with written loops, derivatives, invariants, numbers out of range."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.autograd import gradcheck
+from torch.func import functional_call
+from torch.testing import assert_close
+
+from capsnet.functional import RoutingStep
+from capsnet_lab.routings import EMCapsules, em_routing, spread_loss
+from capsnet_lab.routings.em import inverse_temperature_at
+from helpers import Refuses
+
+Array = NDArray[np.float64]
+F64 = torch.float64
+
+
+def procedure_1(
+    a: Array, v: Array, beta_u: Array, beta_a: Array, iterations: int, final: float, floor: float
+) -> list[tuple[Array, Array, Array]]:
+    """Procedure 1 for one image, line by line: R before, poses and activations of each iteration.
+
+    ``a`` [i], ``v`` [i, j, h].
+    """
+    children, parents, numbers = v.shape
+    r = np.full((children, parents), 1 / parents)
+    steps = []
+    for t in range(iterations):
+        lam = final * (1 - 0.95 ** (t + 1))
+        before = r.copy()
+        mu, var = np.zeros((parents, numbers)), np.zeros((parents, numbers))
+        active = np.zeros(parents)
+        for j in range(parents):  # M-step
+            for i in range(children):
+                r[i, j] = r[i, j] * a[i]
+            mass = sum(r[i, j] for i in range(children))
+            cost = 0.0
+            for h in range(numbers):
+                mu[j, h] = sum(r[i, j] * v[i, j, h] for i in range(children)) / mass
+                spread = sum(r[i, j] * (v[i, j, h] - mu[j, h]) ** 2 for i in range(children))
+                var[j, h] = spread / mass + floor
+                cost += (beta_u[j] + math.log(math.sqrt(var[j, h]))) * mass
+            active[j] = 1 / (1 + math.exp(-lam * (beta_a[j] - cost)))
+        steps.append((before, mu, active))
+        for i in range(children):  # E-step
+            p = np.zeros(parents)
+            for j in range(parents):
+                exponent, product = 0.0, 1.0
+                for h in range(numbers):
+                    exponent -= (v[i, j, h] - mu[j, h]) ** 2 / (2 * var[j, h])
+                    product *= 2 * math.pi * var[j, h]
+                p[j] = math.exp(exponent) / math.sqrt(product)
+            for j in range(parents):
+                r[i, j] = active[j] * p[j] / sum(active[k] * p[k] for k in range(parents))
+    return steps
+
+
+def problem(children: int = 6, parents: int = 3, numbers: int = 4) -> tuple[Tensor, ...]:
+    """Votes, activations, β_u and β_a for two images, in float64."""
+    votes = torch.randn(2, children, parents, numbers, dtype=F64)
+    activations = torch.rand(2, children, dtype=F64) * 0.9 + 0.05
+    return votes, activations, torch.randn(parents, dtype=F64), torch.randn(parents, dtype=F64)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(F64, 1e-10), (torch.float32, 1e-4)])
+@pytest.mark.parametrize("iterations", [1, 2, 3])
+@pytest.mark.parametrize("floor", [0.0, 0.05])
+def test_em_routing_is_procedure_1(
+    dtype: torch.dtype, tolerance: float, iterations: int, floor: float
+) -> None:
+    given = problem()
+    votes, activations, beta_u, beta_a = (part.to(dtype) for part in given)
+    trace: list[RoutingStep] = []
+    out = em_routing(votes, activations, beta_u, beta_a, iterations, 2.0, floor, trace)
+    assert len(trace) == iterations
+    for n in range(2):
+        v, a, u, b = given[0][n].numpy(), given[1][n].numpy(), *(x.numpy() for x in given[2:])
+        steps = procedure_1(a, v, u, b, iterations, 2.0, floor)
+        for (r, mu, active), seen in zip(steps, trace, strict=True):
+            close = {"rtol": tolerance, "atol": tolerance, "check_dtype": False}
+            assert_close(seen.coupling[n], torch.tensor(r), **close)
+            assert_close(seen.logits[n].exp(), seen.coupling[n])
+            assert_close(seen.s[n], torch.tensor(mu), **close)
+            assert_close(seen.v[n].norm(dim=1), torch.tensor(active), **close)
+        assert_close(out[0][n], torch.tensor(mu), **close)
+        assert_close(out[1][n], torch.tensor(active), **close)
+
+
+def test_lambda_grows_as_the_authors_say() -> None:
+    grown = [inverse_temperature_at(0.01, iteration) for iteration in (1, 2, 3)]
+    assert grown == pytest.approx([0.0005, 0.000975, 0.00142625], rel=1e-12)
+
+
+def test_votes_are_products_of_matrices() -> None:
+    layer, poses = EMCapsules(3, 8, 5, 12).double(), torch.randn(2, 3, 8, dtype=F64)
+    votes = layer.predict(poses)
+    assert votes.shape == (2, 3, 5, 12)
+    for n in range(2):
+        for i in range(3):
+            for j in range(5):
+                vote = poses[n, i].view(4, 2) @ layer.weight[i, j]
+                assert_close(votes[n, i, j], vote.flatten())
+
+
+def test_the_layer_routes_its_votes() -> None:
+    """β_a is kept as what it adds to the last logit; λ makes up for the children a parent has."""
+    layer = EMCapsules(6, 8, 3, 16).double()
+    torch.nn.init.normal_(layer.beta_u)
+    torch.nn.init.normal_(layer.beta_a)
+    assert layer.inverse_temperature == 0.5 and layer.weight.shape == (6, 3, 2, 4)
+    poses, activations = torch.randn(2, 6, 8, dtype=F64), torch.rand(2, 6, dtype=F64)
+    seen = layer(poses, activations)
+    assert seen[0].shape == (2, 3, 16) and seen[1].shape == (2, 3)
+    votes = layer.predict(poses)
+    u, b = layer.beta_u.detach().numpy(), layer.beta_a.detach().numpy() / (0.5 * (1 - 0.95**3))
+    for n in range(2):
+        v = votes[n].detach().numpy()
+        _, mu, active = procedure_1(activations[n].numpy(), v, u, b, 3, 0.5, 1e-6)[-1]
+        assert_close(seen[0][n], torch.tensor(mu))
+        assert_close(seen[1][n], torch.tensor(active))
+    none = layer(poses, torch.zeros(2, 6, dtype=F64))[1]
+    assert_close(none, layer.beta_a.sigmoid().expand(2, 3))  # nobody votes
+
+
+@pytest.mark.parametrize("iterations", [1, 3])
+def test_em_gradcheck(iterations: int) -> None:
+    given = [part.requires_grad_() for part in problem(4, 2, 3)]
+    assert gradcheck(lambda *x: em_routing(*x, iterations, 1.0, 0.01), given, atol=1e-6)
+    layer = EMCapsules(3, 4, 2, 4, iterations).double()
+    weights = {name: torch.randn_like(p, dtype=F64) for name, p in layer.named_parameters()}
+    poses, activations = torch.randn(1, 3, 4, dtype=F64), torch.rand(1, 3, dtype=F64)
+    inputs = [x.requires_grad_() for x in (poses, activations, *weights.values())]
+
+    def forward(poses: Tensor, activations: Tensor, *values: Tensor) -> tuple[Tensor, Tensor]:
+        called = dict(zip(weights, values, strict=True))
+        out: tuple[Tensor, Tensor] = functional_call(layer, called, (poses, activations))
+        return out
+
+    assert gradcheck(forward, inputs, atol=1e-5)
+
+
+def test_em_invariants() -> None:
+    votes, activations, *betas = problem()
+    trace: list[RoutingStep] = []
+    poses, active = em_routing(votes, activations, *betas, 3, 1.0, trace=trace)
+    for step in trace:
+        assert_close(step.coupling.sum(dim=2), torch.ones(2, 6, dtype=F64))
+    assert (active > 0).all() and (active < 1).all()
+
+    order = torch.randperm(6)
+    for seen, expected in zip(
+        em_routing(votes[:, order], activations[:, order], *betas, 3, 1.0),
+        (poses, active),
+        strict=True,
+    ):
+        assert_close(seen, expected)
+    with torch.autocast("cpu", torch.bfloat16):  # changes nothing
+        half = em_routing(votes.float(), activations.float(), *(b.float() for b in betas), 3, 1.0)
+    assert_close(half[0], poses.float(), rtol=1e-4, atol=1e-5)
+    moved = em_routing(votes + 5, activations, *betas, 3, 1.0)
+    assert_close(moved[0], poses + 5)
+    assert_close(moved[1], active)
+
+    activations[:, 0] = 0  # a child that is not there has no say
+    silent = em_routing(votes, activations, *betas, 3, 1.0)
+    votes[:, 0] += 3
+    assert_close(em_routing(votes, activations, *betas, 3, 1.0)[0], silent[0])
+
+
+def test_a_parent_whose_votes_agree_wins() -> None:
+    votes = torch.randn(1, 20, 2, 4)
+    votes[:, :, 1] = 0.7 + 0.01 * votes[:, :, 1]
+    trace: list[RoutingStep] = []
+    poses, active = em_routing(
+        votes, torch.ones(1, 20), torch.zeros(2), torch.zeros(2), 3, 0.1, trace=trace
+    )
+    assert active[0, 1] > 0.9 > active[0, 0]
+    assert trace[-1].coupling[..., 1].min() > 0.99
+    assert_close(poses[0, 1], torch.full((4,), 0.7), rtol=0, atol=0.02)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("scale", [0.0, 1e-6, 1.0, 1e4])
+@pytest.mark.parametrize("active", [0.0, 1.0])
+def test_em_is_finite(dtype: torch.dtype, scale: float, active: float) -> None:
+    layer = EMCapsules(5, 8, 3, 16).to(dtype)
+    poses = (scale * torch.randn(2, 5, 8)).to(dtype).requires_grad_()
+    activations = torch.full((2, 5), active, dtype=dtype, requires_grad=True)
+    out = layer(poses, activations)
+    assert out[0].dtype == dtype and out[1].dtype == torch.float32
+    (out[0].float().square().sum() + out[1].sum()).backward()
+    for tensor in (*out, poses.grad, activations.grad, *(p.grad for p in layer.parameters())):
+        assert tensor is not None and tensor.isfinite().all()
+
+
+def test_spread_loss_is_eq_3() -> None:
+    activations, targets = torch.rand(4, 3, dtype=F64, requires_grad=True), [2, 0, 0, 1]
+    for margin in (0.2, 0.9):
+        total = 0.0
+        for row, t in zip(activations.tolist(), targets, strict=True):
+            total += sum(max(0, margin - (row[t] - a)) ** 2 for i, a in enumerate(row) if i != t)
+        seen = spread_loss(activations, torch.tensor(targets), margin)
+        assert float(seen.detach()) == pytest.approx(total / 4, rel=1e-12)
+        assert gradcheck(lambda x, m=margin: spread_loss(x, torch.tensor(targets), m), activations)
+
+
+def test_what_em_routing_cannot_take(refuses: Refuses) -> None:
+    layer, votes, betas = EMCapsules(5, 8, 3, 16), torch.rand(2, 5, 3, 4), (torch.zeros(3),) * 2
+    with refuses("capsules must be [batch, 5, 8]", "got shape [2, 5, 16]"):
+        layer(torch.rand(2, 5, 16), torch.rand(2, 5))
+    with refuses("activations must be [batch, in_capsules] = [2, 5]", "got shape [2, 4]"):
+        layer(torch.rand(2, 5, 8), torch.rand(2, 4))
+    with refuses("votes must be [batch, in_capsules", "got shape [5, 3, 4]"):
+        em_routing(votes[0], torch.rand(5), *betas)
+    with refuses("floating point"):
+        em_routing(votes.long(), torch.rand(2, 5), *betas)
+    with refuses("at least 1", "got 0"):
+        em_routing(votes, torch.rand(2, 5), *betas, 0)
+    for i, name in enumerate(("beta_u", "beta_a")):
+        wrong = [torch.zeros(1 if i == j else 3) for j in range(2)]
+        with refuses(f"{name} must be [out_capsules] = [3], got shape [1]"):
+            em_routing(votes, torch.rand(2, 5), *wrong)
+    with refuses("in_capsules must be a whole number of at least 1, got 0"):
+        EMCapsules(0, 8, 3, 16)
+    for iterations in (0, 2.5):
+        with refuses("a whole number of at least 1", f"got {iterations}"):
+            EMCapsules(5, 8, 3, 16, iterations)  # type: ignore[arg-type]
+    for dims in ((6, 16), (8, 10)):
+        with refuses("multiples of 4", f"got {dims[0]}, {dims[1]}"):
+            EMCapsules(5, dims[0], 3, dims[1])
+    with refuses("0 … 2", "got 3"):
+        spread_loss(torch.rand(1, 3), torch.tensor([3]))
+    with refuses("class indices [batch]", "[2, 3]"):
+        spread_loss(torch.rand(2, 3), torch.ones(2, 3))

@@ -1,0 +1,195 @@
+"""Self-attention, inverted attention, and no routing at all, each with written loops."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.autograd import gradcheck
+from torch.func import functional_call
+from torch.testing import assert_close
+
+from capsnet.functional import RoutingStep
+from capsnet.layers import CapsuleLayer
+from capsnet_lab.routings import (
+    AttentionCapsules,
+    SelfAttentionCapsules,
+    UniformCapsules,
+    attention_routing,
+    exponential_squash,
+    self_attention_routing,
+)
+from helpers import Refuses, reference
+
+F64 = torch.float64
+LAYERS = {
+    "self-attention": lambda: SelfAttentionCapsules(6, 4, 3, 2),
+    "attention": lambda: AttentionCapsules(6, 4, 3, 2, 3),
+    "uniform": lambda: UniformCapsules(6, 4, 3, 2),
+    "shared": lambda: UniformCapsules(6, 4, 3, 2, positions=3),
+}
+
+
+def squash(s: reference.Array) -> reference.Array:
+    norm = reference.length(s)
+    return (1 - math.exp(-norm)) * s / norm
+
+
+def self_attention(u_hat: reference.Array, prior: reference.Array) -> reference.Array:
+    """With A itself: [i, j, d] → [j, d]."""
+    children, parents, numbers = u_hat.shape
+    summed = np.zeros((children, parents))
+    for j in range(parents):
+        for i in range(children):
+            for k in range(children):
+                dot = sum(u_hat[i, j, d] * u_hat[k, j, d] for d in range(numbers))
+                summed[i, j] += dot / math.sqrt(numbers)
+    s = reference.total_input(reference.coupling(summed) + prior, u_hat)
+    return np.stack([squash(s[j]) for j in range(parents)])
+
+
+def layer_norm(s: reference.Array) -> reference.Array:
+    """Without gain and shift."""
+    mean = sum(s) / len(s)
+    variance = sum((x - mean) ** 2 for x in s) / len(s)
+    return np.array([(x - mean) / math.sqrt(variance + 1e-5) for x in s])
+
+
+def inverted_attention(votes: reference.Array, iterations: int) -> reference.Array:
+    """Procedure 1, as often: [i, j, d] → [j, d]."""
+    children, parents, numbers = votes.shape
+    poses = np.zeros((parents, numbers))
+    for _ in range(iterations):
+        agreement = np.zeros((children, parents))
+        for i in range(children):
+            for j in range(parents):
+                dot = sum(poses[j, d] * votes[i, j, d] for d in range(numbers))
+                agreement[i, j] = dot / math.sqrt(numbers)
+        s = reference.total_input(reference.coupling(agreement), votes)
+        poses = np.stack([layer_norm(s[j]) for j in range(parents)])
+    return poses
+
+
+def test_exponential_squash() -> None:
+    vectors = torch.tensor([[3e-7, -4e-7], [3e-4, 4e-4], [0.3, 0.4], [30, -40]], dtype=F64)
+    expected = np.stack([squash(vector) for vector in vectors.numpy()])
+    assert_close(exponential_squash(vectors), torch.tensor(expected), rtol=1e-8, atol=0)
+    assert_close(exponential_squash(vectors.T, dim=0), exponential_squash(vectors).T)
+    assert gradcheck(exponential_squash, vectors.requires_grad_(), atol=1e-5)
+    zero = torch.zeros(2, 3, requires_grad=True)
+    exponential_squash(zero).sum().backward()
+    assert_close(zero.grad, torch.ones(2, 3))
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(F64, 1e-10), (torch.float32, 1e-4)])
+def test_self_attention_is_the_sum_of_a(dtype: torch.dtype, tolerance: float) -> None:
+    layer = SelfAttentionCapsules(6, 4, 3, 2).to(dtype)
+    assert layer.prior is not None
+    nn.init.normal_(layer.weight)
+    nn.init.normal_(layer.prior)
+    u = torch.randn(2, 6, 4, dtype=F64)
+    weight, prior = (p.detach().double().numpy() for p in (layer.weight, layer.prior))
+    expected = [self_attention(reference.predictions(weight, x), prior) for x in u.numpy()]
+    seen = layer(u.to(dtype))
+    assert_close(seen.double(), torch.tensor(np.stack(expected)), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(F64, 1e-10), (torch.float32, 1e-4)])
+@pytest.mark.parametrize("iterations", [1, 2, 3])
+def test_attention_is_procedure_1(dtype: torch.dtype, tolerance: float, iterations: int) -> None:
+    layer = AttentionCapsules(6, 4, 3, 8, iterations).to(dtype)
+    nn.init.normal_(layer.weight)
+    u = torch.randn(2, 6, 4, dtype=F64)
+    weight = layer.weight.detach().double().numpy()
+    votes = [reference.predictions(weight, x) for x in u.numpy()]
+    expected = torch.tensor(np.stack([inverted_attention(v, iterations) for v in votes]))
+    assert_close(layer(u.to(dtype)).double(), expected, rtol=tolerance, atol=tolerance)
+    nn.init.constant_(layer.norm.weight, 2)
+    nn.init.constant_(layer.norm.bias, 1)
+    if iterations == 1:  # gain and shift are the layer norm's own
+        assert_close(layer(u.to(dtype)).double(), 2 * expected + 1, rtol=1e-3, atol=1e-3)
+
+
+def test_no_routing_is_one_iteration() -> None:
+    plain, routed = UniformCapsules(6, 4, 3, 2).double(), CapsuleLayer(6, 4, 3, 2, 1).double()
+    routed.load_state_dict(plain.state_dict())
+    u = torch.randn(2, 6, 4, dtype=F64) * 10
+    assert_close(plain(u), routed(u))
+    for x, seen in zip(u, plain(u), strict=True):
+        u_hat = reference.predictions(plain.weight.detach().numpy(), x.numpy())
+        assert_close(seen, torch.tensor(reference.procedure_1(u_hat, 1)[-1].v))
+
+    shared = UniformCapsules(6, 4, 3, 2, positions=3).double()
+    assert shared.weight.shape == (2, 3, 4, 2)
+    with torch.no_grad():  # children are ordered by type, then by position
+        routed.weight.copy_(shared.weight.repeat_interleave(3, dim=0))
+    assert_close(shared(u), routed(u))
+    assert_close(shared(u.view(2, 2, 3, 4).flip(2).flatten(1, 2)), shared(u))
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradcheck(name: str) -> None:
+    layer = LAYERS[name]()
+    weights = {name: torch.randn_like(p, dtype=F64) for name, p in layer.named_parameters()}
+    u = torch.randn(2, 6, 4, dtype=F64)
+
+    def forward(u: Tensor, *values: Tensor) -> Tensor:
+        return functional_call(layer, dict(zip(weights, values, strict=True)), u)
+
+    assert gradcheck(forward, [x.requires_grad_() for x in (u, *weights.values())], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_shares_sum_to_one_and_children_have_no_order(name: str, dtype: torch.dtype) -> None:
+    layer = LAYERS[name]().to(dtype)
+    u = (100 * torch.randn(2, 6, 4)).to(dtype).requires_grad_()
+    trace: list[RoutingStep] = []
+    v = layer(u, trace)
+    assert v.shape == (2, 3, 2) and v.dtype == dtype and trace[-1].v is v
+    assert len(trace) == (3 if name == "attention" else 1)
+    for step in trace:
+        assert step.coupling.shape == step.logits.shape == (2, 6, 3)
+        assert_close(step.coupling.sum(dim=2).float(), torch.ones(2, 6), rtol=0, atol=0.02)
+    v.float().square().sum().backward()
+    for tensor in (v, u.grad, *(p.grad for p in layer.parameters())):
+        assert tensor is not None and tensor.isfinite().all()
+    if dtype == torch.float32 and name != "shared":
+        order = torch.randperm(6)
+        for parameter in (p for p in layer.parameters() if len(p) == 6):
+            parameter.data = parameter.data[order]
+        assert_close(layer(u[:, order]), v, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_reset_draws_weights_anew(name: str) -> None:
+    layer = LAYERS[name]()
+    before = layer.weight.detach().clone()
+    layer.reset_parameters()
+    assert (layer.weight != before).all()
+
+
+def test_starts_are_those_of_the_released_codes() -> None:
+    weight = SelfAttentionCapsules(16, 8, 10, 16).weight.detach()
+    assert float(weight.std()) == pytest.approx(math.sqrt(2 / (16 * 10 * 8)), rel=0.02)
+    assert float(weight.abs().max()) < 2.3 * math.sqrt(2 / (16 * 10 * 8))
+    weight = AttentionCapsules(32, 16, 10, 16).weight.detach()
+    assert float(weight.std()) == pytest.approx(math.sqrt(10 / (16 * 32)), rel=0.03)
+
+
+def test_what_layers_cannot_take(refuses: Refuses) -> None:
+    for make in LAYERS.values():
+        with refuses("capsules must be [batch, 6, 4]", "got shape [2, 6, 3]"):
+            make()(torch.rand(2, 6, 3))
+    for route in (self_attention_routing, lambda votes: attention_routing(votes, nn.Identity())):
+        with refuses("must be [batch, in_capsules, out_capsules, out_dim]", "[2, 6, 3]"):
+            route(torch.rand(2, 6, 3))
+        with refuses("floating point"):
+            route(torch.ones(2, 6, 3, 2, dtype=torch.int64))
+    with refuses("at least 1", "got 0"):
+        AttentionCapsules(6, 4, 3, 2, 0)
+    with refuses("prior must be [in_capsules, out_capsules] = [6, 3]", "got shape [3]"):
+        self_attention_routing(torch.rand(2, 6, 3, 2), torch.rand(3))
+    with refuses("multiple of positions = 4", "got 6"):
+        UniformCapsules(6, 4, 3, 2, positions=4)

@@ -1,0 +1,242 @@
+"""The networks: their parameters, what goes in and comes out, and that they learn."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from capsnet import CapsNet
+from capsnet.data import to_float
+from capsnet.fast import arrange
+from capsnet.functional import RoutingStep, margin_loss
+from capsnet.layers import CapsuleLayer
+from capsnet.training import TrainingConfig, make_step
+from capsnet_lab.routings import ROUTINGS, EfficientCapsNet, RoutedCapsNet, spread_loss
+from helpers import Refuses
+from helpers.tiny import FP32, fit, some_digits, tiny_model
+
+SMALL: dict[str, Any] = {
+    "conv_channels": 8, "capsule_types": 3, "capsule_dim": 8, "hidden": (8, 16)
+}  # fmt: skip
+TINY: dict[str, Any] = {**SMALL, "image_shape": (1, 19, 19), "num_classes": 4}
+FEW = dataclasses.replace(FP32, batch_size=16)
+# Without the decoder; the two convolutions have 5,329,664.
+PARAMETERS = {
+    "dynamic": 5_329_664 + 1152 * 10 * 8 * 16,
+    "em": 5_329_664 + 1152 * 10 * 2 * 4 + 2 * 10 + 9,
+    "self-attention": 5_329_664 + 1152 * 10 * (8 * 16 + 1),
+    "attention": 5_329_664 + 1152 * 10 * 8 * 16 + 2 * 16 + 17,
+    "uniform": 5_329_664 + 1152 * 10 * 8 * 16,
+    "shared": 5_329_664 + 32 * 10 * 8 * 16,
+}
+
+
+def count(model: torch.nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("routing", ROUTINGS)
+def test_parameters_of_the_papers_network(routing: str) -> None:
+    assert count(RoutedCapsNet(routing=routing, reconstruct=False)) == PARAMETERS[routing]
+
+
+@pytest.mark.parametrize("stack", [(), (5,), (6, 5)])
+@pytest.mark.parametrize("routing", ROUTINGS)
+def test_a_routed_network(routing: str, stack: tuple[int, ...]) -> None:
+    model = RoutedCapsNet(routing=routing, stack=stack, **TINY)
+    images, labels = torch.rand(3, 1, 19, 19), torch.tensor([0, 3, 1])
+    out = model(images, labels)
+    assert out.capsules.shape == (3, 4, 8) and out.lengths.shape == (3, 4)
+    assert out.reconstruction.shape == images.shape
+    assert (out.lengths >= 0).all() and (out.lengths <= 1).all()
+    (out.lengths.sum() + out.reconstruction.square().sum()).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and parameter.grad.abs().max() > 0, name
+
+    again = RoutedCapsNet(**model.config)
+    again.load_state_dict(model.state_dict())
+    assert again.config == model.config
+    for seen, expected in zip(again(images, labels), out, strict=True):
+        assert_close(seen, expected, rtol=0, atol=0)
+
+    longest = model(images)  # without labels, the most present class is drawn
+    drawn = model(images, longest.lengths.argmax(dim=1)).reconstruction
+    assert_close(longest.reconstruction, drawn, rtol=0, atol=0)
+    steps = model.routing_trace(images)
+    assert steps[-1].coupling.shape == (3, stack[-1] if stack else 12, 4)
+    assert_close(model.encode(images), out.capsules)
+
+
+def test_dynamic_routing_without_a_stack_is_capsnet() -> None:
+    ours = tiny_model()
+    model = RoutedCapsNet(**ours.config)
+    model.load_state_dict(ours.state_dict())
+    images, labels = torch.rand(3, 1, 28, 28), torch.tensor([0, 3, 1])
+    for seen, expected in zip(model(images, labels), ours(images, labels), strict=True):
+        assert_close(seen, expected, rtol=0, atol=0)
+    assert type(CapsNet(**ours.config)) is CapsNet
+
+
+def test_a_stack_of_layers_is_their_composition() -> None:
+    model = RoutedCapsNet(stack=(6, 5), **TINY).double()
+    images = torch.rand(2, 1, 19, 19, dtype=torch.float64)
+    u = model.primary(model.conv(images).relu())
+    for layer in (model.stack[0], model.stack[1], model.digits):
+        trace: list[RoutingStep] = []
+        u = layer(u, trace)
+        assert len(trace) == 3
+    assert_close(model(images).capsules, u)
+    assert_close(model(images).lengths, u.norm(dim=2))
+
+
+def test_what_is_present_with_em_and_attention() -> None:
+    images = torch.rand(2, 1, 19, 19)
+    model = RoutedCapsNet(routing="em", stack=(5,), **TINY)
+    maps = model.primary.conv(model.conv(images).relu())
+    poses = maps.unflatten(1, (3, 8)).permute(0, 1, 3, 4, 2).flatten(1, 3)
+    activations = (poses @ model.score.weight[0] + model.score.bias).sigmoid()
+    capsules, lengths = model.digits(*model.stack[0](poses, activations))
+    out = model(images)
+    assert_close(out.capsules, capsules)
+    assert_close(out.lengths, lengths)
+
+    model = RoutedCapsNet(routing="attention", **TINY)
+    out = model(images)
+    score = out.capsules @ model.score.weight[0] + model.score.bias
+    assert_close(out.lengths, score.sigmoid())
+    primary = model.primary(model.conv(images).relu())
+    spread = (primary.var(dim=2, correction=0, keepdim=True) + 1e-5).sqrt()
+    normal = (primary - primary.mean(dim=2, keepdim=True)) / spread
+    assert_close(out.capsules, model.digits(normal))
+
+
+@pytest.mark.parametrize("routing", ROUTINGS)
+def test_half_precision_and_vmap(routing: str) -> None:
+    model = RoutedCapsNet(routing=routing, stack=(5,), **TINY)
+    images = torch.rand(3, 1, 19, 19)
+    lengths = model(images).lengths
+    single = torch.func.vmap(lambda image: model(image.unsqueeze(0)).lengths[0])(images)
+    assert_close(single, lengths)
+    with torch.autocast("cpu", torch.bfloat16):
+        half = model(images).lengths
+    assert half.dtype == torch.float32
+    assert_close(half, lengths, rtol=0.1, atol=0.01)
+
+
+@pytest.mark.parametrize("stack", [(), (5,)])
+@pytest.mark.parametrize("routing", ROUTINGS)
+def test_the_fast_arrangement_computes_the_same(
+    routing: str, stack: tuple[int, ...], refuses: Refuses
+) -> None:
+    torch.manual_seed(0)
+    model = RoutedCapsNet(routing=routing, stack=stack, **TINY).double()
+    images = torch.rand(3, 1, 19, 19, dtype=torch.float64)
+    if routing == "em":
+        assert arrange(model) is model
+        with refuses("arrangement fast is of CapsNet", "got a RoutedCapsNet"):
+            arrange(model, "fast")
+        return
+    assert arrange(model) is not model
+    found = []
+    for labels in (None, torch.tensor([0, 3, 1])):
+        for arrangement in ("plain", "fast"):
+            out = arrange(model, arrangement)(images, labels)
+            model.zero_grad()
+            (out.lengths.sum() + out.reconstruction.square().sum()).backward()
+            found.append([*out, *(parameter.grad for parameter in model.parameters())])
+    assert_close(found[0], found[1], rtol=1e-10, atol=1e-12)
+    assert_close(found[2], found[3], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(("routing", "fast"), [("dynamic", False), ("attention", True)])
+def test_auto_leaves_layers_alone_whose_code_it_would_not_run(routing: str, fast: bool) -> None:
+    class Mine(CapsuleLayer):
+        pass
+
+    model = RoutedCapsNet(routing=routing, stack=(5,), **TINY)
+    children, parents, in_dim, out_dim = model.stack[0].weight.shape
+    model.stack[0] = Mine(children, in_dim, parents, out_dim)
+    assert (arrange(model) is not model) == fast
+
+
+@pytest.mark.parametrize("routing", ["self-attention", "attention", "shared"])
+def test_a_stack_is_trained_by_fit(routing: str) -> None:
+    model = RoutedCapsNet(routing=routing, stack=(6,), **SMALL)
+    records = fit(model, some_digits(64), some_digits(32), FEW)
+    assert len(records) == 4 and "validation_margin" in records[0]
+    assert records[-1]["loss"] < records[0]["loss"]
+
+
+@pytest.mark.parametrize("routing", ["dynamic", "uniform", "em"])
+def test_a_stack_does_not_start_silent(routing: str) -> None:
+    """Drawn as a single layer is, a second one's capsules would be 1e-9 long."""
+    torch.manual_seed(0)
+    model = RoutedCapsNet(routing=routing, stack=(8,), **SMALL)
+    criterion = spread_loss if routing == "em" else margin_loss
+    config = TrainingConfig(arrangement="plain", precision="fp32")
+    step = make_step(model, config=config, criterion=criterion)
+    digits = some_digits(20)
+    images, labels = to_float(digits.images), digits.labels
+    losses = [float(step(images, labels)) for _ in range(20)]
+    assert losses[-1] < 0.6 * losses[0], losses
+
+
+def test_efficient_capsnet_is_as_released() -> None:
+    model = EfficientCapsNet()
+    sizes = {
+        "conv.0": 32 * 25 + 32, "conv.3": 64 * 32 * 9 + 64, "conv.6": 64 * 64 * 9 + 64,
+        "conv.9": 128 * 64 * 9 + 128, "conv.2": 2 * 32, "conv.5": 2 * 64, "conv.8": 2 * 64,
+        "conv.11": 2 * 128, "primary.conv": 128 * 81 + 128, "digits": 16 * 10 * (8 * 16 + 1),
+    }  # fmt: skip
+    assert {name: count(model.get_submodule(name)) for name in sizes} == sizes
+    assert count(model) - count(model.get_submodule("decoder")) == sum(sizes.values()) == 161_824
+    assert count(EfficientCapsNet(reconstruct=False)) == 161_824
+
+    assert (model.conv[2].eps, model.conv[2].momentum) == (1e-3, 0.01)  # Keras's
+
+    images = torch.rand(2, 1, 28, 28)
+    out = model(images, torch.tensor([1, 2]))
+    assert model.conv(images).shape == (2, 128, 9, 9)
+    assert model.primary(model.conv(images)).shape == (2, 16, 8)
+    assert out.capsules.shape == (2, 10, 16) and out.reconstruction.shape == images.shape
+    assert_close(out.lengths, out.capsules.norm(dim=2))
+    assert model.routing_trace(images)[0].coupling.shape == (2, 16, 10)
+    again = EfficientCapsNet(**model.config)
+    again.load_state_dict(model.state_dict())
+    assert_close(again.eval()(images).lengths, model.eval()(images).lengths, rtol=0, atol=0)
+    assert model.primary_capsules == 16  # fewer for each parent than MNIST_CHILDREN
+    assert TrainingConfig.suited(model, 60_000) == TrainingConfig()
+
+
+def test_efficient_capsnet_learns() -> None:
+    records = fit(EfficientCapsNet(), some_digits(64), some_digits(32), FEW)
+    assert records[-1]["loss"] < 0.8 * records[0]["loss"]
+
+
+def test_what_networks_cannot_be(refuses: Refuses) -> None:
+    with refuses("routing must be one of dynamic, em", "got none"):
+        RoutedCapsNet(routing="none")
+    with refuses("stack must be numbers of capsules", "got [4, 0]"):
+        RoutedCapsNet(stack=(4, 0), **TINY)
+    for stack in (5, [2.5], ["a"], [True]):
+        with refuses("stack must be numbers of capsules", f"got {stack}"):
+            RoutedCapsNet(stack=stack, **TINY)
+    for routing in ("self-attention", "uniform", "shared"):
+        with refuses("routing_iterations is of routing dynamic, em", f"got 7 with {routing}"):
+            RoutedCapsNet(routing=routing, routing_iterations=7, **TINY)
+    with refuses("learn_prior is of routing dynamic", "got routing em"):
+        RoutedCapsNet(routing="em", learn_prior=True, **TINY)
+    with refuses("multiples of 4", "got 8, 6"):
+        RoutedCapsNet(routing="em", **{**TINY, "capsule_dim": 6})
+    with refuses("images must be", "got shape [1, 1, 28, 28]"):
+        RoutedCapsNet(routing="em", **TINY)(torch.rand(1, 1, 28, 28))
+    with refuses("EM's poses do not say what is present"):
+        RoutedCapsNet(routing="em", **TINY).read_out(torch.rand(1, 10, 16))
+    with refuses("a side of image_shape must be a whole number of at least 1, got 0"):
+        EfficientCapsNet((0, 28, 28))
+    for shape in ((1, 26, 28), (1, 28, 26), (28, 28)):
+        with refuses("at least 27", f"got {list(shape)}"):
+            EfficientCapsNet(shape)
+    assert EfficientCapsNet((3, 27, 29), 5).eval()(torch.rand(1, 3, 27, 29)).lengths.shape == (1, 5)

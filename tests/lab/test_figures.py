@@ -1,0 +1,114 @@
+"""The command line's figures, and what they refuse. Their numbers: test_every_figure."""
+
+import numpy as np
+import pytest
+import torch
+
+from capsnet_lab import figures
+from capsnet_lab.figures import style
+from helpers import Refuses
+
+
+def pictures(figure):
+    """By row and column, the axes that show a picture."""
+    places = {axes: axes.get_subplotspec() for axes in figure.axes if axes.images}
+    return {(place.rowspan.start, place.colspan.start): axes for axes, place in places.items()}
+
+
+@pytest.mark.parametrize("count", [1, 7])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_reconstructions_stand_under_their_originals(count, channels) -> None:
+    images = torch.rand(count, channels, 6, 4)
+    labels, predictions = torch.zeros(2, count, dtype=torch.int64)
+    predictions[0] = 1
+    figure = figures.reconstructions(images, images / 2, labels, predictions, ["a", "b"])
+    drawn = pictures(figure)
+    assert len(drawn) == 2 * count
+    for i, image in enumerate(images.squeeze(1) if channels == 1 else images.permute(0, 2, 3, 1)):
+        row, column = 2 * (i // style.PER_ROW), i % style.PER_ROW
+        above, below = drawn[row, column], drawn[row + 1, column]
+        assert np.array_equal(above.images[0].get_array(), image.numpy())
+        assert np.array_equal(below.images[0].get_array(), image.numpy() / 2)
+        assert above.images[0].get_clim() == (0, 1)
+        wrong = i == 0
+        assert above.get_title() == ("a → b" if wrong else "a")
+        assert above.title.get_color() == (style.MISTAKE if wrong else style.INK)
+
+
+def test_images_may_be_uint8() -> None:
+    images = torch.tensor([[[[0, 51], [102, 255]]]], dtype=torch.uint8)
+    (above, _) = figures.reconstructions(images, images, [0], [0], ["a"]).axes
+    assert above.images[0].get_array().tolist() == [[0, 0.2], [0.4, 1]]
+
+
+def test_a_confusion_matrix_without_mistakes_can_be_drawn() -> None:
+    figure = figures.confusion_matrix(np.eye(3, dtype=int), ["a", "b", "c"])
+    assert figure.png().startswith(b"\x89PNG")
+
+
+def test_a_prediction_needs_no_decoder_nor_full_precision() -> None:
+    lengths = torch.tensor([0.5, 0.25], dtype=torch.bfloat16, requires_grad=True)
+    figure = figures.prediction(torch.zeros(3, 4, 4), None, lengths, ["a", "b"])
+    assert len(pictures(figure)) == 1
+    assert [bar.get_width() for bar in figure.axes[-1].patches] == [0.5, 0.25]
+
+
+def test_a_contact_sheet() -> None:
+    """Twelve pictures, the last two in a second band, none wider than its cell."""
+    images = torch.rand(12, 3, 6, 4)
+    names = [f"{i}.png" for i in range(11)] + ["a file with a very long name.png"]
+    answers = ["a 0.90"] * 11 + ["none of its long-winded classes 0.20"]
+    cells = [
+        (image, image / 2, name, answer, answer[0] == "a")
+        for image, name, answer in zip(images, names, answers, strict=True)
+    ]
+    axes = figures.contact_sheet(cells).axes[0]
+    boxes = [image.get_extent() for image in axes.images]
+    for i, image in enumerate(images.permute(0, 2, 3, 1)):
+        above, below = axes.images[2 * i : 2 * i + 2]
+        assert np.array_equal(above.get_array(), image.numpy())
+        assert np.array_equal(below.get_array(), image.numpy() / 2)
+        (left, right, bottom, top), (*sides, low, under) = boxes[2 * i : 2 * i + 2]
+        assert [left, right] == sides
+        assert i % 10 < left < right < i % 10 + 1
+        assert (bottom - top) / (right - left) == pytest.approx(6 / 4)  # y goes down
+        assert top < bottom < under < low
+    assert boxes[2 * 10][3] > boxes[2 * 9 + 1][2]
+    words = [text.get_text() for text in axes.texts]
+    assert words[-2:] == ["…y long name.png", "none of its\nlong-winded\nclasses 0.20"]
+    assert axes.texts[-1].get_color() == style.MISTAKE
+    assert axes.texts[-3].get_color() == style.INK
+
+
+def test_a_contact_sheet_without_a_decoder() -> None:
+    figure = figures.contact_sheet([(torch.zeros(1, 4, 4), None, "a.png", "a 0.90", True)])
+    assert len(figure.axes[0].images) == 1
+    with pytest.raises(ValueError, match="there is no picture to draw"):
+        figures.contact_sheet([])
+
+
+def test_a_dollar_in_a_name_begins_no_mathematics() -> None:
+    image, names = torch.rand(1, 1, 4, 4), ["$x_{$", "US$ 5$^"]
+    for figure in (
+        figures.confusion_matrix(np.eye(2, dtype=int), names),
+        figures.reconstructions(image, image, [0], [1], names),
+        figures.prediction(image[0], image[0], [0.1, 0.9], names),
+        figures.contact_sheet([(image[0], None, names[0], names[1], True)]),
+    ):
+        shown = figure._repr_svg_()  # outside of the figure's own settings
+        assert any(name in shown for name in names)
+        assert figure.png().startswith(b"\x89PNG")
+
+
+def test_other_shapes_are_refused(refuses: Refuses) -> None:
+    images = torch.zeros(2, 1, 4, 4)
+    with refuses("[n, channels, height, width]", "got [2, 1, 4, 4] and [1, 1, 4, 4]"):
+        figures.reconstructions(images, images[:1], [0, 0], [0, 0], ["a"])
+    with refuses("must be [2], got [1] and [2]"):
+        figures.reconstructions(images, images, [0], [0, 0], ["a"])
+    with refuses("[1 or 3, height, width], got [2, 4, 4]"):
+        figures.reconstructions(torch.zeros(1, 2, 4, 4), torch.zeros(1, 2, 4, 4), [0], [0], ["a"])
+    with refuses("one length for each of 2 classes, got 1"):
+        figures.prediction(torch.zeros(1, 4, 4), None, [0.5], ["a", "b"])
+    with refuses("confusion must be [2, 2], got [2, 3]"):
+        figures.confusion_matrix(np.zeros((2, 3), dtype=int), ["a", "b"])

@@ -1,0 +1,251 @@
+"""Folders of pictures as data sets."""
+
+import shutil
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from capsnet.data import ImageSet, hold_out
+from capsnet_lab import pictures
+from capsnet_lab.folders import find, load
+
+Captured = pytest.CaptureFixture[str]
+
+
+def picture(path: Path, value: int | tuple[int, ...], size: tuple[int, int] = (28, 28)) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("L" if isinstance(value, int) else "RGB", size, value).save(path)
+
+
+def values(image_set: ImageSet) -> list[int]:
+    return sorted(image_set.images[:, 0, 14, 14].tolist())
+
+
+def two_classes(folder: Path, count: int, value: int = 1) -> None:
+    for kind in ("a", "b"):
+        for i in range(count):
+            picture(folder / kind / f"{i}.png", value)
+
+
+def test_a_folder_without_splits_is_split_by_names(tmp_path: Path) -> None:
+    for i in range(100):
+        picture(tmp_path / "ä b" / f"{i:02}.png", i)
+        if i < 25:
+            picture(tmp_path / "c" / "inside" / f"{i:02}.png", 100 + i)  # a folder in a class
+    name = f"folder:{tmp_path}"
+    training, test, everything = (load(name, split=part) for part in ("train", "test", "all"))
+    assert training.classes == test.classes == ("c", "ä b")
+    assert test.labels.bincount().tolist() == [4, 25]  # by these names
+    assert sorted(values(training) + values(test)) == values(everything) == [*range(125)]
+    drawn = [value for value in values(test) if value < 100]
+    assert drawn != [*range(5, 100, 6)] and drawn[0] < 20 and drawn[-1] > 80
+    for image_set in (training, test, everything):
+        names = [image_set.classes[label] for label in image_set.labels]
+        assert names == ["c" if v >= 100 else "ä b" for v in image_set.images[:, 0, 14, 14]]
+    # Mixed, so that the held-out last sixth is too.
+    learned, validation = find(name).read(("train",), ("validation",))
+    for cut, expected in zip((learned, validation), hold_out(training), strict=True):
+        assert torch.equal(cut.images, expected.images)
+        assert torch.equal(cut.labels, expected.labels) and len(cut.labels.unique()) == 2
+    assert torch.equal(load(name, split="validation").images, validation.images)
+
+
+def test_what_was_learned_from_stays_so_when_the_folder_grows_and_moves(tmp_path: Path) -> None:
+    def split(folder: Path) -> dict[str, set[str]]:
+        pictures = find(f"folder:{folder}").pictures
+        of = {
+            part: {str(p.relative_to(folder)) for p, _ in found} for part, found in pictures.items()
+        }
+        return {"learned": of["train"] | of["validation"], "test": of["test"]}
+
+    two_classes(tmp_path / "old", 12)
+    before = split(tmp_path / "old")
+    (tmp_path / "old").rename(tmp_path / "new")
+    assert split(tmp_path / "new") == before
+    two_classes(tmp_path / "new", 60)
+    after = split(tmp_path / "new")
+    assert before["learned"] < after["learned"] and before["test"] < after["test"]
+    two_classes(tmp_path / "small", 2)
+    assert len(split(tmp_path / "small")["test"]) == 2
+    two_classes(tmp_path / "single", 1)
+    assert not split(tmp_path / "single")["test"]
+
+
+def test_what_is_no_picture_is_passed_over(tmp_path: Path, refuses) -> None:
+    two_classes(tmp_path, 3)
+    (tmp_path / "a" / "0.png").rename(tmp_path / "a" / "without a suffix")
+    (tmp_path / "a" / "1.png").rename(tmp_path / "a" / "1.PNG")
+    (tmp_path / "b" / ".thumbnails").mkdir()
+    for name in ("a/Thumbs.db", "a/notes.txt", "a/.hidden.png", "b/.thumbnails/0.png"):
+        (tmp_path / name).write_text("no picture")
+    assert len(load(f"folder:{tmp_path}", split="all")) == 6
+    for path in tmp_path.glob("b/*.png"):
+        path.unlink()
+    (tmp_path / "b" / "notes.txt").write_text("no picture")
+    with refuses("no pictures in", tmp_path / "b"):
+        load(f"folder:{tmp_path}")
+
+
+def test_a_phones_format_is_refused_and_not_passed_over(tmp_path: Path, refuses) -> None:
+    two_classes(tmp_path, 3)
+    (tmp_path / "b" / "IMG_0001.HEIC").write_bytes(b"\0\0\0\x18ftypheic" + bytes(64))
+    with refuses("1 of 7 pictures cannot be read", "IMG_0001.HEIC", "a phone exports as JPEG"):
+        load(f"folder:{tmp_path}", split="all")
+
+
+@pytest.mark.parametrize("name", ["notes.pdf", "features.h5", "clip.mpeg", "sky.fits", "0.psd"])
+def test_a_file_of_a_format_that_is_never_read_is_passed_over(tmp_path: Path, name: str) -> None:
+    two_classes(tmp_path, 3)
+    (tmp_path / "a" / name).write_bytes(b"no picture")
+    assert len(load(f"folder:{tmp_path}", split="all")) == 6
+
+
+@pytest.mark.parametrize("name", ["val", "valid", "Validation"])
+def test_folders_of_splits(tmp_path: Path, refuses, name: str) -> None:
+    for part, count in (("train", 6), (name, 3), ("test", 2)):
+        two_classes(tmp_path / part, count, count)
+    source = find(f"folder:{tmp_path}")
+    sets = source.read(("train",), ("validation",), ("test",), source.group("all"))
+    each = [6] * 12, [3] * 6, [2] * 4  # of val/ nothing is learned
+    assert [values(images) for images in sets] == [*each, [*each[2], *each[1], *each[0]]]
+    shutil.rmtree(tmp_path / "test")
+    assert find(f"folder:{tmp_path}").group("all") == ("train", "validation")
+    with refuses("no 'test' images", "its splits are: train, validation, all"):
+        load(f"folder:{tmp_path}", train=False)
+    shutil.rmtree(tmp_path / name)  # train/ alone: a sixth of it is held out
+    assert [len(load(f"folder:{tmp_path}", split=s)) for s in ("train", "validation")] == [12, 2]
+    two_classes(tmp_path / "test", 1)
+    picture(tmp_path / "test" / "odd" / "0.png", 1)
+    with refuses("train/ and test/ must hold the same classes", "odd"):
+        load(f"folder:{tmp_path}")
+    (tmp_path / "train").rename(tmp_path / "val")
+    with refuses("test/ and val/ but no train/"):
+        load(f"folder:{tmp_path}")
+    (tmp_path / "test").rename(tmp_path / "valid")
+    with refuses("val/ and valid/: which of them is for validation?"):
+        load(f"folder:{tmp_path}")
+    two_classes(tmp_path, 2)  # a class may have such a name
+    (tmp_path / "val").rename(tmp_path / "train")
+    shutil.rmtree(tmp_path / "valid")
+    assert load(f"folder:{tmp_path}").classes == ("a", "b", "train")
+
+
+@pytest.mark.parametrize(
+    ("pictures", "expected"),
+    [
+        ([(9, (40, 30))], (1, 30, 40)),
+        ([((9, 9, 9), (32, 32))], (1, 32, 32)),  # grey, though kept as RGB
+        ([((9, 9, 9), (32, 32)), ((200, 9, 9), (32, 32))], (3, 32, 32)),
+        ([(9, (64, 64))], (1, 28, 28)),
+        ([(9, (16, 16))], (1, 28, 28)),
+        ([((200, 9, 9), (32, 32)), ((200, 9, 9), (32, 33))], (3, 32, 32)),
+    ],
+)
+def test_shape_and_colour_are_found(tmp_path: Path, pictures, expected) -> None:
+    for kind in ("a", "b"):
+        for i, (value, size) in enumerate(pictures * 4):
+            picture(tmp_path / kind / f"{i}.jpg", value, size)
+    assert load(f"folder:{tmp_path}").images.shape[1:] == expected
+    asked = load(f"folder:{tmp_path}", image_shape=(3, 20, 24), train=False)
+    held = {1: 2, 2: 5}[len(pictures)]  # of 8 and of 16, by these names
+    assert asked.images.shape == (held, 3, 20, 24)
+
+
+def test_what_is_read_is_said(tmp_path: Path, capsys: Captured) -> None:
+    for part, counts in (("train", (12, 1)), ("test", (2, 2))):
+        for kind, count in zip("ab", counts, strict=True):
+            for i in range(count):
+                picture(tmp_path / part / kind / f"{i}.png", 1)
+    load(f"folder:{tmp_path}", progress=True)
+    assert capsys.readouterr().out == (
+        f"folder:{tmp_path}: 2 classes, split by train/, test/; a sixth of the training pictures "
+        "is for validation\n"
+        "13 images of 1 × 28 × 28 (grey pictures of this size), 0.0 MB in memory as uint8\n"
+        "  train and validation: 13 (b: 1; a: 12)\n"
+        "  warning: unequal classes, from b: 1 to a: 12\n"
+        "  test: 4, not read now\n"
+    )
+    for i in range(31):
+        picture(tmp_path / "many" / f"class {i % 30:02}" / f"{i}.png", 1)
+    load(f"folder:{tmp_path / 'many'}", progress=True)
+    said = capsys.readouterr().out
+    assert (
+        "30 classes, split by their names: about a sixth of each class is for test; a sixth" in said
+    )
+    assert "train and validation: 30 (class 00: 1; …; class 29: 1)" in said
+    assert "warning" not in said
+
+
+def test_unreadable_pictures(tmp_path: Path, refuses, capsys: Captured) -> None:
+    two_classes(tmp_path, 20)
+    for i in range(12):
+        (tmp_path / "a" / f"{i}.png").write_text("no picture")
+    before = [*warnings.filters]
+    with refuses("12 of 40 pictures cannot be read", "a/9.png", "and 2 more", "--skip-unreadable"):
+        load(f"folder:{tmp_path}", split="all")
+    assert warnings.filters == before
+    read = load(f"folder:{tmp_path}", split="all", skip_unreadable=True, progress=True)
+    assert read.labels.bincount().tolist() == [8, 20] and values(read) == [1] * 28
+    out = capsys.readouterr().out
+    assert "left out: 12 of 40 pictures cannot be read: a/" in out
+    assert out.count(".png") == 10 + 1  # and the first with its reason
+    for path in (tmp_path / "a").iterdir():
+        path.write_text("no picture")
+    with refuses("not one picture of a for train and validation can be read"):
+        load(f"folder:{tmp_path}", skip_unreadable=True)
+
+
+@pytest.mark.parametrize("lost", [["train"], ["val"], ["train", "val"]])
+def test_a_part_of_unreadable_pictures(tmp_path: Path, refuses, lost: list[str]) -> None:
+    for part in ("train", "val"):
+        two_classes(tmp_path / part, 3)
+    whole, held = find(f"folder:{tmp_path}").read(("train",), ("validation",))
+    assert len(whole) == len(held) == 6
+    for part in lost:
+        for path in (tmp_path / part).rglob("*.png"):
+            path.write_text("no picture")
+    what = "train" if "train" in lost else "validation"
+    with refuses(f"not one picture of a, b for {what} can be read"):
+        find(f"folder:{tmp_path}").read(("train",), ("validation",), skip_unreadable=True)
+
+
+def test_ctrl_c_does_not_wait_for_the_other_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Path] = []
+
+    def slowly(path: Path, *_: object) -> torch.Tensor:
+        time.sleep(0.01)
+        read.append(path)
+        return torch.zeros(1, 28, 28)
+
+    def interrupted(found: Iterator[object], *_: object, **__: object) -> Iterator[object]:
+        yield next(found)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pictures, "read_picture", slowly)
+    monkeypatch.setattr("tqdm.tqdm", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pictures.read_pictures([Path(str(i)) for i in range(1000)], (1, 28, 28))
+    assert len(read) < 200
+
+
+def test_folders_that_are_no_data_set(tmp_path: Path, refuses) -> None:
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        load(f"folder:{tmp_path / 'nowhere'}")
+    picture(tmp_path / "only" / "0.png", 1)
+    with refuses("two or more class folders", "got only only/"):
+        load(f"folder:{tmp_path}")
+    with refuses("two or more class folders", "got none"):
+        load(f"folder:{tmp_path / 'only'}")
+    picture(tmp_path / "second" / "0.png", 1)
+    for split in ("test", "validation"):
+        with refuses(f"is too small: no picture is for {split}"):
+            load(f"folder:{tmp_path}", split=split)
+    with refuses("(1 or 3, height, width)", "got (2, 20, 20)"):  # before it looks at the folder
+        find(f"folder:{tmp_path / 'nowhere'}", (2, 20, 20))
+    with refuses("no 'half' images", "train, validation, test, all"):
+        load(f"folder:{tmp_path}", split="half")

@@ -1,0 +1,370 @@
+"""Any picture file as a network's input: real digits, drawn and photographed in many ways."""
+
+import errno
+import os
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageFilter, ImageOps
+from torch import Tensor
+
+from capsnet.checkpoint import load_weights
+from capsnet.data import load, to_float
+from capsnet_book import ledger
+from capsnet_lab.pictures import pictures_in, read_picture, read_pictures
+from experiments.studies import pictures
+from experiments.studies.pictures import LIGHTS, Maker, enlarged, in_light, inverted, photographed
+
+SHAPE = (1, 28, 28)
+
+
+@pytest.fixture(scope="module")
+def digits() -> Tensor:
+    return load("mnist", train=False, download=False).images[:200]
+
+
+def saved(path: Path, picture: Image.Image, **options: object) -> Path:
+    picture.save(path, **options)
+    return path
+
+
+def grey(image: Tensor) -> Image.Image:
+    return Image.fromarray(image[0].numpy())
+
+
+def difference(left: Tensor, right: Tensor) -> float:
+    """Mean absolute difference in grey levels where either has ink."""
+    inked = (left > 0) | (right > 0)
+    return (left.float() - right.float()).abs()[inked].mean().item()
+
+
+def likeness(left: Tensor, right: Tensor) -> float:
+    """Correlation of the grey levels: 1 for the same picture up to brightness and contrast."""
+    return torch.corrcoef(torch.stack([left.flatten(), right.flatten()]).float())[0, 1].item()
+
+
+def levels(dtype: str, factor: float) -> Maker:
+    return lambda ink: Image.fromarray((np.asarray(ink, float) * factor).astype(dtype))
+
+
+def mode(name: str) -> Maker:
+    return lambda ink: ink.convert(name)
+
+
+# How it is drawn, and how like MNIST's digit it is then; of what loses nothing, 1.
+KINDS: dict[str, tuple[Maker, str, float]] = {
+    "ten times larger": (enlarged(280), "png", 0.8),
+    "dark on light": (ImageOps.invert, "png", 0.99),
+    "colour": (lambda ink: ImageOps.colorize(ink, "white", (20, 40, 140)), "png", 0.95),
+    "black on nothing": (pictures.on_nothing, "png", 0.99),
+    "white on nothing": (lambda ink: pictures.on_nothing(ink, (255, 255, 255)), "png", 0.99),
+    "palette": (mode("P"), "gif", 0.95),
+    "one bit": (lambda ink: ink.point(lambda level: 255 * (level > 127)).convert("1"), "png", 0.85),
+    "CMYK": (lambda ink: ImageOps.invert(ink).convert("CMYK"), "tiff", 0.95),
+    "wide": (lambda ink: ImageOps.expand(ink, (5, 8, 87, 4)), "png", 0.95),
+    "RGB": (mode("RGB"), "png", 1),
+    "LA": (mode("LA"), "png", 1),
+    "PA, as RGBA": (mode("RGBA"), "webp", 1),
+    "I": (levels("i4", 257), "tiff", 1),
+    "I of 8 bits": (levels("i4", 1), "tiff", 1),
+    "F": (levels("f4", 1 / 255), "tiff", 1),
+    "F of 8 bits": (levels("f4", 1), "tiff", 1),
+    "I;16": (levels("u2", 257), "png", 1),
+    "I;16B": (levels(">u2", 257), "tiff", 1),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_digits_of_every_kind(digits: Tensor, tmp_path: Path, kind: str) -> None:
+    make, ending, least = KINDS[kind]
+    options = {"lossless": True} if ending == "webp" else {}
+    for digit in digits[:6]:
+        path = saved(tmp_path / f"digit.{ending}", make(grey(digit)), **options)
+        found = read_picture(path, SHAPE, "digit")
+        if least < 1:
+            assert likeness(found, digit) > least
+            continue
+        assert difference(found, digit) <= 1
+        assert difference(read_picture(path, SHAPE, "plain"), digit) <= 1
+
+
+@pytest.mark.parametrize("kind", ["png", "pgm", "tiff", "signed tiff"])
+def test_a_dark_picture_of_16_bits_stays_dark(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"dark.{kind.removeprefix('signed ')}"
+    if kind == "pgm":
+        path.write_bytes(b"P5 28 28 65535\n" + b"\0\xff" * 28 * 28)
+    else:
+        options = {"tiffinfo": {339: 2}} if kind == "signed tiff" else {}
+        saved(path, Image.fromarray(np.full((28, 28), 255, np.uint16)), **options)
+    with Image.open(path) as opened:  # Pillow opens some in the mode of 32 bits
+        assert opened.mode == ("I" if kind in ("pgm", "signed tiff") else "I;16")
+    assert read_picture(path, SHAPE).eq(1).all()  # 255 of 65535 is 1 of 255
+
+
+@pytest.mark.parametrize("negative", [False, True])
+def test_digits_of_mnist_come_through_as_they_are(tmp_path: Path, negative: bool) -> None:
+    digits = load("mnist", train=False, download=False).images[:1000]
+    found = []
+    for digit in digits:
+        path = saved(tmp_path / "digit.png", grey(255 - digit if negative else digit))
+        found.append(read_picture(path, SHAPE, "digit"))
+    read = torch.stack(found)
+    assert read.shape == digits.shape and read.dtype == torch.uint8
+    off = (read.int() - digits.int()).abs().flatten(1).amax(1)
+    assert off.max() <= 10  # of 255: only ink too faint for the bounding box is lost
+    assert (off == 0).float().mean() > 0.9
+    assert max(map(difference, read, digits)) < 2
+
+
+@given(
+    index=st.integers(0, 199),
+    times=st.integers(2, 5),
+    margins=st.tuples(*[st.tuples(st.integers(0, 60), st.integers(0, 60))] * 2),
+    negative=st.booleans(),
+)
+@settings(max_examples=60)
+def test_neither_place_nor_ground_nor_polarity_matters(
+    tmp_path_factory: pytest.TempPathFactory,
+    digits: Tensor,
+    index: int,
+    times: int,
+    margins: tuple[tuple[int, int], tuple[int, int]],
+    negative: bool,
+) -> None:
+    """A digit on a larger sheet is the digit, with its centre of mass where MNIST has it."""
+    large = digits[index, 0].numpy().repeat(times, 0).repeat(times, 1)
+    sheet = np.pad(large, margins)
+    path = tmp_path_factory.getbasetemp() / "sheet.png"
+    saved(path, Image.fromarray(255 - sheet if negative else sheet))
+    found = read_picture(path, SHAPE, "digit")
+    assert likeness(found, digits[index]) > 0.8
+    rows, columns = (found[0] > 0).any(1).nonzero(), (found[0] > 0).any(0).nonzero()
+    sides = (int(rows[-1] - rows[0]) + 1, int(columns[-1] - columns[0]) + 1)
+    assert max(sides) in (19, 20)
+    weight = found[0].double() / found.sum()
+    for axis, side in ((1, sides[0]), (0, sides[1])):
+        centre = float((weight.sum(axis) * torch.arange(28)).sum())
+        assert 13.4 <= centre < 14.6 or side > 18  # a box at the edge cannot move on
+
+
+SOFT: dict[str, tuple[Maker, str]] = {
+    "few pixels": (pictures.coarse(8, boxed=True), "png"),
+    "few pixels, dark on light": (inverted(pictures.coarse(8, boxed=True)), "jpg"),
+    "uneven, dark on light": (inverted(pictures.uneven(140)), "jpg"),
+}
+
+
+@pytest.mark.parametrize("kind", SOFT)
+def test_soft_and_uneven_digits_are_read(digits: Tensor, tmp_path: Path, kind: str) -> None:
+    """They are no photographs, though few of their pixels are the ground, and ink touches it."""
+    make, ending = SOFT[kind]
+    paths = [saved(tmp_path / f"{i}.{ending}", make(grey(digits[i]))) for i in range(100)]
+    images, errors = read_pictures(paths, SHAPE, "digit")
+    model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
+    with torch.no_grad():
+        named = model(to_float(images)).lengths.argmax(1)
+    labels = load("mnist", train=False, download=False).labels[:100]
+    assert not errors and int((named == labels).sum()) >= 98
+
+
+@pytest.mark.parametrize(("blur", "width"), [(0, (4.0, 4.0)), (16, (3.4, 4.1))])
+def test_a_soft_stroke_is_no_broad_one(
+    tmp_path: Path, blur: int, width: tuple[float, float]
+) -> None:
+    bar = ImageOps.expand(Image.new("L", (40, 200), 255), (130, 50), 0)
+    path = saved(tmp_path / "bar.png", bar.filter(ImageFilter.GaussianBlur(blur)))
+    found = read_picture(path, SHAPE, "digit")[0]
+    assert width[0] <= found[14].float().sum() / 255 <= width[1]
+
+
+@pytest.mark.parametrize("light", LIGHTS)
+def test_photographed_digits(digits: Tensor, tmp_path: Path, light: str) -> None:
+    likenesses = []
+    for digit in digits[:10]:
+        path = saved(tmp_path / "photo.jpg", in_light(light)(grey(digit)), quality=75)
+        found = read_picture(path, SHAPE, "digit")
+        likenesses.append(likeness(found, digit))
+        assert found[0, 0].eq(0).all() and found[0, :, 0].eq(0).all()  # no paper is left over
+    assert min(likenesses) > 0.6
+    assert sum(likenesses) / 10 > 0.85
+
+
+def test_a_pen_thinner_than_mnists_is_widened(tmp_path: Path) -> None:
+    stroke = ImageOps.expand(Image.new("L", (2, 200)), (139, 40), 255)  # 0.2 of 20 pixels
+    found = read_picture(saved(tmp_path / "pen.png", stroke), SHAPE, "digit")[0]
+    assert 1 <= found[14].float().sum() / 255 <= 2
+
+
+def test_specks_and_what_reaches_the_border_are_left_out(digits: Tensor, tmp_path: Path) -> None:
+    picture = in_light("even light")(grey(digits[0]))
+    expected = read_picture(saved(tmp_path / "clean.png", picture), SHAPE, "digit")
+    picture.paste((40, 40, 40), (350, 20, 354, 24))  # a speck
+    picture.paste((40, 40, 40), (380, 260, 400, 300))  # the table, beyond the sheet
+    found = read_picture(saved(tmp_path / "dirty.png", picture), SHAPE, "digit")
+    assert likeness(found, expected) > 0.97
+
+
+def test_another_size_and_colour_channels(digits: Tensor, tmp_path: Path) -> None:
+    path = saved(tmp_path / "d.png", grey(digits[0]).resize((100, 100)))
+    found = read_picture(path, (3, 40, 56), "digit")
+    assert found.shape == (3, 40, 56)
+    assert torch.equal(found[0], found[2])
+
+
+def test_garments_of_fashion_mnist_come_through_as_they_are(tmp_path: Path) -> None:
+    try:
+        garments = load("fashion-mnist", train=False, download=False).images[:150]
+    except FileNotFoundError:
+        pytest.skip("Fashion-MNIST is not here: set CAPSNET_DATA, or install dataset-fashion-mnist")
+    for negative in (False, True):
+        same = 0
+        for garment in garments:
+            path = saved(tmp_path / "g.png", grey(255 - garment if negative else garment))
+            same += int(torch.equal(read_picture(path, SHAPE, "garment"), garment))
+        assert same >= 148
+
+
+@pytest.mark.parametrize(
+    ("light", "width"),
+    [("drawn", (11, 12)), ("strong fall of light", (13, 16)), ("chalk on a board", (13, 16))],
+)
+def test_a_garment_fills_its_frame_and_is_bright(
+    tmp_path: Path, light: str, width: tuple[int, int]
+) -> None:
+    if light == "drawn":
+        shirt = ImageOps.expand(Image.new("L", (80, 200), 40), (60, 50), 240)
+        path = saved(tmp_path / "shirt.png", shirt)
+    else:
+        path = saved(tmp_path / "shirt.jpg", photographed(np.ones((200, 100)), light), quality=75)
+    found = read_picture(path, SHAPE, "garment")[0]
+    assert (found > 60).any(1).all()  # as high as the picture
+    columns = (found > 60).any(0).nonzero().flatten().tolist()
+    assert width[0] <= len(columns) <= width[1]
+    assert abs((columns[0] + columns[-1]) / 2 - 13.5) <= 0.5
+    assert found[:, :5].eq(0).all() and found[:, 23:].eq(0).all()
+
+
+def test_plain_keeps_a_picture_of_the_right_size(tmp_path: Path) -> None:
+    pixels = torch.randint(256, (20, 24, 3), dtype=torch.uint8)
+    path = saved(tmp_path / "p.png", Image.fromarray(pixels.numpy()))
+    assert torch.equal(read_picture(path, (3, 20, 24)), pixels.permute(2, 0, 1))
+    assert read_picture(path, (1, 20, 24)).shape == (1, 20, 24)
+
+
+def test_plain_cuts_the_centre_and_puts_white_behind(tmp_path: Path) -> None:
+    picture = Image.new("RGBA", (90, 30), (0, 0, 0, 0))
+    picture.paste((255, 0, 0, 255), (30, 0, 60, 30))
+    found = read_picture(saved(tmp_path / "p.png", picture), (3, 10, 10))
+    red, *others = found.float()
+    assert red.eq(255).all() and max(other.mean() for other in others) < 5  # but for the edges
+    wide = read_picture(tmp_path / "p.png", (3, 10, 30))
+    assert wide[:, :, 0].eq(255).all()
+
+
+def test_orientation_and_first_frame(tmp_path: Path) -> None:
+    levels = np.zeros((40, 40, 3), np.uint8)
+    levels[:, 20:] = 255
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be turned by 90 degrees clockwise: the right half becomes the lower one
+    path = saved(tmp_path / "turned.png", Image.fromarray(levels), exif=exif)
+    found = read_picture(path, (1, 40, 40))[0]
+    assert found[30].float().mean() == 255 and found[10].float().mean() == 0
+    frames = [Image.new("L", (20, 20), level) for level in (10, 200)]
+    path = saved(tmp_path / "two.gif", frames[0], save_all=True, append_images=frames[1:])
+    assert read_picture(path, (1, 20, 20)).float().mean() == 10
+
+
+def test_files_that_are_no_pictures(tmp_path: Path, digits: Tensor, refuses) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no such file: .*nowhere"):
+        read_picture(tmp_path / "nowhere")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        read_picture(tmp_path)
+    pipe = tmp_path / "pipe.png"
+    os.mkfifo(pipe)  # reading it would wait for ever
+    with refuses(pipe, "no ordinary file"):
+        read_picture(pipe)
+    large = grey(digits[0]).resize((200, 200))
+    whole = {ending: saved(tmp_path / f"whole.{ending}", large) for ending in ("png", "jpg", "eps")}
+    for name, content, expected in (
+        ("empty.png", b"", "empty"),
+        ("text.png", b"<html>no picture</html>", "not a picture"),
+        ("cut.png", whole["png"].read_bytes()[:150], "damaged or truncated"),
+        ("cut.jpg", whole["jpg"].read_bytes()[:1500], "damaged or truncated"),
+        ("program.eps", whole["eps"].read_bytes(), "not a picture"),  # it would start a program
+        ("nothing.pgm", b"P5 0 0 255\n", "nothing.pgm"),
+    ):
+        path = tmp_path / name
+        path.write_bytes(content)
+        with refuses(path, expected):
+            read_picture(path)
+
+
+BLANK = {
+    "black": Image.new("L", (60, 60), 0),
+    "grey": Image.new("L", (60, 60), 128),
+    "white": Image.new("L", (60, 60), 255),
+    "transparent": Image.new("RGBA", (40, 40), (9, 9, 9, 0)),
+    "even light": photographed(np.zeros((1, 1)), "even light"),
+    "strong fall of light": photographed(np.zeros((1, 1)), "strong fall of light"),
+    "noise": photographed(np.zeros((1, 1)), "noise"),
+}
+
+
+@pytest.mark.parametrize("style", ["digit", "garment"])
+@pytest.mark.parametrize("kind", BLANK)
+def test_pictures_of_nothing(tmp_path: Path, refuses, style: str, kind: str) -> None:
+    ending, options = ("jpg", {"quality": 75}) if kind in LIGHTS else ("png", {})
+    path = saved(tmp_path / f"blank.{ending}", BLANK[kind], **options)
+    with refuses(path, "blank"):
+        read_picture(path, SHAPE, style)
+
+
+@pytest.mark.parametrize("side", [9_500, 40_000])  # Pillow warns of the one, refuses the other
+def test_too_many_pixels_are_refused_before_they_are_decoded(
+    tmp_path: Path, refuses, side: int
+) -> None:
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        crc = struct.pack(">I", zlib.crc32(kind + body))
+        return struct.pack(">I", len(body)) + kind + body + crc
+
+    path = tmp_path / "huge.png"
+    header = struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IEND", b""))
+    with refuses(path, "too large"):  # not "damaged", though it has no pixels at all
+        read_picture(path)
+
+
+def test_a_folder_that_links_to_itself_is_entered_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [tmp_path / "0.png", tmp_path / "inside" / "1.png"]
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        saved(path, Image.new("L", (9, 9)))
+    (tmp_path / "itself").symlink_to(tmp_path)
+    elsewhere = tmp_path / ".elsewhere"
+    elsewhere.mkdir()
+    saved(elsewhere / "2.png", Image.new("L", (9, 9)))
+    for name in ("z", "linked"):
+        (tmp_path / name).symlink_to(elsewhere)
+    assert pictures_in(tmp_path) == [*paths, tmp_path / "linked" / "2.png"]
+
+    def refused(folder: str) -> list[str]:
+        raise PermissionError(errno.EACCES, "Permission denied", folder)
+
+    monkeypatch.setattr(os, "scandir", refused)  # root may read everything
+    with pytest.raises(OSError, match=f"cannot read {tmp_path}: Permission denied"):
+        pictures_in(tmp_path)
+
+
+def test_arguments_that_are_none(tmp_path: Path, refuses) -> None:
+    with refuses("(2, 28, 28)"):
+        read_picture(tmp_path, (2, 28, 28))
+    with refuses("'upside down'", "plain, digit, garment"):
+        read_picture(tmp_path, SHAPE, "upside down")

@@ -1,0 +1,246 @@
+"""Anybody's pictures, one or many: what is read, answered, printed and written."""
+
+import csv
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from capsnet.checkpoint import load_weights, save_weights
+from capsnet.data import to_float
+from capsnet_book import ledger
+from capsnet_lab import predict as answers
+from capsnet_lab.cli import main
+from capsnet_lab.pictures import read_picture
+from experiments.studies import threshold
+from helpers import Refuses
+from helpers.tiny import mnist, tiny_model
+
+Captured = pytest.CaptureFixture[str]
+NAMES = ("a, b.png", "one.png", "sub/deeper/two.png", "sub/three.png", "zero.png")
+WHITE = b"P5 2 2 255 " + bytes([255] * 4)  # a picture with nothing on it
+
+
+@pytest.fixture(scope="module")
+def weights() -> str:
+    return str(ledger.path("mnist/weights.safetensors"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """MNIST's first test images, 7 2 1 0 4, at several depths, and what is no picture."""
+    folder = tmp_path / "pictures"
+    (folder / ".cache").mkdir(parents=True)
+    (folder / "sub" / "deeper").mkdir(parents=True)
+    for name, image in zip(NAMES, mnist(train=False).images, strict=False):
+        Image.fromarray(image[0].numpy()).save(folder / name)
+    for name in (".cache/x.png", "sub/.DS_Store", "sub/Thumbs.db"):
+        (folder / name).write_text("no picture")
+    return folder
+
+
+def test_the_files_of_folders(folder: Path, tmp_path: Path, refuses: Refuses) -> None:
+    files = [folder / name for name in NAMES]
+    assert answers.find_pictures([folder]) == files
+    assert answers.find_pictures([files[3], folder, files[3]]) == [files[3], *files, files[3]]
+    named = [folder / ".cache", folder / "sub" / "Thumbs.db"]  # what is asked for is tried
+    assert answers.find_pictures(named) == [folder / ".cache" / "x.png", named[1]]
+    (tmp_path / "empty").mkdir()
+    with refuses("no pictures in", tmp_path / "empty"):
+        answers.find_pictures([folder, tmp_path / "empty"])
+    with pytest.raises(FileNotFoundError, match=r"no such file: nowhere\.png"):
+        answers.find_pictures([folder, Path("nowhere.png")])
+
+
+def test_many_pictures(
+    weights: str, folder: Path, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "BATCH", 2)
+    monkeypatch.setattr(answers, "SHEET", 4)
+    (folder / "sub" / "blank").write_bytes(WHITE)
+    written = {name: tmp_path / "out" / f"a.{name}" for name in ("svg", "json", "csv")}
+    words = ["predict", weights, str(folder)]
+    options = ["--sheet", written["svg"], "--json", written["json"], "--csv", written["csv"]]
+    assert main([*words, *map(str, options)]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+
+    images = torch.stack([read_picture(folder / name, style="digit") for name in NAMES])
+    with torch.no_grad():  # all at once
+        lengths = load_weights(weights)[0](to_float(images)).lengths
+    order = [*NAMES[:2], "sub/blank", *NAMES[2:]]
+    records = json.loads(written["json"].read_text())
+    assert [record["picture"] for record in records] == [str(folder / name) for name in order]
+    assert [record["answer"] for record in records] == ["7", "2", "blank", "1", "0", "4"]
+    blank = records.pop(2)
+    assert (blank["length"], blank["lengths"]) == (None, {})
+    found = [list(record["lengths"].values()) for record in records]
+    torch.testing.assert_close(torch.tensor(found), lengths, atol=1e-4, rtol=0)
+    assert [record["length"] for record in records] == [max(row) for row in found]
+
+    lines = [f"{r['picture']}: {r['answer']}  {r['length']:.3f}" for r in records]
+    lines.insert(2, f"{blank['picture']}: blank")
+    told = [f"written: {written[name]}" for name in ("json", "csv", "svg")]
+    told[2] += " (4 of 6 pictures)"  # a blank one takes no place
+    assert out.splitlines() == lines + told
+    assert written["svg"].read_text().count(".png -->") == 4
+
+    with written["csv"].open(newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["picture", "answer", "length", *"0123456789"]
+    assert rows.pop(2) == [blank["picture"], "blank", *[""] * 11]
+    for row, record in zip(rows, records, strict=True):
+        values = [record["length"], *record["lengths"].values()]
+        assert row == [record["picture"], record["answer"], *map(str, values)]
+
+    assert main([*words, "--top", "2"]) == 0
+    for line, record in zip(capsys.readouterr().out.splitlines()[3:], records[2:], strict=True):
+        best, second = sorted(record["lengths"].items(), key=lambda item: -item[1])[:2]
+        told = ", ".join(f"{name} {length:.3f}" for name, length in (best, second))
+        assert line == f"{record['picture']}: {best[0]}  {told}"
+
+
+def test_files_are_written_though_nobody_reads_the_text(
+    weights: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["predict", weights, str(folder)]
+    files = [tmp_path / name for name in ("o.csv", "o.json", "o.png")]
+    for path, option in zip(files, ("--csv", "--json", "--sheet"), strict=True):
+        words += [option, str(path)]
+    assert main(words) == 0
+    whole = [path.read_bytes() for path in files]
+    for path in files:
+        path.unlink()
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w", buffering=1) as nobody:  # as soon as a line is printed
+        monkeypatch.setattr(sys, "stdout", nobody)
+        assert main(words) == 141
+    assert [path.read_bytes() for path in files] == whole
+
+
+def test_names_with_dollars_and_of_any_bytes(
+    folder: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    other = tmp_path / "other.safetensors"
+    save_weights(other, tiny_model(num_classes=2), {"classes": ["$x_{$", "b\udcff"]})
+    os.rename(folder / "one.png", folder / "$y_{$.png")
+    os.rename(folder / "zero.png", folder / "z\udcff.png")
+    files = [tmp_path / name for name in ("o.csv", "o.json", "o.png", "one.svg")]
+    options = ["--csv", files[0], "--json", files[1], "--threshold", 0]
+    assert main([*map(str, ["predict", other, folder, *options, "--sheet", files[2]])]) == 0
+    one = folder / "$y_{$.png"
+    assert main([*map(str, ["predict", other, one, "--save", files[3]])]) == 0
+    assert "b\\udcff" in capsys.readouterr().out
+    header, *rows = csv.reader(files[0].read_text().splitlines())
+    assert header[3:] == ["$x_{$", "b\\udcff"]
+    assert [row[0] for row in rows] == [one["picture"] for one in json.loads(files[1].read_text())]
+    assert str(one) in [row[0] for row in rows]
+    assert files[2].stat().st_size and files[3].stat().st_size
+
+
+def test_answers_are_written_before_anything_is_drawn(
+    weights: str, tmp_path: Path, capsys: Captured
+) -> None:
+    blank, table = tmp_path / "blank.pgm", tmp_path / "a.csv"
+    blank.write_bytes(WHITE)
+    words = ["predict", weights, str(blank), str(blank), "--csv", str(table)]
+    assert main([*words, "--sheet", str(tmp_path / "sheet.png")]) == 2  # nothing to draw
+    assert len(table.read_text().splitlines()) == 3
+    assert capsys.readouterr().out.endswith(f"written: {table}\n")
+
+
+def test_a_batch_is_answered_before_the_next_is_read(
+    weights: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "BATCH", 2)
+    model, metadata = load_weights(weights)
+    files = [folder / name for name in NAMES[:3]]
+    files[2].rename(folder / "elsewhere.png")
+    found = answers.predict(model, metadata["classes"], files, "digit")
+    assert [next(found).answer, next(found).answer] == ["7", "2"]
+    (folder / "elsewhere.png").rename(files[2])
+    assert [one.answer for one in found] == ["1"]
+
+
+def test_pictures_that_cannot_be_read_among_many(
+    weights: str, folder: Path, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    table = tmp_path / "a.csv"
+    words = ["predict", weights, ".", "--csv", str(table)]
+    Path("empty.png").write_bytes(b"")
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert [line.split(": ")[1][0] for line in out.splitlines()] == list("72104")
+    assert err == (
+        "capsnet predict: 1 of 6 pictures cannot be read: empty.png; the first: empty.png is not a "
+        "picture: it is empty or no ordinary file; no file is written; --skip-unreadable leaves "
+        "them out\n"
+    )
+    assert not table.exists()
+    for i in range(11):
+        Path(f"cut {i:02}.png").write_bytes(Path(NAMES[0]).read_bytes()[:60])
+    assert main([*words, "--skip-unreadable"]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("left out: 12 of 17 pictures cannot be read: ") and err.count("\n") == 1
+    assert "cut 09.png and 2 more; the first: cut 00.png is damaged" in err
+    assert len(table.read_text().splitlines()) == 1 + 5
+    assert main(["predict", weights, "empty.png", "cut 00.png", "--skip-unreadable"]) == 2
+    assert "2 of 2 pictures cannot be read" in capsys.readouterr().err  # nothing is answered
+
+
+def test_no_class_where_no_capsule_is_long(
+    weights: str, folder: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    digit, none, drawn = folder / NAMES[0], tmp_path / "none.png", tmp_path / "drawn.svg"
+    dots = np.zeros((28, 28), np.uint8)
+    dots[4::6, 4::6] = 255
+    Image.fromarray(dots).save(none)
+
+    def told(*words: object) -> str:
+        assert main(["predict", *map(str, words)]) == 0
+        return capsys.readouterr().out
+
+    first, second, _ = told(weights, none, digit, "--sheet", drawn).splitlines()
+    assert first.startswith(f"{none}: no digit  0.") and second.startswith(f"{digit}: 7  0.9")
+    assert told(weights, none, "--save", drawn).startswith(f"{none}: no digit\n  0  0.")
+    assert told(weights, none, "--threshold", 0).split(": ")[1][0] in "0123456789"
+    other = tmp_path / "other.safetensors"
+    save_weights(other, tiny_model(num_classes=2), {"classes": ["cat", "dog"]})
+    said = told(other, digit, "--threshold", 1)
+    assert said.startswith(f"{digit}: none of its classes\n  cat  0.")
+
+
+def test_blank_pictures(weights: str, tmp_path: Path, capsys: Captured) -> None:
+    blank = tmp_path / "blank.pgm"
+    blank.write_bytes(WHITE)
+    words = ["predict", weights, str(blank)]
+    assert main(words) == 2  # one picture: an error
+    assert capsys.readouterr().err.endswith("no digit found, the picture is blank\n")
+    assert main([*words, str(blank)]) == 0
+    assert capsys.readouterr().out == f"{blank}: blank\n" * 2
+    assert main([*words, str(blank), "--sheet", str(tmp_path / "sheet.png")]) == 2
+    assert "there is no picture to draw" in capsys.readouterr().err
+
+
+def test_the_threshold_is_the_measured_one() -> None:
+    record = ledger.read("pictures/threshold.json")
+    assert record["threshold"] == answers.THRESHOLD
+    digits = record["validation"]
+    assert record["share"] / 2 < digits["refused"] / digits["images"] <= record["share"]
+
+
+@pytest.mark.parametrize(("kind", "blank"), [("letters", 0), ("stars", 0), ("noise", 3)])
+def test_pictures_without_a_digit_are_counted(kind: str, blank: int) -> None:
+    dice = np.random.default_rng(0)
+    drawn = [threshold.KINDS[kind](dice) for _ in range(3)]
+    for least, refused in ((1.0, 3), (0.0, 0)):
+        found = threshold.refused(tiny_model(), drawn, least)
+        counts = {"pictures": 3, "blank": blank, "no digit": max(refused - blank, 0)}
+        assert found == {**counts, "raw": refused}
