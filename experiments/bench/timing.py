@@ -1,4 +1,4 @@
-"""Milliseconds of calls that run in turn, so that a machine's other work slows all of them alike."""
+"""Milliseconds of calls that run in turn, so that other work slows all of them alike."""
 
 import statistics
 import time
