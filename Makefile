@@ -47,8 +47,7 @@ lint: $(READY)  ## ruff, mypy, the types of the pages' scripts, and the workflow
 	$(BIN)/zizmor --offline --quiet .github
 
 mutants: $(READY)  ## is every line of functional, layers and fast needed by a test? (an hour)
-	$(BIN)/mutmut run
-	$(BIN)/mutmut results
+	$(BIN)/python .ci/mutants
 
 notebooks: $(READY)  ## make notebooks/ from book/, executing only what is stale, and the first picture
 	$(BIN)/python book/_tools/make_notebooks.py

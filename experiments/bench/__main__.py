@@ -15,7 +15,7 @@ import torch
 
 from capsnet.device import describe_machine, pick_device
 from capsnet.files import write_json
-from experiments.bench import accuracy, counts, growth, launches, memory, rows, speed
+from experiments.bench import accuracy, counts, growth, launches, memory, rows, speed, startup
 from experiments.bench.tables import text
 from experiments.running import LEDGER, ROOT
 
@@ -27,6 +27,7 @@ PARTS: dict[str, Callable[[torch.device], dict[str, Any]]] = {
     "growth": growth.run,
     "counts": counts.run,
     "accuracy": accuracy.run,
+    "startup": startup.run,
     "deviations": functools.partial(rows.run, "deviations"),
     "routings": functools.partial(rows.run, "routings"),
 }
