@@ -1,15 +1,19 @@
-"""Folders of pictures as data sets: a folder for each class."""
+"""The data sets that the command line takes: one by name, or a folder of pictures a class."""
 
+import functools
 import hashlib
+import math
 import os
+from collections import Counter
 from collections.abc import Iterable
-from itertools import accumulate, pairwise
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from capsnet import data
-from capsnet.data.imageset import ImageSet, Source
+from capsnet.data import ImageSet
 from capsnet_lab.pictures import (
     check_shape,
     open_picture,
@@ -19,67 +23,183 @@ from capsnet_lab.pictures import (
     unreadable,
 )
 
+Shape = tuple[int, int, int]  # of an image: channels, height, width
+Group = tuple[str, ...]  # parts whose images come as one set, such as ("train", "validation")
+
 # What the folder of a part may be called, in any case of letters.
-NAMES = {
+PART_NAMES = {
     "train": ("train", "training"),
     "validation": ("val", "valid", "validation"),
     "test": ("test", "testing"),
 }
 SEED = 0
-SAMPLE = 50  # pictures that tell size and colour
+SAMPLE = 50  # pictures that decide size and colour
 SIDES = range(17, 49)  # pixels: pictures of one size within keep it
 TINT = 16  # levels between the channels of a coloured pixel; those of grey JPEGs differ by less
-
-
-def find(
-    name: str, image_shape: tuple[int, int, int] | None = None, download: bool = True
-) -> Source:
-    """Look a data set up before it is read: one by name, or ``folder:PATH``."""
-    if name.startswith("folder:"):
-        return Folder(name, image_shape)
-    if name not in data.NAMES:
-        known = ", ".join([*data.NAMES, "folder:PATH"])
-        raise ValueError(f"unknown data set {name!r}; expected one of: {known}")
-    return data.find(name, image_shape, download)
+MANY = 20  # classes: of more, only the smallest and the largest are named
+UNEQUAL = 3  # times as many images in the largest class as in the smallest are worth a warning
 
 
 def load(
     name: str,
-    train: bool = True,
+    split: str = "train",
     *,
-    split: str | None = None,
-    image_shape: tuple[int, int, int] | None = None,
+    image_shape: Shape | None = None,
     download: bool = True,
     skip_unreadable: bool = False,
     progress: bool = False,
 ) -> ImageSet:
-    """As :func:`capsnet.data.load`, also of ``folder:PATH``."""
+    """Load the images of ``folder:PATH``, or of a data set by its name.
+
+    Args:
+        name: ``folder:PATH``, or a name that :func:`capsnet.data.load` knows.
+        split: "train", "validation", "test" or "all". Where a data set has no validation images
+            of its own, "train" includes "validation", which is the last sixth of it.
+        image_shape: (channels, height, width). For a folder, None means colour if some picture has
+            any, else grey; and the size of the pictures if all have the same, of 17 to 48 pixels,
+            else 32 × 32 in colour and 28 × 28 in grey. Of images by name, the middle is cut out.
+        download: whether to download what is missing.
+        skip_unreadable: leave out pictures that cannot be read.
+        progress: print what is read; show a bar on stderr.
+
+    Raises:
+        ValueError: an unknown name or split, pictures that cannot be read, a folder that is no
+            data set, or a shape that images by name do not have.
+        FileNotFoundError: the data are neither here nor to be downloaded.
+    """
     source = find(name, image_shape, download)
-    group = source.group(split or ("train" if train else "test"))
+    group = source.group(split)
     return source.read(group, skip_unreadable=skip_unreadable, progress=progress)[0]
 
 
-class Folder(Source):
-    """A folder that is looked through; its pictures are decoded when it is read."""
+def find(name: str, image_shape: Shape | None = None, download: bool = True) -> "Source":
+    """Look a data set up before its images are read; arguments and errors as of :func:`load`.
 
-    def __init__(self, name: str, image_shape: tuple[int, int, int] | None) -> None:
+    ``learned, validation = find(name).read(("train",), ("validation",))`` is for training.
+    """
+    if image_shape is not None:
+        check_shape(image_shape)
+    if name.startswith("folder:"):
+        return Folder(name, image_shape)
+    return Named(name, image_shape, download)
+
+
+@dataclass
+class Source:
+    """A data set before it is read: what it holds and how it is split."""
+
+    name: str
+    classes: tuple[str, ...]
+    image_shape: Shape
+    split_by: str  # what divides the images into parts, for the user
+    parts: Group = ("train", "validation", "test")
+    holds_out: bool = True  # its validation images are a sixth of those it has for training
+    shape_by: str = ""  # why images have this shape, if none was asked for; for the user
+
+    def group(self, split: str) -> Group:
+        """The parts that make up a split.
+
+        Raises:
+            ValueError: the data set has no such split.
+        """
+        if split == "all":
+            return self.parts
+        if split == "train" and self.holds_out:
+            return "train", "validation"
+        if split not in self.parts:
+            known = ", ".join((*self.parts, "all"))
+            raise ValueError(f"{self.name} has no {split!r} images; its splits are: {known}")
+        return (split,)
+
+    def read(
+        self, *groups: Group, skip_unreadable: bool = False, progress: bool = False
+    ) -> list[ImageSet]:
+        """Read an image set for each group of parts; arguments and errors as of :func:`load`."""
+        raise NotImplementedError
+
+    def describe(self, groups: tuple[Group, ...], labels: dict[str, list[int]]) -> str:
+        """Which images serve for what, by the labels of the parts; other groups are not read."""
+        read = [[label for part in group for label in labels[part]] for group in groups]
+        total, shape = sum(map(len, read)), " × ".join(map(str, self.image_shape))
+        memory = f"{total * math.prod(self.image_shape) / 1e6:,.1f} MB in memory as uint8"
+        lines = [
+            f"{self.name}: {len(self.classes)} classes, {self.split_by}",
+            f"{total:,} images of {shape}{self.shape_by}, {memory}",
+        ]
+        for group, of_group in zip(groups, read, strict=True):
+            count = Counter(of_group)
+            by_size = sorted(range(len(self.classes)), key=count.__getitem__)
+            sizes = [f"{self.classes[k]}: {count[k]:,}" for k in by_size]
+            shown = sizes if len(sizes) <= MANY else [sizes[0], "…", sizes[-1]]
+            lines.append(f"  {' and '.join(group)}: {len(of_group):,} ({'; '.join(shown)})")
+            if count[by_size[-1]] > UNEQUAL * count[by_size[0]]:
+                lines.append(f"  warning: unequal classes, from {sizes[0]} to {sizes[-1]}")
+        for part, of_part in labels.items():
+            if not any(part in group for group in groups):
+                lines.append(f"  {part}: {len(of_part):,}, not read now")
+        return "\n".join(lines)
+
+
+class Named(Source):
+    """A data set by its name; of its images the middle, where a smaller shape is asked for."""
+
+    def __init__(self, name: str, image_shape: Shape | None, download: bool) -> None:
+        self.half = functools.cache(lambda train: data.load(name, train, download=download))
+        test = self.half(False)
+        channels, height, width = test.images.shape[1:]
+        shape = image_shape or (channels, height, width)
+        self.top, self.left = (height - shape[1]) // 2, (width - shape[2]) // 2
+        if shape[0] != channels or min(self.top, self.left) < 0:
+            whole = (channels, height, width)
+            raise ValueError(
+                f"the images of {name} are {whole} [channels, height, width], not {tuple(shape)}"
+            )
+        super().__init__(name, test.classes, shape, "validation is the last sixth for training")
+
+    def read(
+        self, *groups: Group, skip_unreadable: bool = False, progress: bool = False
+    ) -> list[ImageSet]:
+        wanted = {part for group in groups for part in group}
+        parts: dict[str, ImageSet] = {}
+        if wanted - {"test"}:
+            parts["train"], parts["validation"] = data.hold_out(self.half(True))
+        if "test" in wanted:
+            parts["test"] = self.half(False)
+        if progress:
+            labels = {part: images.labels.tolist() for part, images in parts.items()}
+            print(self.describe(groups, labels), flush=True)
+        _, height, width = self.image_shape
+        rows = slice(self.top, self.top + height)
+        columns = slice(self.left, self.left + width)
+        sets = []
+        for group in groups:
+            images = torch.cat([parts[part].images[:, :, rows, columns] for part in group])
+            labels_of_group = torch.cat([parts[part].labels for part in group])
+            sets.append(ImageSet(images, labels_of_group, self.classes, self.name))
+        return sets
+
+
+class Folder(Source):
+    """A folder that is looked through; its pictures are decoded when it is read.
+
+    Attributes:
+        own: the folders of the parts into which its owner has split it, {} if it is not split.
+        pictures: the files of each part and their labels.
+    """
+
+    def __init__(self, name: str, image_shape: Shape | None) -> None:
         if name == "folder:":
             raise ValueError("expected folder:PATH, got 'folder:', whose PATH is empty")
-        if image_shape is not None:
-            check_shape(image_shape)
         self.path = Path(name.removeprefix("folder:")).expanduser()
         self.own = own_parts(self.path)
         if self.own:
             found = {part: class_folders(folder) for part, folder in self.own.items()}
-            by = "split by " + ", ".join(f"{folder.name}/" for folder in self.own.values())
+            check_same_classes(self.path, self.own, found)
+            split_by = "split by " + ", ".join(f"{folder.name}/" for folder in self.own.values())
         else:
-            found = drawn(self.path, class_folders(self.path))
-            by = "split by their names: about a sixth of each class is for test"
-        for part, of in found.items():
-            if odd := sorted(of.keys() ^ found["train"].keys()):
-                two = f"{self.own['train'].name}/ and {self.own[part].name}/"
-                raise ValueError(f"{self.path}: {two} must hold the same classes, not so: {odd}")
-        self.pictures = {  # files and their labels
+            found = split_by_name(self.path, class_folders(self.path))
+            split_by = "split by their names: about a sixth of each class is for test"
+        self.pictures = {
             part: [(path, label) for label, files in enumerate(of.values()) for path in files]
             for part, of in found.items()
         }
@@ -89,34 +209,30 @@ class Folder(Source):
         if holds_out := "validation" not in found:
             kept = len(train) - len(train) // 6
             self.pictures |= {"train": train[:kept], "validation": train[kept:]}
-            by += "; a sixth of the training pictures is for validation"
-        size = ""
+            split_by += "; a sixth of the training pictures is for validation"
+        shape_by = ""
         if image_shape is None:
-            image_shape, size = shape_of(path for path, _ in train)
-        parts = tuple(part for part in NAMES if part in self.pictures)
-        super().__init__(name, tuple(found["train"]), image_shape, by, parts, holds_out, size)
-
-    def usual_split(self, trained_on: object) -> str:
-        """All pictures of a folder that is not split, unless the network may have learned from
-        them: it is known to if it learned from any folder, since that may have been moved.
-        """
-        return "test" if self.own or str(trained_on).startswith("folder:") else "all"
+            image_shape, shape_by = shape_of(path for path, _ in train)
+        parts = tuple(part for part in PART_NAMES if part in self.pictures)
+        classes = tuple(found["train"])
+        super().__init__(name, classes, image_shape, split_by, parts, holds_out, shape_by)
 
     def files(self) -> list[Path]:
-        return [file for of in self.pictures.values() for file, _ in of]
+        """The pictures of all parts."""
+        return [file for of_part in self.pictures.values() for file, _ in of_part]
 
     def folders(self) -> list[Path]:
-        # Beside those of the parts, none is looked at.
+        """The folders in which whatever lies is taken for a picture or a class."""
         return [*self.own.values()] if len(self.own) > 1 else [self.path]
 
     def read(
-        self, *groups: tuple[str, ...], skip_unreadable: bool = False, progress: bool = False
+        self, *groups: Group, skip_unreadable: bool = False, progress: bool = False
     ) -> list[ImageSet]:
-        """Decode the pictures of all groups, in parallel, into one tensor.
+        """Decode the pictures of all groups, in parallel.
 
         Raises:
-            ValueError: a group is empty, or so are its pictures of a class without the unreadable
-                ones; or there are unreadable ones, and skip_unreadable is not given.
+            ValueError: a group is empty, or so is one of its classes without the unreadable
+                pictures; or there are unreadable pictures, and skip_unreadable is not given.
         """
         wanted = [[p for part in group for p in self.pictures[part]] for group in groups]
         for group, pictures in zip(groups, wanted, strict=True):
@@ -124,31 +240,37 @@ class Folder(Source):
                 what = " and ".join(group)
                 raise ValueError(f"{self.name} is too small: no picture is for {what}")
         if progress:
-            known = {part: [k for _, k in of] for part, of in self.pictures.items()}
-            print(self.describe(groups, known), flush=True)
-        paths, labels = zip(*(picture for pictures in wanted for picture in pictures), strict=True)
+            labels = {part: [k for _, k in of_part] for part, of_part in self.pictures.items()}
+            print(self.describe(groups, labels), flush=True)
+        paths = [path for pictures in wanted for path, _ in pictures]
         images, errors = read_pictures(paths, self.image_shape, progress=progress)
-        spans = [range(*of) for of in pairwise(accumulate(map(len, wanted), initial=0))]
         if errors:
             names = [str(paths[i].relative_to(self.path)) for i in errors]
             said = unreadable(names, next(iter(errors.values())), len(paths))
             if not skip_unreadable:
                 raise ValueError(f"{said}; --skip-unreadable leaves them out")
-            for group, span in zip(groups, spans, strict=True):
-                readable = {labels[i] for i in span if i not in errors}
-                if gone := sorted({labels[i] for i in span} - readable):
-                    lost, what = ", ".join(self.classes[k] for k in gone), " and ".join(group)
-                    raise ValueError(
-                        f"{self.name}: not one picture of {lost} for {what} can be read"
-                    )
             if progress:
                 print(f"left out: {said}", flush=True)
-        # The full path: evaluate finds the folder by it.
+        sets, start = [], 0
+        for group, pictures in zip(groups, wanted, strict=True):
+            stop = start + len(pictures)
+            readable = [i for i in range(len(pictures)) if start + i not in errors]
+            sets.append(self.image_set(group, pictures, images[start:stop], readable))
+            start = stop
+        return sets
+
+    def image_set(
+        self, group: Group, pictures: list[tuple[Path, int]], images: Tensor, readable: list[int]
+    ) -> ImageSet:
+        """The readable ones of a group's pictures, once it is certain that no class is lost."""
+        labels = [label for _, label in pictures]
+        if lost := sorted({*labels} - {labels[i] for i in readable}):
+            names, what = ", ".join(self.classes[k] for k in lost), " and ".join(group)
+            raise ValueError(f"{self.name}: not one picture of {names} for {what} can be read")
+        # By the full path evaluate finds the folder again.
         name = f"folder:{self.path.resolve()}"
-        whole = ImageSet(images, torch.tensor(labels), self.classes, name)
-        if not errors:
-            return [whole.subset(slice(span.start, span.stop)) for span in spans]
-        return [whole.subset([i for i in span if i not in errors]) for span in spans]
+        found = ImageSet(images, torch.tensor(labels), self.classes, name)
+        return found if len(readable) == len(labels) else found.subset(readable)
 
 
 def own_parts(folder: Path) -> dict[str, Path]:
@@ -157,7 +279,7 @@ def own_parts(folder: Path) -> dict[str, Path]:
         raise FileNotFoundError(f"no such folder: {folder}")
     folders = folders_in(folder)
     own: dict[str, Path] = {}
-    for part, names in NAMES.items():
+    for part, names in PART_NAMES.items():
         matching = [f for f in folders if f.name.lower() in names]
         if len(matching) > 1:
             both = " and ".join(f"{f.name}/" for f in matching)
@@ -170,6 +292,16 @@ def own_parts(folder: Path) -> dict[str, Path]:
         have = " and ".join(f"{f.name}/" for f in folders)
         raise ValueError(f"{folder} has {have} but no train/")
     return {}  # a class may be called train, among others
+
+
+def check_same_classes(
+    folder: Path, own: dict[str, Path], found: dict[str, dict[str, list[Path]]]
+) -> None:
+    """Raise ValueError if a part has other classes than train."""
+    for part, classes in found.items():
+        if odd := sorted(classes.keys() ^ found["train"].keys()):
+            two = f"{own['train'].name}/ and {own[part].name}/"
+            raise ValueError(f"{folder}: {two} must hold the same classes, not so: {odd}")
 
 
 def class_folders(folder: Path) -> dict[str, list[Path]]:
@@ -187,7 +319,7 @@ def folders_in(folder: Path) -> list[Path]:
     return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
 
 
-def drawn(folder: Path, classes: dict[str, list[Path]]) -> dict[str, dict[str, list[Path]]]:
+def split_by_name(folder: Path, classes: dict[str, list[Path]]) -> dict[str, dict[str, list[Path]]]:
     """About a sixth of each class for test, at least one of two pictures and never all.
 
     Each picture's own name decides, so those of a folder that has grown, or moved, stay what they
@@ -195,7 +327,7 @@ def drawn(folder: Path, classes: dict[str, list[Path]]) -> dict[str, dict[str, l
     """
     parts: dict[str, dict[str, list[Path]]] = {"train": {}, "test": {}}
     for kind, files in classes.items():
-        draw = {path: lot(path.relative_to(folder)) for path in files}
+        draw = {path: name_hash(path.relative_to(folder)) for path in files}
         order = sorted(files, key=draw.__getitem__)
         held = {path for path in files if draw[path] < 1 / 6}
         held = (held | {*order[:1]}) - {*order[-1:]}
@@ -204,8 +336,8 @@ def drawn(folder: Path, classes: dict[str, list[Path]]) -> dict[str, dict[str, l
     return parts
 
 
-def lot(name: Path) -> float:
-    """A number in 0 … 1 that looks drawn at random, always the same for a name."""
+def name_hash(name: Path) -> float:
+    """A number in [0, 1) that looks random and is always the same for a name."""
     digest = hashlib.blake2b(os.fsencode(name.as_posix()), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64
 
@@ -215,7 +347,7 @@ def mixed(count: int) -> list[int]:
     return torch.randperm(count, generator=torch.Generator().manual_seed(SEED)).tolist()
 
 
-def shape_of(paths: Iterable[Path]) -> tuple[tuple[int, int, int], str]:
+def shape_of(paths: Iterable[Path]) -> tuple[Shape, str]:
     """The shape for pictures that begin with these, and why; unreadable ones do not count."""
     sizes, coloured, seen = set(), False, 0
     for path in paths:

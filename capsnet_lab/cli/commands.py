@@ -14,7 +14,7 @@ import torch
 
 from capsnet import CapsNet, training
 from capsnet.checkpoint import load_weights
-from capsnet.data import ImageSet, Source, to_float
+from capsnet.data import ImageSet, to_float
 from capsnet.device import can_compile, make_fabric, pick_device
 from capsnet.fast import arrange
 from capsnet.files import write_atomically, write_json
@@ -69,7 +69,8 @@ def train(args: argparse.Namespace) -> int:
     model = make(source)
     early.check_shift(model.config["image_shape"])
     arrange(model, given.get("arrangement", "auto"))  # refuses what there is not
-    check_apart(out, source)
+    if isinstance(source, folders.Folder):
+        check_apart(out, source.folders())
     check_writable(out / WEIGHTS, *[args.init] if args.init else [])
     check_resumable(out)
     # Last of what may be refused before the pictures are read: torch.compile takes seconds, and
@@ -105,7 +106,7 @@ def train(args: argparse.Namespace) -> int:
 
 def network_to_train(
     args: argparse.Namespace, like: wild.Implementation | None, given: dict[str, Any]
-) -> tuple[Shape | None, Callable[[Source], CapsNet]]:
+) -> tuple[Shape | None, Callable[[folders.Source], CapsNet]]:
     """The shape of its images, if it has one, and what makes or loads it once there are images."""
     names = ("routing", "stack", "routing_iterations", "learn_prior", "reconstruct")
     options = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
@@ -114,7 +115,7 @@ def network_to_train(
             raise ValueError("--init fixes the network: give no option of its shape beside it")
         model, metadata = load_weights(args.init, make_network)
 
-        def loaded(source: Source) -> CapsNet:
+        def loaded(source: folders.Source) -> CapsNet:
             check_classes(class_names(metadata, model, args.init), source)
             return model
 
@@ -132,7 +133,7 @@ def network_to_train(
         if made[name] != value:  # a deviation's own
             raise ValueError(f"--as {args.like} fixes {name} at {made[name]}, got {value}")
 
-    def new(source: Source) -> CapsNet:
+    def new(source: folders.Source) -> CapsNet:
         its = {"image_shape": source.image_shape, "num_classes": len(source.classes)}
         return make(**its, **options)
 
@@ -154,9 +155,10 @@ def evaluate(args: argparse.Namespace) -> int:
     )
     source = folders.find(name, tuple(model.config["image_shape"]), not args.no_download)
     check_classes(class_names(metadata, model, args.weights), source)
-    check_outputs(args, *outputs, inputs=source.files())
+    pictures = source.files() if isinstance(source, folders.Folder) else []
+    check_outputs(args, *outputs, inputs=pictures)
     arrange(model, args.arrangement)
-    split = args.split or source.usual_split(metadata.get("dataset"))
+    split = args.split or usual_split(source, metadata.get("dataset"))
     group, skip = source.group(split), args.skip_unreadable
     (images,) = source.read(group, skip_unreadable=skip, progress=True)
     result = training.evaluate(
@@ -175,6 +177,16 @@ def evaluate(args: argparse.Namespace) -> int:
         save_figure(draw_reconstructions(model, images), args.reconstructions)
     print_evaluation(result)
     return 0
+
+
+def usual_split(source: folders.Source, trained_on: object) -> str:
+    """The split to evaluate a network on: "test", or all pictures of a folder that is not split.
+
+    A network that learned from any folder may have learned from this one, since it may have been
+    moved: then its test pictures alone.
+    """
+    unsplit = isinstance(source, folders.Folder) and not source.own
+    return "all" if unsplit and not str(trained_on).startswith("folder:") else "test"
 
 
 def draw_reconstructions(model: CapsNet, images: ImageSet) -> "Figure":

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from capsnet import CapsNet
-from capsnet.data import Source
 from capsnet.text import reason
 from capsnet.training.run import CHECKPOINT, WEIGHTS
+from capsnet_lab.folders import Source
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 ESCAPED = "backslashreplace"  # how what is not UTF-8 in a name is told, as on stderr
@@ -55,10 +55,10 @@ def check_classes(names: list[str], source: Source) -> None:
         )
 
 
-def check_apart(out: Path, source: Source) -> None:
+def check_apart(out: Path, folders: list[Path]) -> None:
     """Refuse a run's folder that a data set's folder would take for a class, or pictures of one."""
     place = out.resolve()
-    for folder in source.folders():
+    for folder in folders:
         above = folder.resolve()
         hidden = any(part.startswith(".") for part in place.parts[len(above.parts) :])
         if place.is_relative_to(above) and not hidden:

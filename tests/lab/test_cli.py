@@ -61,7 +61,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     """MNIST is its first 1,200 images: the command is the same, and done in a second."""
     few = {train: some_digits(1200, train) for train in (True, False)}
-    monkeypatch.setattr(data.archives, "load_archives", lambda name, train, download: few[train])
+    monkeypatch.setattr(data, "load", lambda name, train, download: few[train])
 
 
 @pytest.fixture

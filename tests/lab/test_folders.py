@@ -116,7 +116,7 @@ def test_folders_of_splits(tmp_path: Path, refuses, name: str) -> None:
     shutil.rmtree(tmp_path / "test")
     assert find(f"folder:{tmp_path}").group("all") == ("train", "validation")
     with refuses("no 'test' images", "its splits are: train, validation, all"):
-        load(f"folder:{tmp_path}", train=False)
+        load(f"folder:{tmp_path}", split="test")
     shutil.rmtree(tmp_path / name)  # train/ alone: a sixth of it is held out
     assert [len(load(f"folder:{tmp_path}", split=s)) for s in ("train", "validation")] == [12, 2]
     two_classes(tmp_path / "test", 1)
@@ -151,7 +151,7 @@ def test_shape_and_colour_are_found(tmp_path: Path, pictures, expected) -> None:
         for i, (value, size) in enumerate(pictures * 4):
             picture(tmp_path / kind / f"{i}.jpg", value, size)
     assert load(f"folder:{tmp_path}").images.shape[1:] == expected
-    asked = load(f"folder:{tmp_path}", image_shape=(3, 20, 24), train=False)
+    asked = load(f"folder:{tmp_path}", image_shape=(3, 20, 24), split="test")
     held = {1: 2, 2: 5}[len(pictures)]  # of 8 and of 16, by these names
     assert asked.images.shape == (held, 3, 20, 24)
 
