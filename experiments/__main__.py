@@ -9,13 +9,11 @@ Stop it at any time; the next call goes on from the last checkpoint, a minute or
 """
 
 import argparse
-import contextlib
 import json
 import math
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +27,9 @@ from capsnet.training.run import METRICS
 from capsnet_lab.cli import INTERRUPTED
 from experiments.declared import BUDGETS, EXPERIMENTS, Experiment
 from experiments.running import LEDGER, WORK, Training, perform, plan, recorded, verify
-from experiments.tables import summary_table, write
+from experiments.tables import results_table
+
+Records = dict[Training, dict[str, Any] | None]
 
 
 def main(
@@ -48,73 +48,59 @@ def main(
     either.add_argument("--list", action="store_true", help="only say what is done and remains")
     either.add_argument("--verify", action="store_true", help="first epochs of records again")
     options = parser.parse_args(arguments)
-    if options.minutes is not None and not 0 <= options.minutes < math.inf:
-        parser.error(f"--minutes must be a number from 0 on, got {options.minutes}")
+    minutes = math.inf if options.minutes is None else options.minutes
+    if not minutes >= 0:
+        parser.error(f"--minutes must be a number from 0 on, got {minutes}")
     if unknown := set(options.experiments) - declared.keys():
         parser.error(f"experiments must be of {', '.join(declared)}, got {', '.join(unknown)}")
     chosen = {name: declared[name] for name in options.experiments or declared}
     budget = options.budget or ("cpu" if pick_device("auto").type == "cpu" else "gpu")
-    trainings = plan(chosen, budget)
     try:
-        records = {training: recorded(training, ledger) for training in trainings}
-        print(progress(records, ledger, work), flush=True)
-    except ValueError as error:  # a record that cannot be read
+        records = {training: recorded(training, ledger) for training in plan(chosen, budget)}
+    except ValueError as error:  # a line that is no record
         parser.exit(1, f"{error}\n")
+    print(progress(records, work), flush=True)
     if options.list:
         return 0
     keep_freed_memory()
     if options.verify:
-        return check([training for training in trainings if records[training]], ledger, budget)
-    missing = [training for training in trainings if not records[training]]
-    return fill(missing, chosen, budget, options.minutes, ledger, work)
+        return verify_all([training for training in records if records[training]], ledger, budget)
+    failed = fill(
+        [training for training in records if not records[training]], minutes, ledger, work
+    )
+    for name, experiment in chosen.items():
+        print(f"\n{experiment.question}\n{results_table(name, budget, experiment, ledger)}")
+    return 1 if failed else 0
 
 
-def fill(
-    missing: list[Training],
-    chosen: dict[str, Experiment],
-    budget: str,
-    minutes: float | None,
-    ledger: Path,
-    work: Path,
-) -> int:
-    """Make the trainings, write the summaries and print them; 1 if anything could not be done."""
-    faults: list[Exception] = []
-
-    @contextlib.contextmanager
-    def going_on(what: object) -> Iterator[None]:
-        # A checkpoint of another declaration, say, or a data set that is not here: others can run.
-        try:
-            yield
-        except (ValueError, OSError, RuntimeError) as error:
-            print(f"{what}: {error}", file=sys.stderr, flush=True)
-            faults.append(error)
-
-    start = time.monotonic()
+def fill(missing: list[Training], minutes: float, ledger: Path, work: Path) -> int:
+    """Make trainings, beginning none after so many minutes; how many could not be made."""
+    failed, start = 0, time.monotonic()
     for training in missing:
-        if minutes is not None and time.monotonic() - start > 60 * minutes:
+        if time.monotonic() - start > 60 * minutes:
             break
         print(f"\n{training}", flush=True)
         # Each network is compiled anew: after eight, torch.compile would compile no more.
         torch.compiler.reset()
-        with going_on(training.folder(work)):
+        try:
             record = perform(training, ledger, work)
-            test = record["test"]
-            print(f"{test['correct']}/{test['total']} in {record['seconds'] / 60:.1f} minutes")
-            write(training.experiment, budget, training.declared, ledger)
-    for name, experiment in chosen.items():
-        with going_on(name):
-            found = write(name, budget, experiment, ledger)
-            print(f"\n{experiment.question}\n{summary_table(found)}")
-    return 1 if faults else 0
+        # A checkpoint of another declaration, say, or a data set that is not here: others can run.
+        except (ValueError, OSError, RuntimeError) as error:
+            print(f"{training.folder(work)}: {error}", file=sys.stderr, flush=True)
+            failed += 1
+            continue
+        test = record["test"]
+        print(f"{test['correct']}/{test['total']} in {record['seconds'] / 60:.1f} minutes")
+    return failed
 
 
-def progress(records: dict[Training, dict[str, Any] | None], ledger: Path, work: Path) -> str:
+def progress(records: Records, work: Path) -> str:
     """A line for each experiment: done, left, hours; and one for each training that was begun."""
     rows, begun = [("experiment", "budget", "done", "left", "hours done", "hours left")], []
     for name in [*dict.fromkeys(training.experiment for training in records), "all"]:
         mine = [training for training in records if name in (training.experiment, "all")]
         done = [record for training in mine if (record := records[training])]
-        hours = [hours_left(training, ledger, work) for training in mine if not records[training]]
+        hours = [hours_left(training, records, work) for training in mine if not records[training]]
         left = f"{sum(known for known in hours if known is not None):.1f}"
         if unknown := hours.count(None):
             left += f" + ? for {unknown}"
@@ -138,20 +124,18 @@ def seconds_of(record: dict[str, Any]) -> float:
     return float(record["seconds"] + record["evaluation_seconds"])
 
 
-def hours_left(training: Training, ledger: Path, work: Path) -> float | None:
+def hours_left(training: Training, records: Records, work: Path) -> float | None:
     """What is left of a training, by its own epochs so far or by a record of the same row."""
-    total = training.config.epochs
     if epochs := epochs_of(training, work):
         seconds = sum(epoch["seconds"] for epoch in epochs) / len(epochs)
-        return max(total - len(epochs), 0) * seconds / 3600
+        return max(training.config.epochs - len(epochs), 0) * seconds / 3600
     for seed in training.declared.seeds(training.row, training.budget):
-        if done := recorded(replace(training, seed=seed), ledger, shorter=True):
-            share = total / done["records"][-1]["epoch"]
-            return (share * done["seconds"] + done["evaluation_seconds"]) / 3600
+        if record := records[replace(training, seed=seed)]:
+            return seconds_of(record) / 3600
     return None
 
 
-def check(trainings: list[Training], ledger: Path, budget: str) -> int:
+def verify_all(trainings: list[Training], ledger: Path, budget: str) -> int:
     """Verify records; 1 if any first epoch differs, or if there is none."""
     if not trainings:
         print(f"the ledger has no such training of the budget {budget}: nothing to verify")

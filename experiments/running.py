@@ -17,7 +17,7 @@ from capsnet.device import describe_machine, make_fabric, resolve_compile
 from capsnet.files import write_atomically, write_json
 from capsnet.training import TrainingConfig, evaluate, fit
 from capsnet.training.run import METRICS, WEIGHTS
-from capsnet_book.ledger import record_name
+from capsnet_book.ledger import record_lines, record_name, records_file
 from experiments.declared import Budget, Experiment, Row
 from experiments.networks import KINDS, Kind
 from experiments.tasks import TASKS
@@ -30,7 +30,6 @@ COURSE = "course.json"  # beside a checkpoint: what a task counts after each epo
 CHECKPOINT_SECONDS = 60.0
 LATER = ("shuffle", "fresh_adam")  # options that older records lack: there they are as by default
 CLOCKED = ("seconds", "images_per_second")  # of an epoch; never the same twice
-WHOLE = {"config", "records", "test", "seconds", "evaluation_seconds", "machine"}  # of a record
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,12 +93,12 @@ class Training:
 
     @property
     def name(self) -> str:
-        """Its record's file in the ledger."""
+        """Its record's, in the ledger."""
         return record_name(self.experiment, self.row, self.seed, self.budget)
 
     def folder(self, work: Path) -> Path:
         """Where it trains."""
-        return (work / self.name).with_suffix("")
+        return work / self.name
 
     def __str__(self) -> str:
         return f"{self.experiment}, {self.budget}, {self.row}, seed {self.seed}"
@@ -107,50 +106,46 @@ class Training:
 
 def plan(experiments: dict[str, Experiment], budget: str) -> list[Training]:
     """Every declared training, the first seed of every row before the second of any."""
-    seeds = {
-        name: {
-            row: experiment.seeds(row, budget)
-            for row, of in experiment.rows.items()
-            if budget in of.budgets
-        }
-        for name, experiment in experiments.items()
-    }
-    return [
-        Training(name, budget, row, seed, experiment)
-        for name, experiment in experiments.items()
-        for seed in sorted(set().union(*seeds[name].values()))
-        for row, mine in seeds[name].items()
-        if seed in mine
-    ]
+    trainings = []
+    for name, experiment in experiments.items():
+        of_experiment = [
+            Training(name, budget, row, seed, experiment)
+            for row, options in experiment.rows.items()
+            if budget in options.budgets
+            for seed in experiment.seeds(row, budget)
+        ]
+        trainings += sorted(of_experiment, key=lambda training: training.seed)
+    return trainings
 
 
-def recorded(
-    training: Training, ledger: Path = LEDGER, shorter: bool = False
-) -> dict[str, Any] | None:
+def recorded(training: Training, ledger: Path = LEDGER) -> dict[str, Any] | None:
     """The record of a training as it is declared now, or None.
 
     Args:
         training: which.
         ledger: the folder of the ledger.
-        shorter: take a record with fewer epochs than are declared now, too.
 
     Raises:
-        ValueError: its file holds no record.
+        ValueError: the experiment's file has a line that is no record.
     """
-    path = ledger / training.name
-    if not path.exists():
+    line = record_lines(ledger / records_file(training.experiment)).get(training.name)
+    if line is None:
         return None
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if missing := WHOLE - found.keys():
-            raise ValueError(f"it lacks {', '.join(sorted(missing))}")
-    except (ValueError, AttributeError) as error:
-        raise ValueError(f"{path} is no record: {error}") from error
+    found: dict[str, Any] = json.loads(line)
     expected = json.loads(json.dumps(training.declaration))
-    if shorter and found["config"]["epochs"] < expected["config"]["epochs"]:
-        expected["config"]["epochs"] = found["config"]["epochs"]
-    same = all(found.get(key) == value for key, value in expected.items())
-    return cast(dict[str, Any], found) if same else None
+    return found if all(found.get(key) == value for key, value in expected.items()) else None
+
+
+def write_record(training: Training, record: dict[str, Any], ledger: Path) -> None:
+    """Put a record into its experiment's file, in place of an older one of the same training.
+
+    Several processes may do so at once: under a lock each replaces the file by a whole new one.
+    """
+    file = ledger / records_file(training.experiment)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(file.with_name(f".{file.name}.lock")):
+        lines = record_lines(file) | {training.name: json.dumps(record)}
+        write_atomically(file, "".join(f"{line}\n" for line in lines.values()).encode())
 
 
 def images_of(experiment: Experiment, train: bool) -> ImageSet:
@@ -255,27 +250,13 @@ def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any
         trained, metadata = load_weights(made / WEIGHTS)
         save_weights(made / keep, trained, metadata, torch.int8)
         model = load_weights(made / keep)[0].to(device)
-    start, tuning = time.perf_counter(), training.declared.tuning
-    tested = TASKS[training.declared.task].test(
-        model,
-        unseen_images(training) if tuning else images_of(training.declared, train=False),
-        training.config.shift,
-        training.kind.arrangement,
-    )
-    if training.budget_options.unseen and not tuning:
-        compiled = resolve_compile(training.config.compile, device)
-        found = evaluate(
-            model, unseen_images(training), arrangement=training.kind.arrangement, compile=compiled
-        )
-        tested["unseen"] = {"correct": found.correct, "total": found.total}
-    seconds = time.perf_counter() - start
-    # Four lists of a quarter would make a record too long.
-    many = 1 / 4 if sum("errors" in part for part in tested.values()) == 1 else 1 / 5
+    start = time.perf_counter()
+    tested = count_errors(training, model)
     record = training.declaration | {
         "records": thinned(records),
-        **{name: without_many_errors(part, many) for name, part in tested.items()},
+        **{name: without_many_errors(part) for name, part in tested.items()},
         "seconds": round(sum(epoch["seconds"] for epoch in records), 1),
-        "evaluation_seconds": round(seconds, 1),
+        "evaluation_seconds": round(time.perf_counter() - start, 1),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "machine": describe_machine(device),
     }
@@ -287,9 +268,22 @@ def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any
         if training.declared.task in ("digits", "drawn"):
             of = {"dataset": training.declared.dataset, "split": "test", "weights": metadata}
             write_json(folder / EVALUATION, of | tested["test"], indent=None)
-    write_json(ledger / training.name, record, indent=None)
+    write_record(training, record, ledger)
     shutil.rmtree(made, ignore_errors=True)
     return record
+
+
+def count_errors(training: Training, model: CapsNet) -> dict[str, Any]:
+    """What the record says of each set of images. Tuning never sees the test set."""
+    tuning, arrangement = training.declared.tuning, training.kind.arrangement
+    images = unseen_images(training) if tuning else images_of(training.declared, train=False)
+    shift = training.config.shift
+    tested = TASKS[training.declared.task].test(model, images, shift, arrangement)
+    if training.budget_options.unseen and not tuning:
+        compiled = resolve_compile(training.config.compile, next(model.parameters()).device)
+        found = evaluate(model, unseen_images(training), arrangement=arrangement, compile=compiled)
+        tested["unseen"] = {"correct": found.correct, "total": found.total}
+    return tested
 
 
 def thinned(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -302,10 +296,10 @@ def thinned(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [epoch for n, epoch in enumerate(records, 1) if n in kept]
 
 
-def without_many_errors(tested: dict[str, Any], many: float) -> dict[str, Any]:
-    """A test without the list of wrong images, where that is more than this share of all."""
+def without_many_errors(tested: dict[str, Any]) -> dict[str, Any]:
+    """A test without the list of wrong images, where that is more than a quarter of all."""
     errors = tested.get("errors", [])
-    return tested | {"errors": None} if len(errors) > many * tested.get("total", 0) else tested
+    return tested | {"errors": None} if len(errors) > tested.get("total", 0) / 4 else tested
 
 
 def same_machine(recorded: dict[str, Any], now: dict[str, Any]) -> bool:
@@ -328,5 +322,5 @@ def verify(training: Training, work: Path, ledger: Path = LEDGER) -> str | None:
         if name in CLOCKED or now == before:
             continue
         if same or now is None or abs(now - before) > 1e-3 * abs(before):
-            return f"{ledger / training.name}: first epoch: expected {name} {before}, got {now}"
+            return f"{training}: first epoch: expected {name} {before}, got {now}"
     return None

@@ -35,7 +35,7 @@ from nbformat import NotebookNode
 
 from address import ROOT, address
 from capsnet.files import write_atomically
-from capsnet_book.ledger import CLONE
+from capsnet_book.ledger import CLONE, stored
 from dependencies import dependencies
 from lowering import Prose
 from myst import ChapterError
@@ -175,8 +175,8 @@ def key(notebook: NotebookNode, root: Path = ROOT) -> str:
 
 def hashes(records: Iterable[str], root: Path = ROOT) -> dict[str, str | None]:
     """The hash of each record of the ledger by its name, None for one that is not there."""
-    paths = {name: root / "results" / name for name in records}
-    return {name: digest(p.read_bytes()) if p.is_file() else None for name, p in paths.items()}
+    contents = {name: stored(name, root / "results") for name in records}
+    return {name: None if found is None else digest(found) for name, found in contents.items()}
 
 
 def digest(content: bytes) -> str:

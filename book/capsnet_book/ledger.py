@@ -1,14 +1,17 @@
 """The ledger of measured results: the folder ``results/`` of a clone of the repository."""
 
+import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 CLONE = "capsnet-book"  # what the first cell of a notebook calls its clone, in Colab
+REQUIRED = {"experiment", "budget", "row", "seed", "config", "records", "test"}  # of a record
+REQUIRED |= {"seconds", "evaluation_seconds", "machine"}
 
 # Every name that was asked for in this process. book/_tools/make_notebooks.py keeps the list with a
-# notebook's outputs: they are stale when one of these records changes.
+# notebook's outputs: they are stale when the content of one of these names changes.
 asked: set[str] = set()
 
 
@@ -19,6 +22,11 @@ def path(name: str) -> Path:
         FileNotFoundError: there is none of that name.
     """
     asked.add(name)
+    return find(name)
+
+
+def find(name: str) -> Path:
+    """:func:`path`, without noting that it was asked for."""
     checkout, here = Path(__file__).resolve().parents[2], Path.cwd()
     for folder in (checkout, here, *here.parents, here / CLONE):
         if (folder / "results" / name).is_file():
@@ -30,8 +38,8 @@ def path(name: str) -> Path:
 
 
 def read(name: str) -> Any:
-    """A JSON document of the ledger, such as ``read("bench/speed-cpu.json")``, or the records of
-    a ``.jsonl`` file, one mapping a line.
+    """A JSON document of the ledger, such as ``read("bench/speed-cpu.json")``, or the lines of a
+    ``.jsonl`` file, one mapping a line.
 
     Raises:
         FileNotFoundError: there is none of that name.
@@ -42,53 +50,106 @@ def read(name: str) -> Any:
     return json.loads(text)
 
 
+def records_file(experiment: str) -> str:
+    """The ledger's file of an experiment's records, a line each."""
+    return f"experiments/{experiment}.jsonl"
+
+
 def run_name(row: str) -> str:
-    """The folder of a row's runs: "Baseline CNN, 10 %" becomes "baseline-cnn-10"."""
+    """A row's name in that of a record: "Baseline CNN, 10 %" becomes "baseline-cnn-10"."""
     return "-".join("".join(x if x.isalnum() else " " for x in row.lower()).split())
 
 
 def record_name(experiment: str, row: str, seed: int = 0, budget: str = "cpu") -> str:
-    """The ledger's file of one run; the only place that knows where records lie."""
-    return f"experiments/{experiment}/{budget}/{run_name(row)}/seed-{seed}.json"
+    """The name of one run's record."""
+    return f"experiments/{experiment}/{budget}/{run_name(row)}/seed-{seed}"
 
 
-def summary_name(experiment: str, budget: str = "cpu") -> str:
-    """The ledger's file of what an experiment's runs come to together."""
-    return f"experiments/{experiment}/{budget}/summary.json"
+def record_lines(file: Path) -> dict[str, str]:
+    """The lines of an experiment's file by :func:`record_name`; none if there is no such file.
+
+    Raises:
+        ValueError: a line is no record.
+    """
+    if not file.exists():
+        return {}
+    state = file.stat()  # a file is replaced whole, so a changed one has another inode or time
+    return dict(_record_lines(file, state.st_ino, state.st_mtime_ns))
+
+
+@functools.lru_cache(64)
+def _record_lines(file: Path, *_: int) -> dict[str, str]:
+    lines = {}
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            found = json.loads(line)
+            if missing := REQUIRED - found.keys():
+                raise ValueError(f"it lacks {', '.join(sorted(missing))}")
+        except (ValueError, AttributeError) as error:
+            raise ValueError(f"{file}, line {number}: no record: {error}") from error
+        name = record_name(found["experiment"], found["row"], found["seed"], found["budget"])
+        lines[name] = line
+    return lines
+
+
+def stored(name: str, results: Path) -> bytes | None:
+    """What a name of :data:`asked` stands for: a file, a record, or the records of a budget.
+
+    Args:
+        name: such as "mnist/metrics.jsonl", "experiments/table-1/gpu/1-iteration/seed-0" or
+            "experiments/table-1/gpu".
+        results: the folder of the ledger.
+
+    Returns:
+        The file's bytes, or the records' lines; None if there is nothing of that name.
+    """
+    if (results / name).is_file():
+        return (results / name).read_bytes()
+    folder, _, rest = name.partition("/")
+    if folder != "experiments":
+        return None
+    lines = record_lines(results / records_file(rest.partition("/")[0]))
+    within = [line for key, line in lines.items() if f"{key}/".startswith(f"{name}/")]
+    return "\n".join(within).encode() or None
 
 
 def record(experiment: str, row: str, seed: int = 0, budget: str = "cpu") -> dict[str, Any]:
     """The record of one run, such as ``record("table-1", "baseline CNN")``.
 
     Args:
-        experiment: a folder of ``results/experiments``.
-        row: a row's name, as the experiment's summary says it.
+        experiment: its file in ``results/experiments``, without ``.jsonl``.
+        row: a row's name.
         seed: one of the row's seeds.
         budget: "cpu" or "gpu".
 
     Raises:
         FileNotFoundError: the ledger has no such run.
     """
-    found: dict[str, Any] = read(record_name(experiment, row, seed, budget))
-    return found
-
-
-def summary(experiment: str, budget: str = "cpu") -> dict[str, Any]:
-    """An experiment's table, such as ``summary("table-1")``: all rows, with errors and intervals.
-
-    Raises:
-        FileNotFoundError: the ledger has no run of it.
-    """
-    found: dict[str, Any] = read(summary_name(experiment, budget))
+    name = record_name(experiment, row, seed, budget)
+    asked.add(name)
+    line = record_lines(find(records_file(experiment))).get(name)
+    if line is None:
+        raise FileNotFoundError(f"the ledger has no {name}")
+    found: dict[str, Any] = json.loads(line)
     return found
 
 
 def trainings(experiment: str, budget: str = "cpu") -> dict[str, dict[int, dict[str, Any]]]:
-    """Every record of an experiment, by its row and its seed."""
-    return {
-        row["row"]: {seed: record(experiment, row["row"], seed, budget) for seed in row["seeds"]}
-        for row in summary(experiment, budget)["rows"]
-    }
+    """Every record of an experiment under a budget, by its row and its seed.
+
+    Raises:
+        FileNotFoundError: the ledger has no run of it.
+    """
+    prefix = f"experiments/{experiment}/{budget}"
+    asked.add(prefix)
+    lines = record_lines(find(records_file(experiment)))
+    records = [json.loads(line) for name, line in lines.items() if name.startswith(f"{prefix}/")]
+    if not records:
+        raise FileNotFoundError(f"the ledger has no {prefix}")
+    found: dict[str, dict[int, dict[str, Any]]] = {record["row"]: {} for record in records}
+    for record in sorted(records, key=lambda record: record["seed"]):
+        found[record["row"]][record["seed"]] = record
+    return found
 
 
 def in_tuning(experiment: str, row: str) -> dict[int, dict[str, Any]]:
