@@ -1,51 +1,51 @@
-"""The workflows publish what was tested. (`make lint` checks their form, and what they may do.)"""
+"""``.ci/workflows`` reads the workflows as GitHub does. (`make lint` checks their form.)"""
+
+import runpy
 
 import yaml
 
 from helpers import ROOT
 
-WORKFLOWS = ROOT / ".github" / "workflows"
+SCRIPT = runpy.run_path(str(ROOT / ".ci" / "workflows"))
+WORKFLOW = """\
+jobs:
+  test:
+    runs-on: ${{ matrix.system }}
+    strategy:
+      matrix:
+        system: [ubuntu-24.04, windows-2025]
+        versions: ["a==1.* b", "a b"]
+    steps:
+      - uses: actions/setup-python@v5
+        with:
+          python-version: "3.10"
+      - run: pip install $VERSIONS
+        env:
+          VERSIONS: ${{ matrix.versions }}
+      - run: pytest
+  deploy:
+    runs-on: ubuntu-24.04
+    steps:
+      - uses: actions/deploy-pages@v4
+"""
 
 
-def jobs(name):
-    return yaml.load((WORKFLOWS / name).read_text(), yaml.BaseLoader)["jobs"]
+def test_a_workflow_becomes_the_jobs_of_its_matrix() -> None:
+    *tests, deploy = SCRIPT["jobs"](WORKFLOW)
+    assert [job.name for job in tests] == [
+        "test (ubuntu-24.04, a==1.* b)",
+        "test (ubuntu-24.04, a b)",
+        "test (windows-2025, a==1.* b)",
+        "test (windows-2025, a b)",
+    ]
+    first, *_, last = tests
+    assert first.steps == [("pip install $VERSIONS", {"VERSIONS": "a==1.* b"}), ("pytest", {})]
+    assert (first.system, last.system, first.python) == ("Linux", "Windows", "3.10")
+    assert first.actions == ["actions/setup-python@v5"]
+    assert SCRIPT["why_not"](deploy) == "has no commands, only actions/deploy-pages@v4"
 
 
-def commands(job):
-    return " ".join(step.get("run", "") for step in job["steps"])
-
-
-def test_the_book_is_published_after_everything_was_tested():
-    book = jobs("book.yml")
-    deploy = book.pop("deploy")
-    assert set(deploy["needs"]) == set(book)
-    assert len(deploy["steps"]) == 1  # no code of the repository runs where pages may be written
-    (upload,) = (s for s in book["site"]["steps"] if "upload-pages" in s.get("uses", ""))
-    assert book["site"]["steps"][-1] == upload
-    assert upload["with"]["path"] == "_build/html"
-    assert upload["if"] == deploy["if"]
-    assert "github.event_name != 'pull_request'" in deploy["if"]
-
-
-def test_the_jobs_together_run_what_ci_runs():
-    book = jobs("book.yml")
-    said = " ".join(commands(book[name]) for name in ("module", "notebooks", "site"))
-    ci = (ROOT / ".ci" / "run").read_text()
-    timed = " ".join(line for line in ci.splitlines() if line.startswith("timed make ")).split()
-    for target in ("lint", "book", "unit", "fresh"):
-        assert target in timed
-        assert f"make {target}" in said or target == "unit"  # which is split in two there
-    assert "tests --ignore tests/book/site" in commands(book["module"])
-    assert " tests/book/site" in commands(book["site"])
-
-
-def test_versions():
-    book, weekly = jobs("book.yml"), jobs("weekly.yml")
-    oldest = book["torch"]["strategy"]["matrix"]["versions"][0]
-    pyproject = (ROOT / "pyproject.toml").read_text()
-    assert 'requires-python = ">=3.11"\n' in pyproject  # no upper bound
-    for name, version in (("torch", "2.6"), ("torchvision", "0.21")):
-        assert f"{name}=={version}.*" in oldest
-        assert f'"{name}>={version}"' in pyproject
-
-    assert "make mutants" in commands(weekly["mutants"])
+def test_the_book_is_published_after_all_other_jobs() -> None:
+    text = (ROOT / ".github" / "workflows" / "book.yml").read_text(encoding="utf-8")
+    jobs = yaml.load(text, yaml.BaseLoader)["jobs"]
+    assert set(jobs.pop("deploy")["needs"]) == set(jobs)
