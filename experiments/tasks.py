@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from capsnet import CapsNet
-from capsnet.data import ImageSet, multimnist, overlaid, random_shift, shifted, to_float
+from capsnet.data import ImageSet, random_shift, shifted, to_float
 from capsnet.fast import arrange
 from capsnet.layers import CapsuleLayer
+from capsnet.multimnist import multimnist, overlaid
 from capsnet.training import TrainingLoss, evaluate
 from capsnet.training.loop import Draw
 from capsnet_book import affnist

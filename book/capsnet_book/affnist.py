@@ -10,10 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from capsnet.data import ImageSet, data_folders
-from capsnet.data.archives import DIGITS
-from capsnet.data.augment import below, draw, in_the_middle, shift
-from capsnet.data.imageset import kind
+from capsnet.data import DIGITS, ImageSet, data_folders, draw, in_the_middle, kind, shift
+from capsnet.multimnist import random_integers
 
 FILE = Path("affNIST", "test.mat")  # of the "transformed" version
 SIDE = 40  # pixels
@@ -66,7 +64,7 @@ def moved_whole(images: Tensor, generator: torch.Generator | None = None) -> Ten
     for has_ink in (ink.any(dim=2), ink.any(dim=1)):  # of the rows, of the columns
         before = has_ink.int().argmax(dim=1)  # free pixels above, or to the left
         after = has_ink.flip(1).int().argmax(dim=1)
-        offsets.append(below(before + after + 1, generator) - before)
+        offsets.append(random_integers(before + after + 1, generator) - before)
     return shift(images, torch.stack(offsets, dim=1))
 
 

@@ -12,8 +12,8 @@ from capsnet.training import TrainingLoss
 
 
 class PairsLoss(TrainingLoss):
-    """The network and its loss for images of m objects each, as :func:`capsnet.data.overlaid` draws
-    them for m = 2. The decoder draws each object by itself.
+    """The network and its loss for images of m objects each, for m = 2 those that
+    :func:`capsnet.multimnist.overlaid` makes. The decoder reconstructs each object by itself.
     """
 
     def forward(self, images: Tensor, labels: Tensor, objects: Tensor) -> Tensor:  # type: ignore[override]

@@ -141,7 +141,7 @@ def fit(
         draw: image set, indices, largest shift, generator → a batch, as
             :func:`capsnet.data.shifted`.
         loss: makes a module of the network and its loss, which takes what ``draw`` returns. For
-            pairs: ``draw=capsnet.data.overlaid, loss=capsnet_book.pairs.PairsLoss``.
+            pairs: ``draw=capsnet.multimnist.overlaid, loss=capsnet_book.pairs.PairsLoss``.
         start: a name of the model's first weights, where they are not made from the seed: a
             checkpoint in ``out`` of another start is another run's.
         stop_after: stop after so many epochs, with the schedule for all; a later call goes on.

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from capsnet.device import ieee_float32, resolve_compile, resolve_precision
 from capsnet.fast import arrange
+from capsnet.fast.graph import Graph, nothing_waits
 from capsnet.functional import margin_loss
 from capsnet.model import CapsNet
 from capsnet.text import reason
 from capsnet.training.config import TrainingConfig
-from capsnet.training.graph import Graph, nothing_waits
 from capsnet.training.loss import Criterion, TrainingLoss
 
 if TYPE_CHECKING:

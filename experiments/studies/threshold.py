@@ -25,8 +25,7 @@ from scipy.ndimage import gaussian_filter
 from torch import Tensor
 
 from capsnet.checkpoint import load_weights
-from capsnet.data import ImageSet, hold_out, load
-from capsnet.data.archives import DIGITS
+from capsnet.data import DIGITS, ImageSet, hold_out, load
 from capsnet.files import write_json
 from capsnet.model import CapsNet
 from capsnet.training import evaluate

@@ -97,3 +97,12 @@ def test_the_official_affnist_is_read_where_it_is(
         path.write_bytes(content)
         with refuses(path, "affNISTdata of 40 × 40 pixels, got"):
             affnist.load()
+
+
+@pytest.mark.parametrize("generator", [seeded(), None], ids=["drawn here", "drawn there"])
+def test_images_are_made_without_waiting_for_a_gpu(
+    digits: ImageSet, fake_cuda: torch.device, generator: torch.Generator | None
+) -> None:
+    images = digits.images.to(fake_cuda)
+    for make in (affine, moved_whole):
+        assert make(images, generator).device.type == "cuda"

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 
 from capsnet import CapsNet, training
-from capsnet.data import ImageSet, load, overlaid
+from capsnet.data import ImageSet, load
 from capsnet.device import make_fabric
+from capsnet.multimnist import overlaid
 from capsnet.training import TrainingConfig
 from capsnet_book.pairs import PairsLoss
 

@@ -11,7 +11,8 @@ from torch._subclasses.fake_tensor import (
 )
 
 from capsnet import CapsNet
-from capsnet.data import ImageSet, overlaid, shifted
+from capsnet.data import ImageSet, shifted
+from capsnet.multimnist import overlaid
 from capsnet.training import TrainingLoss, make_optimizer, make_step
 from capsnet.training.evaluation import run_over
 from capsnet.training.loop import READ_EVERY, Batches, Trainer, make_schedule

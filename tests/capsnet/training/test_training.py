@@ -24,9 +24,10 @@ from torch import Tensor
 
 from capsnet import CapsNet
 from capsnet.checkpoint import load_weights, read_tensors, write_tensors
-from capsnet.data import ImageSet, centred, overlaid, to_float
+from capsnet.data import ImageSet, centred, to_float
 from capsnet.fast import arrange
 from capsnet.functional import margin_loss, reconstruction_loss
+from capsnet.multimnist import overlaid
 from capsnet.training import TrainingConfig, TrainingError, TrainingLoss, make_optimizer, make_step
 from capsnet.training import loop as loop_module
 from capsnet.training import run as run_module
@@ -482,7 +483,7 @@ def test_another_run_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: R
         ({"images": changed(labels=digits.labels.flip(0))}, "data"),
         ({"images": changed(classes=digits.classes[::-1])}, "data"),
         ({"start": "two"}, "its task has start = one", "this one has two"),
-        ({"draw": overlaid, "loss": PairsLoss}, "draw = capsnet.data", "shifted", "overlaid"),
+        ({"draw": overlaid, "loss": PairsLoss}, "draw = capsnet.multimnist", "shifted", "overlaid"),
         (
             {"loss": PairsLoss},
             "loss = capsnet.training.loss.TrainingLoss",

@@ -1,0 +1,353 @@
+"""Data sets as tensors, uint8 images [n, c, h, w] that may live on any device; and their shifts.
+
+Numbers are drawn from the ``torch.Generator`` that is passed in (PyTorch's own when it is None), on
+its device, and then moved: a CPU generator gives the same result for images on any device.
+"""
+
+import contextlib
+import gzip
+import hashlib
+import os
+import socket
+import string
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import InitVar, dataclass, replace
+from functools import cached_property, partial
+from http.client import HTTPException
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from capsnet.text import one_line, reason
+
+# The name of a data set -> the class of torchvision.datasets that downloads it.
+SOURCES = {
+    "mnist": "MNIST", "fashion-mnist": "FashionMNIST", "kmnist": "KMNIST",
+    "emnist-letters": "EMNIST", "emnist-balanced": "EMNIST", "cifar-10": "CIFAR10", "svhn": "SVHN",
+}  # fmt: skip
+NAMES = tuple(SOURCES)
+MNIST_LIKE = NAMES[:3]  # of four archives, in the same format
+DIGITS = tuple(string.digits)
+CLASSES = {
+    "mnist": DIGITS,
+    "fashion-mnist": (
+        "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+        "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
+    ),
+    "kmnist": ("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"),
+    "emnist-letters": tuple(string.ascii_lowercase),
+    "emnist-balanced": (*DIGITS, *string.ascii_uppercase, *"abdefghnqrt"),
+    "cifar-10": (
+        "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
+    ),
+    "svhn": DIGITS,
+}  # fmt: skip
+MD5 = {  # of MNIST's archives, as everybody has them
+    "train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+    "train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
+    "t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
+    "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
+}
+DEBIAN_FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")  # package dataset-fashion-mnist
+DOWNLOAD_TIMEOUT = 30.0  # seconds without an answer
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSet:
+    """Labelled images that fit in memory; a batch is ``images[index], labels[index]``.
+
+    Raises:
+        ValueError: the shapes, types or labels do not fit together.
+    """
+
+    images: Tensor  # uint8 [n, c, h, w]
+    labels: Tensor  # int64 [n], 0 <= label < len(classes)
+    classes: tuple[str, ...]
+    name: str
+    trusted: InitVar[bool] = False  # do not look at the labels: the host would wait for a GPU
+
+    def __post_init__(self, trusted: bool) -> None:
+        if self.images.dtype != torch.uint8 or self.images.dim() != 4:
+            expected = "a tensor, uint8 [n, c, h, w]"
+            raise ValueError(f"images must be {expected}, got {kind(self.images)}")
+        if self.labels.dtype != torch.int64 or self.labels.shape != self.images.shape[:1]:
+            expected = f"a tensor, int64 [{len(self.images)}]"
+            raise ValueError(f"labels must be {expected}, got {kind(self.labels)}")
+        if trusted or len(self.labels) == 0:
+            return
+        low, high = (int(bound) for bound in self.labels.aminmax())
+        if low < 0 or high >= len(self.classes):
+            raise ValueError(f"labels must be 0..{len(self.classes) - 1}, got {low}..{high}")
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def to(self, device: torch.device | str) -> "ImageSet":
+        """Return the same images and labels on another device."""
+        images, labels = self.images.to(device), self.labels.to(device)
+        return replace(self, images=images, labels=labels, trusted=True)
+
+    def subset(self, index: slice | Tensor | Sequence[int]) -> "ImageSet":
+        """Return the images that a slice, indices or a mask select (a tensor, an array or a list).
+
+        Raises:
+            ValueError: a mask is not as long as the images, or indices are not integers.
+        """
+        if not isinstance(index, slice):
+            index = torch.as_tensor(index)
+            if index.dtype == torch.bool:
+                if index.shape != self.labels.shape:
+                    raise ValueError(f"a mask must be bool [{len(self)}], got {kind(index)}")
+            elif index.numel() and (index.is_floating_point() or index.is_complex()):
+                raise ValueError(f"indices must be integers or a mask, got {kind(index)}")
+            else:
+                index = index.long()
+        images, labels = self.images[index], self.labels[index]
+        return replace(self, images=images, labels=labels, trusted=True)
+
+    @cached_property
+    def by_class(self) -> tuple[Tensor, Tensor, int]:
+        """(order, starts, present), found once for all batches: the images of class k are
+        ``order[starts[k] : starts[k + 1]]``, and ``present`` classes have any.
+        """
+        ordered, order = self.labels.sort(stable=True)
+        bounds = torch.arange(len(self.classes) + 1, device=ordered.device)
+        starts = torch.searchsorted(ordered, bounds)
+        return order, starts, int(starts.diff().count_nonzero())
+
+
+def hold_out(image_set: ImageSet) -> tuple[ImageSet, ImageSet]:
+    """Return (training, validation): validation is the last sixth, 10,000 images of 60,000.
+
+    Raises:
+        ValueError: there are fewer than 6 images.
+    """
+    if len(image_set) < 6:
+        raise ValueError(f"holding out a sixth takes at least 6 images, got {len(image_set)}")
+    kept = len(image_set) - len(image_set) // 6
+    return image_set.subset(slice(kept)), image_set.subset(slice(kept, None))
+
+
+def load(name: str, train: bool = True, *, download: bool = True) -> ImageSet:
+    """Load the training or the test images of a data set.
+
+    They are looked for where torchvision puts them, below ``$CAPSNET_DATA``, ``data`` of the
+    working directory, then of the repository, and for Fashion-MNIST in Debian's package
+    dataset-fashion-mnist. Only where they are nowhere does torchvision download them, into
+    ``$CAPSNET_DATA`` or ``./data``.
+
+    Args:
+        name: mnist, fashion-mnist, kmnist, emnist-letters, emnist-balanced, cifar-10 or svhn.
+        train: the training images, else the test images.
+        download: whether to download what is missing.
+
+    Raises:
+        ValueError: an unknown name, or a damaged archive.
+        FileNotFoundError: the data are neither here nor to be downloaded.
+    """
+    if name not in NAMES:
+        raise ValueError(f"unknown data set {name!r}; expected one of: {', '.join(NAMES)}")
+    folders = places(name)
+    for folder in folders if name in MNIST_LIKE else ():
+        if all((folder / file).is_file() for file in archives(train)):
+            return read_archives(name, folder, train)
+    for root in data_folders():
+        with contextlib.suppress(RuntimeError):  # it is not there, or damaged
+            return by_torchvision(name, root, train, download=False)
+    trouble = "not downloaded, as download=False"
+    if download:
+        timeout = socket.getdefaulttimeout()
+        socket.setdefaulttimeout(DOWNLOAD_TIMEOUT)  # torchvision would wait for ever
+        try:
+            return by_torchvision(name, data_folders()[0], train, download=True)
+        except (RuntimeError, OSError, HTTPException) as error:
+            trouble = f"the download failed: {one_line(str(error))}"
+        finally:
+            socket.setdefaulttimeout(timeout)
+    debian = ", or install Debian's dataset-fashion-mnist" if name == "fashion-mnist" else ""
+    raise FileNotFoundError(
+        f"{name} is missing or damaged: looked in {', '.join(map(str, folders))}; {trouble}; put "
+        f"the files of torchvision's {SOURCES[name]} into {folders[0]}{debian}"
+    )
+
+
+def data_folders() -> list[Path]:
+    """``$CAPSNET_DATA``, ``data``, and the repository's ``data``: tried in this order."""
+    given = os.environ.get("CAPSNET_DATA")
+    first = [Path(given).expanduser()] if given else []
+    return [*first, Path("data"), Path(__file__).resolve().parents[1] / "data"]
+
+
+def places(name: str) -> list[Path]:
+    """The folders where the files of a data set may be, in the order in which they are tried."""
+    below = Path() if name in ("cifar-10", "svhn") else Path(SOURCES[name], "raw")
+    found = [root / below for root in data_folders()]
+    return [*found, DEBIAN_FASHION_MNIST] if name == "fashion-mnist" else found
+
+
+def archives(train: bool) -> tuple[str, str]:
+    """The archives of images and of labels in MNIST's format."""
+    part = "train" if train else "t10k"
+    return f"{part}-images-idx3-ubyte.gz", f"{part}-labels-idx1-ubyte.gz"
+
+
+def read_archives(name: str, folder: Path, train: bool) -> ImageSet:
+    """Read MNIST's archives, or others in their format.
+
+    torchvision would unpack them first, into the same folder, which may be read-only; and its
+    import takes longer than PyTorch's.
+    """
+    contents = []
+    for file in archives(train):
+        packed = (folder / file).read_bytes()
+        md5 = hashlib.md5(packed, usedforsecurity=False).hexdigest()
+        if name == "mnist" and md5 != MD5[file]:
+            raise ValueError(f"{folder / file} is damaged: expected MD5 {MD5[file]}, got {md5}")
+        try:
+            content = gzip.decompress(packed)  # which compares a checksum, too
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"{folder / file} is damaged: {reason(error)}") from None
+        contents.append(torch.frombuffer(bytearray(content), dtype=torch.uint8))
+    images, labels = contents[0][16:], contents[1][8:]  # without their headers
+    return ImageSet(images.view(-1, 1, 28, 28), labels.long(), CLASSES[name], name)
+
+
+def by_torchvision(name: str, root: Path, train: bool, download: bool) -> ImageSet:
+    """Have torchvision download, verify, unpack and read a data set below ``root``.
+
+    Raises:
+        RuntimeError: it is not there, or damaged.
+        OSError: the download fails.
+    """
+    from torchvision import datasets
+
+    source = getattr(datasets, SOURCES[name])
+    if name == "svhn":
+        found = source(root, "train" if train else "test", download=download)
+        images, labels = torch.from_numpy(found.data), torch.from_numpy(found.labels)
+    elif name == "cifar-10":
+        found = source(root, train, download=download)
+        images = torch.from_numpy(found.data).permute(0, 3, 1, 2)
+        labels = torch.tensor(found.targets)
+    elif name in MNIST_LIKE:
+        found = source(root, train, download=download)
+        images, labels = found.data[:, None], found.targets
+    else:
+        found = source(root, name.removeprefix("emnist-"), train=train, download=download)
+        images = found.data.transpose(1, 2)[:, None]  # they are stored column by column
+        labels = found.targets - 1 if name == "emnist-letters" else found.targets
+    return ImageSet(images.contiguous(), labels, CLASSES[name], name)
+
+
+def random_offsets(
+    n: int,
+    max_shift: int = 2,
+    generator: torch.Generator | None = None,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """Draw offsets (dy, dx), int64 [n, 2] in pixels, uniform in -max_shift..max_shift.
+
+    Raises:
+        ValueError: max_shift is negative.
+    """
+    if max_shift < 0:
+        raise ValueError(f"max_shift must be at least 0 pixels, got {max_shift}")
+    randint = partial(torch.randint, 2 * max_shift + 1)
+    return draw(randint, (n, 2), generator, device) - max_shift
+
+
+def shift(images: Tensor, offsets: Tensor) -> Tensor:
+    """Move images [n, c, h, w] by offsets (down, right), int64 [n, 2] in pixels; zeros come in.
+
+    Raises:
+        ValueError: the shapes do not fit together.
+    """
+    if images.dim() != 4 or offsets.shape != (images.shape[0], 2):
+        got = f"{kind(images)} and {kind(offsets)}"
+        raise ValueError(f"expected images [n, c, h, w] and offsets [n, 2], got {got}")
+    h, w = images.shape[2:]
+    framed = F.pad(images, (1, 1, 1, 1))  # whatever lies outside is on this frame of zeros
+    image, channel, row, column = (torch.arange(s, device=images.device) for s in images.shape)
+    row = (1 + row - offsets[:, :1]).clamp(0, h + 1)[:, None, :, None]  # where it comes from
+    column = (1 + column - offsets[:, 1:]).clamp(0, w + 1)[:, None, None, :]
+    return framed[image[:, None, None, None], channel[:, None, None], row, column]
+
+
+def random_shift(
+    images: Tensor, max_shift: int = 2, generator: torch.Generator | None = None
+) -> Tensor:
+    """Move each of images [n, c, h, w] at random, by up to max_shift pixels in each direction.
+
+    The paper's only augmentation on MNIST (section 5).
+
+    Raises:
+        ValueError: max_shift is negative.
+    """
+    if max_shift == 0:
+        return images
+    return shift(images, random_offsets(len(images), max_shift, generator, images.device))
+
+
+def shifted(
+    image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Make a batch to learn from: images float32 [n, c, h, w] in 0..1, and labels int64 [n].
+
+    They are the images at ``index`` [n], moved by up to max_shift pixels. Under torchrun each of W
+    processes makes the whole batch and keeps its share, so that the numbers do not depend on W:
+    W times the work.
+    """
+    images = random_shift(image_set.images[index], max_shift, generator)
+    return to_float(images), image_set.labels[index]
+
+
+def centred(image_set: ImageSet, size: int) -> ImageSet:
+    """Return the same set with each image in the middle of size × size pixels of zeros.
+
+    Raises:
+        ValueError: the images do not fit.
+    """
+    return replace(image_set, images=in_the_middle(image_set.images, size), trusted=True)
+
+
+def in_the_middle(images: Tensor, size: int) -> Tensor:
+    """Pad images with zeros to size × size pixels."""
+    h, w = images.shape[-2:]
+    if size < h or size < w:
+        raise ValueError(f"images of {h} × {w} pixels do not fit in {size} × {size}")
+    top, left = (size - h) // 2, (size - w) // 2
+    return F.pad(images, (left, size - w - left, top, size - h - top))
+
+
+def to_float(images: Tensor) -> Tensor:
+    """Convert uint8 images (0..255) to float32 in 0..1.
+
+    Raises:
+        ValueError: the images are not uint8.
+    """
+    if images.dtype != torch.uint8:
+        raise ValueError(f"images must be a tensor, uint8, got {kind(images)}")
+    return images.to(torch.float32) / 255
+
+
+def draw(
+    sampler: Callable[..., Tensor],
+    shape: tuple[int, ...],
+    generator: torch.Generator | None,
+    device: torch.device | str | None,
+) -> Tensor:
+    """Draw where the generator is, then move to `device`; the host does not wait for it."""
+    drawn = sampler(shape, generator=generator, device=generator.device if generator else device)
+    if device is not None and torch.device(device).type == "cuda" and not drawn.is_cuda:
+        return drawn.pin_memory().to(device, non_blocking=True)
+    return drawn.to(device)
+
+
+def kind(value: object) -> str:
+    """Type and shape, for messages; the class of what is no tensor."""
+    if not isinstance(value, Tensor):
+        return type(value).__name__
+    return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"

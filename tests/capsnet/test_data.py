@@ -1,0 +1,363 @@
+"""Image sets: read by name, divided, and shifted."""
+
+import gzip
+import hashlib
+import io
+import pickle
+import shutil
+import struct
+import sys
+import tarfile
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import URLError
+
+import numpy as np
+import pytest
+import torch
+from scipy import ndimage
+from scipy.io import savemat
+from torch._subclasses.fake_tensor import DataDependentOutputException
+from torchvision import datasets
+
+from capsnet import data
+from capsnet.data import ImageSet, hold_out, load, to_float
+from capsnet.multimnist import overlaid
+from helpers import ROOT
+from helpers.tiny import some_digits
+
+RAW = ROOT / "data" / "MNIST" / "raw"
+ARCHIVES = sorted(RAW.glob("*.gz"))
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.fixture(scope="module")
+def digits() -> ImageSet:
+    found = some_digits(300)
+    assert found.by_class  # its one read comes before the first batch
+    return found
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, far from the repository, from all other data and the network."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CAPSNET_DATA", raising=False)
+    monkeypatch.setattr(data, "__file__", str(tmp_path / "site/capsnet/data.py"))
+    monkeypatch.setattr(data, "DEBIAN_FASHION_MNIST", tmp_path / "debian")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise URLError("no network")
+
+    monkeypatch.setattr("urllib.request.urlopen", refuse)
+    return tmp_path
+
+
+def copy_mnist(root: Path) -> Path:
+    raw = root / "MNIST" / "raw"
+    raw.mkdir(parents=True)
+    for archive in ARCHIVES:
+        shutil.copy(archive, raw)
+    return raw
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_mnist_is_mnist_bit_for_bit(train: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The idx format by hand: 16 or 8 bytes of header, then the numbers."""
+    monkeypatch.setitem(sys.modules, "torchvision", None)  # its import is slow, and not needed
+    found = load("mnist", train=train, download=False)
+    assert found.images.shape == (60000 if train else 10000, 1, 28, 28)
+    part = "train" if train else "t10k"
+    images = gzip.decompress((RAW / f"{part}-images-idx3-ubyte.gz").read_bytes())[16:]
+    labels = gzip.decompress((RAW / f"{part}-labels-idx1-ubyte.gz").read_bytes())[8:]
+    assert found.images.numpy().tobytes() == images
+    assert found.labels.to(torch.uint8).numpy().tobytes() == labels
+    first = [5, 0, 4, 1, 9] if train else [7, 2, 1, 0, 4]  # as everybody has them
+    assert found.labels[:5].tolist() == first
+
+
+def test_the_variable_comes_first_and_its_folder_is_only_read(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, refuses
+) -> None:
+    raw = copy_mnist(elsewhere / "data")
+    (raw / "train-images-idx3-ubyte.gz").write_bytes(b"broken")  # not read for the test images
+    damaged = copy_mnist(elsewhere / "mine") / "t10k-labels-idx1-ubyte.gz"
+    damaged.write_bytes(damaged.read_bytes()[:-5])
+    before = {path: path.stat().st_mtime_ns for path in elsewhere.rglob("*")}
+    assert len(load("mnist", train=False, download=False)) == 10000
+    monkeypatch.setenv("CAPSNET_DATA", str(elsewhere / "mine"))
+    with refuses(damaged, "damaged", data.MD5[damaged.name]):
+        load("mnist", train=False)
+    assert {path: path.stat().st_mtime_ns for path in elsewhere.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    ("download", "trouble"), [(False, "download=False"), (True, "the download failed.*no network")]
+)
+def test_nothing_found_says_where_and_how(elsewhere: Path, download: bool, trouble: str) -> None:
+    looked = rf"data/FashionMNIST/raw.*{elsewhere / 'debian'}"
+    line = rf"^fashion-mnist is missing[^\n]*{looked}[^\n]*{trouble}[^\n]*dataset-fashion-mnist$"
+    with pytest.raises(FileNotFoundError, match=line):
+        load("fashion-mnist", download=download)
+    assert not [path for path in elsewhere.rglob("*") if path.is_file()]
+
+
+def test_debians_fashion_mnist(elsewhere: Path, refuses) -> None:
+    """Packed anew, it has other MD5s than the official archives."""
+    folder = elsewhere / "debian"
+    folder.mkdir()
+    names = data.archives(train=False)
+    (folder / names[0]).write_bytes(gzip.compress(bytes(16) + bytes([0, 7] * 784)))
+    (folder / names[1]).write_bytes(gzip.compress(bytes(8) + bytes([9, 4])))
+    found = load("fashion-mnist", train=False, download=False)
+    assert found.images.shape == (2, 1, 28, 28) and found.images[1, 0, 0, :2].tolist() == [0, 7]
+    assert found.labels.tolist() == [9, 4] and found.classes[9] == "Ankle boot"
+    content = bytearray((folder / names[1]).read_bytes())
+    content[-6] ^= 1  # a bit of gzip's checksum
+    (folder / names[1]).write_bytes(content)
+    with refuses(folder / names[1], "damaged"):
+        load("fashion-mnist", train=False, download=False)
+
+
+# Of training and test alike: so many that each batch of CIFAR-10 has two.
+IMAGES = {
+    "kmnist": (7, 28, 28), "emnist-letters": (7, 28, 28), "emnist-balanced": (7, 28, 28),
+    "cifar-10": (10, 3, 32, 32), "svhn": (7, 3, 32, 32),
+}  # fmt: skip
+
+
+def idx(numbers: np.ndarray) -> bytes:
+    header = struct.pack(f">{1 + numbers.ndim}i", 0x800 + numbers.ndim, *numbers.shape)
+    return gzip.compress(header + numbers.astype(np.uint8).tobytes())
+
+
+def published(
+    name: str, sets: dict[str, tuple[np.ndarray, np.ndarray]]
+) -> Iterator[tuple[str, bytes]]:
+    """Files as the data set's own page has them; keys "train" and "test"."""
+    packed = io.BytesIO()
+    if name == "kmnist":
+        for part, (images, labels) in sets.items():
+            start = part.replace("test", "t10k")
+            yield f"{start}-images-idx3-ubyte.gz", idx(images)
+            yield f"{start}-labels-idx1-ubyte.gz", idx(labels)
+    elif name == "svhn":
+        for part, (images, labels) in sets.items():
+            file, column = io.BytesIO(), np.where(labels == 0, 10, labels)[:, None]
+            savemat(file, {"X": images.transpose(2, 3, 1, 0), "y": column.astype(np.uint8)})
+            yield f"{part}_32x32.mat", file.getvalue()
+    elif name == "cifar-10":
+        batches = {"test_batch": ("test", slice(None))}
+        batches |= {f"data_batch_{i}": ("train", slice(2 * i - 2, 2 * i)) for i in range(1, 6)}
+        contents = {"batches.meta": {"label_names": [*data.CLASSES[name]]}}
+        for batch, (part, rows) in batches.items():
+            images, labels = (values[rows] for values in sets[part])
+            contents[batch] = {"data": images.reshape(len(images), -1), "labels": labels.tolist()}
+        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+            for file, content in contents.items():
+                info = tarfile.TarInfo(f"cifar-10-batches-py/{file}")
+                info.size = len(pickle.dumps(content))
+                archive.addfile(info, io.BytesIO(pickle.dumps(content)))
+        yield datasets.CIFAR10.filename, packed.getvalue()
+    else:
+        with zipfile.ZipFile(packed, "w") as archive:
+            for part, (images, labels) in sets.items():
+                start, first = f"gzip/{name}-{part}", name == "emnist-letters"
+                archive.writestr(f"{start}-images-idx3-ubyte.gz", idx(images.transpose(0, 2, 1)))
+                archive.writestr(f"{start}-labels-idx1-ubyte.gz", idx(labels + first))
+        yield "gzip.zip", packed.getvalue()
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_published_archives_are_verified_and_read(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """What lies where a download would put it is unpacked there, without a network."""
+    dice, last = np.random.default_rng(0), len(data.CLASSES[name]) - 1
+    sets = {}
+    for part in ("train", "test"):
+        images = dice.integers(0, 256, IMAGES[name], np.uint8)
+        sets[part] = images, np.array([0, *dice.integers(last, size=len(images) - 2), last])
+    files, folder = dict(published(name, sets)), data.places(name)[0]
+    folder.mkdir(parents=True)
+    for file, content in files.items():
+        (folder / file).write_bytes(content)
+    md5 = {file: hashlib.md5(content).hexdigest() for file, content in files.items()}
+    source = getattr(datasets, data.SOURCES[name])
+    monkeypatch.setattr(datasets.KMNIST, "resources", [*md5.items()])
+    monkeypatch.setattr(datasets.EMNIST, "md5", md5.get("gzip.zip"))
+    lists = {s: [*of[:2], md5.get(of[1])] for s, of in datasets.SVHN.split_list.items()}
+    monkeypatch.setattr(datasets.SVHN, "split_list", lists)
+    monkeypatch.setattr(datasets.CIFAR10, "tgz_md5", md5.get(datasets.CIFAR10.filename))
+    for listed in ("train_list", "test_list") if name == "cifar-10" else ():
+        monkeypatch.setattr(source, listed, [(file, None) for file, _ in getattr(source, listed)])
+    monkeypatch.setattr(datasets.CIFAR10, "meta", {**datasets.CIFAR10.meta, "md5": None})
+    for part, (images, labels) in sets.items():
+        found = load(name, train=part == "train")
+        assert found.images.numpy().reshape(images.shape).tolist() == images.tolist()
+        assert found.labels.tolist() == labels.tolist()
+        assert found.classes == data.CLASSES[name]
+
+
+def test_classes_and_checksums_are_torchvisions() -> None:
+    for name, known in (("fashion-mnist", datasets.FashionMNIST), ("kmnist", datasets.KMNIST)):
+        assert data.CLASSES[name] == tuple(known.classes)
+    for split in ("letters", "balanced"):
+        known = [kind for kind in datasets.EMNIST.classes_split_dict[split] if kind != "N/A"]
+        assert data.CLASSES[f"emnist-{split}"] == tuple(known)
+    assert dict(datasets.MNIST.resources) == data.MD5
+
+
+def test_an_unknown_name_is_refused(refuses) -> None:
+    with refuses("'cifar'", *data.NAMES):
+        load("cifar")
+
+
+def test_image_set_refuses_what_does_not_fit(digits: ImageSet, refuses) -> None:
+    images, labels = digits.images[:3], digits.labels[:3]
+    for wrong_images, wrong_labels, expected, got in (
+        (images.float(), labels, "uint8", "float32"),
+        (images[:, 0], labels, "uint8", "[3, 28, 28]"),
+        (images.numpy(), labels, "a tensor, uint8", "got ndarray"),
+        (images, labels.numpy(), "a tensor, int64 [3]", "got ndarray"),
+        (images, labels[:2], "int64 [3]", "int64 [2]"),
+        (images, labels.int(), "int64", "int32"),
+        (images, torch.tensor([0, 1, 10]), "0..9", "10"),
+        (images, torch.tensor([0, 1, -1]), "0..9", "-1"),
+    ):
+        with refuses(expected, got):
+            ImageSet(wrong_images, wrong_labels, digits.classes, "x")
+
+
+@pytest.mark.parametrize("made", [list, np.array, torch.tensor])
+def test_a_subset(digits: ImageSet, refuses, made) -> None:
+    for index in (made([i in (5, 9) for i in range(300)]), made([5, 9]), slice(5, 10, 4)):
+        chosen = digits.subset(index)
+        assert torch.equal(chosen.images, digits.images[[5, 9]])
+        assert chosen.labels.tolist() == digits.labels[[5, 9]].tolist()
+    assert len(digits.subset(made([]))) == 0
+    with refuses("a mask must be bool [300]", "got bool [3]"):
+        digits.subset(made([True, False, True]))
+    with refuses("integers or a mask", "got float"):
+        digits.subset(made([1.0, 2.5]))
+    with refuses("uint8", "[1, 28, 28]"):
+        digits.subset(torch.tensor(0))
+
+
+def test_the_images_of_each_class() -> None:
+    labels = torch.tensor([3, 1, 3, 0])
+    images = torch.zeros(4, 1, 2, 2, dtype=torch.uint8)
+    order, starts, present = ImageSet(images, labels, tuple("abcde"), "x").by_class
+    assert order.tolist() == [3, 1, 0, 2]
+    assert starts.tolist() == [0, 1, 2, 2, 4, 4]
+    assert present == 3
+
+
+def test_hold_out_is_the_last_sixth(digits: ImageSet, refuses) -> None:
+    training, validation = hold_out(digits.subset(slice(14)))
+    assert torch.equal(training.images, digits.images[:12])
+    assert torch.equal(validation.labels, digits.labels[12:14])
+    with refuses("at least 6", "5"):
+        hold_out(digits.subset(slice(5)))
+
+
+def test_to_float(refuses) -> None:
+    values = torch.tensor([0, 51, 255], dtype=torch.uint8)
+    torch.testing.assert_close(to_float(values), torch.tensor([0.0, 0.2, 1.0]))
+    with refuses("uint8", "float32"):
+        to_float(values.float())
+    with refuses("a tensor, uint8", "got ndarray"):
+        to_float(values.numpy())
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.float64])
+def test_shift_is_scipys(dtype: torch.dtype) -> None:
+    images = (torch.rand(9, 3, 7, 5, generator=seeded()) * 255).to(dtype)
+    offsets = [(0, 0), (2, -2), (-2, 2), (2, 2), (-2, -2), (1, 0), (0, -1), (7, 0), (0, 5)]
+    moved = data.shift(images, torch.tensor(offsets))
+    assert moved.dtype == dtype
+    for before, after, offset in zip(images, moved, offsets, strict=True):
+        assert (after.numpy() == ndimage.shift(before.numpy(), (0, *offset), order=0)).all()
+
+
+def test_shift_refuses_what_does_not_fit(refuses) -> None:
+    with refuses("[n, 2]", "[2, 2]"):
+        data.shift(torch.zeros(3, 1, 4, 4), torch.zeros(2, 2, dtype=torch.int64))
+    with refuses("[n, c, h, w]", "[3, 4, 4]"):
+        data.shift(torch.zeros(3, 4, 4), torch.zeros(3, 2, dtype=torch.int64))
+
+
+def test_offsets_are_uniform_and_independent() -> None:
+    offsets = data.random_offsets(50_000, 2, seeded())
+    counts = Counter(map(tuple, offsets.tolist()))
+    assert len(counts) == 25
+    assert offsets.dtype == torch.int64
+    # 2000 expected of each; five standard deviations of a binomial are 219.
+    assert all(abs(count - 2000) < 219 for count in counts.values())
+
+
+def test_random_shift_is_per_image(digits: ImageSet, refuses) -> None:
+    same = digits.images[:1].expand(100, -1, -1, -1)
+    moved = data.random_shift(same, 2, seeded())
+    assert len({m.numpy().tobytes() for m in moved}) > 20
+    assert torch.equal(moved, data.shift(same, data.random_offsets(100, 2, seeded())))
+    assert data.random_shift(same, 0) is same
+    with refuses("at least 0", "-1"):
+        data.random_shift(same, -1)
+
+
+def test_random_shift_is_one_graph(digits: ImageSet) -> None:
+    compiled = torch.compile(data.random_shift, fullgraph=True, backend="aot_eager")
+    found = compiled(digits.images, 2)
+    torch.manual_seed(0)  # as before each test
+    assert torch.equal(found, data.random_shift(digits.images, 2))
+
+
+def test_a_batch_to_learn_from(digits: ImageSet) -> None:
+    index = torch.tensor([4, 2])
+    images, labels = data.shifted(digits, index, 2, seeded())
+    assert torch.equal(images, to_float(data.random_shift(digits.images[index], 2, seeded())))
+    assert torch.equal(labels, digits.labels[index])
+
+
+def test_centred(digits: ImageSet, refuses) -> None:
+    large = data.centred(digits, 40)
+    assert large.images.shape == (300, 1, 40, 40)
+    assert torch.equal(large.images[:, :, 6:34, 6:34], digits.images)
+    assert int(large.images.sum()) == int(digits.images.sum())
+    assert (large.labels is digits.labels, large.classes) == (True, digits.classes)
+    with refuses("28 × 28", "27 × 27"):
+        data.centred(digits, 27)
+
+
+@pytest.mark.parametrize("generator", [seeded(), None], ids=["drawn here", "drawn there"])
+def test_batches_do_not_wait_for_a_gpu(
+    digits: ImageSet, fake_cuda: torch.device, generator: torch.Generator | None
+) -> None:
+    order, starts, present = digits.by_class
+    there, index = digits.to(fake_cuda), torch.arange(50).to(fake_cuda)
+    vars(there)["by_class"] = (order.to(fake_cuda), starts.to(fake_cuda), present)
+    made = [
+        *data.shifted(there, index, 2, generator),
+        *overlaid(there, index, 2, generator),
+        to_float(there.subset(slice(0, 20)).images),
+        there.subset(index).labels,
+    ]
+    assert all(tensor.device.type == "cuda" for tensor in made)
+    with pytest.raises(DataDependentOutputException):  # or this test could not fail
+        ImageSet(there.images, there.labels, there.classes, "not trusted")
+
+
+def test_a_cpu_generator_gives_the_same_on_every_device(
+    digits: ImageSet, device: torch.device
+) -> None:
+    for batch in (data.shifted, overlaid):
+        index = torch.arange(50)
+        there = batch(digits.to(device), index.to(device), 2, seeded())
+        for mine, expected in zip(there, batch(digits, index, 2, seeded()), strict=True):
+            assert torch.equal(mine.cpu(), expected)
