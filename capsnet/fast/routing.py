@@ -24,12 +24,12 @@ from capsnet.functional import squash
 LANES = 16  # float32 numbers that one instruction works on (AVX-512)
 CACHE = 6 * 2**20  # bytes of û to work on at a time
 TRITON = (3, 4)  # the first version with tuples such as ours
-Share = Callable[[Tensor], Tensor]  # b_ij → c_ij, [in_capsules, out_capsules, n]
-Squash = Callable[[Tensor, int], Tensor]
+Share = Callable[[Tensor], Tensor]  # logits b_ij → coupling coefficients c_ij
+Squash = Callable[[Tensor, int], Tensor]  # s, and the dimension that holds its components
 
 
-def over_parents(logits: Tensor) -> Tensor:
-    """Eq. 3."""
+def coupling(logits: Tensor) -> Tensor:
+    """c_ij of b_ij (eq. 3), [in_capsules, out_capsules, n]."""
     return logits.softmax(1)
 
 
@@ -39,7 +39,7 @@ def routed_capsules(
     iterations: int = 3,
     prior: Tensor | None = None,
     *,
-    share: Share = over_parents,
+    share: Share = coupling,
     squash: Squash = squash,
     stop_gradient: bool = False,
     compile: bool = False,
@@ -67,7 +67,7 @@ def routed_capsules(
     # What is computed in which dtype is said here, for the backward pass too.
     with torch.autocast(u.device.type, enabled=False):
         v: Tensor
-        if u.device.type == "cuda" and share is over_parents and not stop_gradient and has_triton():
+        if u.device.type == "cuda" and share is coupling and not stop_gradient and has_triton():
             from capsnet.fast import fused
 
             if fused.fits(u, weight):
@@ -212,7 +212,7 @@ def room_for_predictions(like: Tensor, weight: Tensor, size: int) -> Tensor:
 
 def is_even(v_sum: Tensor | None, prior: Tensor | None, share: Share) -> bool:
     """Whether all logits are 0, and all shares 1 / out_capsules: the first iteration."""
-    return v_sum is None and prior is None and share is over_parents
+    return v_sum is None and prior is None and share is coupling
 
 
 def attend(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, share: Share) -> Tensor:

@@ -15,7 +15,7 @@ PAPERS = over_parents, uniform  # with one iteration a softmax over parents is u
 
 
 class FastWildCapsNet(FastCapsNet):
-    """What :class:`FastCapsNet` is for ours, for a :class:`WildCapsNet`.
+    """:class:`FastCapsNet` for a :class:`WildCapsNet`.
 
     Zeros around the maps keep the plain convolutions. Shared logits, a bias of s_j, another axis of
     squash, and a gradient that is stopped short of a prior keep the plain routing.
@@ -36,15 +36,13 @@ class FastWildCapsNet(FastCapsNet):
         model: Any = self.model
         if model.parts.same_padding or cudnn_pays_off(images):
             return model.children_of(images)
-        phases, conv = self.phases_of(images), model.conv
-
+        phases, conv, bias = self.phases_of(images), model.conv, model.primary.conv.bias
         features = relu_conv2d(model.parts.prepare(images), conv.weight, conv.bias, phases)
 
-        def conv2d(weight: Tensor, bias: Tensor | None, stride: int) -> Tensor:
-            kernels = transform_kernel(weight, phases, images.dtype)
-            return correlate(features, kernels, bias, phases)
+        def convolve(weight: Tensor) -> Tensor:
+            return correlate(features, transform_kernel(weight, phases, images.dtype), bias, phases)
 
-        return model.group(conv2d)
+        return model.group(convolve)
 
     def capsules_of(self, children: Tensor) -> Tensor:
         model: Any = self.model
@@ -62,7 +60,7 @@ class FastWildCapsNet(FastCapsNet):
             weight,
             iterations,
             prior,
-            share=routing.over_parents if parts.share in PAPERS else images_last(parts.share),
+            share=routing.coupling if parts.share in PAPERS else images_last(parts.share),
             squash=parts.squash,
             stop_gradient=parts.stop_gradient,
             compile=self.compiled,
@@ -74,7 +72,7 @@ class FastWildCapsNet(FastCapsNet):
 
 
 def has_fast_routing(parts: Parts) -> bool:
-    """Whether the fast routing knows these parts; with a prior it may still not do."""
+    """Whether the fast routing supports these parts, but for a stopped gradient with a prior."""
     return not (parts.batch_logits or parts.bias or parts.digits_axis != 2)
 
 

@@ -1,7 +1,6 @@
 """Our network and its loss, with some of their parts replaced."""
 
-import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -15,17 +14,48 @@ from capsnet.model import CapsNet, CapsNetOutput
 from capsnet.training.loss import TrainingLoss
 from capsnet_lab.wild.deviations import combine
 from capsnet_lab.wild.fast import FastWildCapsNet
-from capsnet_lab.wild.parts import RELEASED_BIAS, Conv2d, same, valid
+from capsnet_lab.wild.parts import RELEASED_BIAS, Parts, same, squash_capsules
+
+
+def route_with(
+    parts: Parts,
+    u_hat: Tensor,
+    iterations: int,
+    prior: Tensor | None = None,
+    bias: Tensor | None = None,
+    trace: list[RoutingStep] | None = None,
+) -> Tensor:
+    """Procedure 1 with other parts in its loop; arguments and shapes as of
+    :func:`capsnet.functional.dynamic_routing`.
+
+    ``bias``, [out_capsules, out_dim], is added to s_j.
+    """
+    fixed = u_hat.detach() if parts.stop_gradient else u_hat
+    if prior is None:
+        prior = u_hat.new_zeros(u_hat.shape[1:3])
+    b = prior.to(torch.promote_types(prior.dtype, torch.float32)).repeat(u_hat.shape[0], 1, 1)
+    for left in reversed(range(iterations + parts.extra_iterations)):
+        c = parts.share(b)
+        s = torch.einsum("nij,nijd->njd", c.to(u_hat.dtype), fixed if left else u_hat)
+        if bias is not None:
+            s = s + bias
+        v = squash_capsules(s, parts.squash, parts.digits_axis)
+        if trace is not None:
+            trace.append(RoutingStep(b, c, s, v))
+        if left:
+            agreement = torch.einsum("nijd,njd->nij", fixed, v)
+            b = b + (agreement.mean(dim=0, keepdim=True) if parts.batch_logits else agreement)
+    return v
 
 
 class WildCapsNet(CapsNet):
-    """:class:`CapsNet` with deviations; without any, the same bits.
+    """:class:`CapsNet` with deviations; without any, it computes the same bits.
 
     Args:
         image_shape: as of :class:`CapsNet`.
-        num_classes: likewise.
-        deviations: their names, of :data:`DEVIATIONS`.
-        options: the others of :class:`CapsNet`; a deviation's own go first.
+        num_classes: as of :class:`CapsNet`.
+        deviations: names of :data:`DEVIATIONS`.
+        options: the others of :class:`CapsNet`; those that a deviation sets are overridden.
 
     Attributes:
         config: the arguments above, as a dict that makes the same network again.
@@ -77,16 +107,23 @@ class WildCapsNet(CapsNet):
 
     def children_of(self, images: Tensor) -> Tensor:
         """Images → primary capsules, [batch, in_capsules, in_dim]."""
-        pad = same if self.parts.same_padding else valid
-        features = F.relu(self.conv(pad(self.parts.prepare(images), self.conv)))
-        return self.group(functools.partial(F.conv2d, pad(features, self.primary.conv)))
+        conv = self.primary.conv
+        images = self.pad(self.parts.prepare(images), self.conv)
+        features = self.pad(F.relu(self.conv(images)), conv)
+        return self.group(lambda weight: F.conv2d(features, weight, conv.bias, conv.stride))
 
-    def group(self, conv2d: Conv2d) -> Tensor:
-        """The second convolution, of what the first one gives → primary capsules."""
-        parts = self.parts
-        maps = parts.maps(self.primary, parts.share, conv2d)
+    def pad(self, maps: Tensor, conv: nn.Conv2d) -> Tensor:
+        return same(maps, conv) if self.parts.same_padding else maps
+
+    def group(self, convolve: Callable[[Tensor], Tensor]) -> Tensor:
+        """The second convolution's kernels, applied by ``convolve`` → primary capsules."""
+        parts, weight = self.parts, self.primary.conv.weight
+        if parts.routed_to_types:  # one iteration: each type gets an equal share
+            logits = weight.new_zeros(1, 1, self.config["capsule_types"])
+            weight = weight * parts.share(logits)[0, 0, 0]
+        maps = parts.activation(convolve(weight))
         children = parts.group(maps, self.primary.capsule_dim)
-        return self.squash(children, parts.primary_axis)
+        return squash_capsules(children, parts.squash, parts.primary_axis)
 
     def predict(self, u: Tensor) -> Tensor:
         """û_{j|i}, as :meth:`CapsuleLayer.predict`."""
@@ -96,30 +133,11 @@ class WildCapsNet(CapsNet):
         u = u.unflatten(1, (len(weight), -1))
         return torch.einsum("ntpk,tjkd->ntpjd", u, weight).flatten(1, 2)
 
-    def squash(self, s: Tensor, axis: int) -> Tensor:
-        """Squash capsules [batch, capsules, dim]; axis 3 makes each number a capsule of its own."""
-        if axis < s.dim():
-            return self.parts.squash(s, axis)
-        return self.parts.squash(s.unsqueeze(axis), axis).squeeze(axis)
-
     def route(self, u_hat: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
-        """:func:`dynamic_routing`, as the deviations have it; shapes as there."""
-        parts, learned = self.parts, self.digits.prior
-        seen = u_hat.detach() if parts.stop_gradient else u_hat
-        prior = u_hat.new_zeros(u_hat.shape[1:3]) if learned is None else learned
-        b = prior.to(torch.promote_types(prior.dtype, torch.float32)).repeat(u_hat.shape[0], 1, 1)
-        for left in reversed(range(self.digits.routing_iterations + parts.extra_iterations)):
-            c = parts.share(b)
-            s = torch.einsum("nij,nijd->njd", c.to(u_hat.dtype), seen if left else u_hat)
-            if self.bias is not None:
-                s = s + self.bias
-            v = self.squash(s, parts.digits_axis)
-            if trace is not None:
-                trace.append(RoutingStep(b, c, s, v))
-            if left:
-                agreed = torch.einsum("nijd,njd->nij", seen, v)
-                b = b + (agreed.mean(dim=0, keepdim=True) if parts.batch_logits else agreed)
-        return v
+        """Predictions → the classes' capsules, by :func:`route_with`."""
+        digits = self.digits
+        iterations, prior = digits.routing_iterations, digits.prior
+        return route_with(self.parts, u_hat, iterations, prior, self.bias, trace)
 
     def read_out(self, capsules: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
         lengths = torch.linalg.vector_norm(capsules, dim=2)
@@ -128,15 +146,11 @@ class WildCapsNet(CapsNet):
 
 
 class WildLoss(TrainingLoss):
-    """What :class:`TrainingLoss` is for ours, with the parts of a :class:`WildCapsNet`.
-
-    Args:
-        model: the network, in an arrangement.
-        args: as of :class:`TrainingLoss`, but eq. 4 is the network's own margin loss.
-        options: likewise.
+    """:class:`TrainingLoss` with the parts of a :class:`WildCapsNet`, whose own margin loss is the
+    default criterion.
 
     Raises:
-        ValueError: the model is no :class:`WildCapsNet`.
+        ValueError: the model is no :class:`WildCapsNet`, in an arrangement.
     """
 
     def __init__(self, model: nn.Module, *args: Any, **options: Any) -> None:
@@ -159,7 +173,7 @@ class WildLoss(TrainingLoss):
         if out.reconstruction is None:
             return loss
         target = parts.prepare(images)
-        drawn = reconstruction_loss(out.reconstruction.to(target.dtype), target)
+        squares = reconstruction_loss(out.reconstruction.to(target.dtype), target)
         if parts.mean_over_pixels:
-            drawn = drawn / target[0].numel()
-        return loss + self.reconstruction_weight * drawn
+            squares = squares / target[0].numel()
+        return loss + self.reconstruction_weight * squares

@@ -1,4 +1,4 @@
-"""What a capsule network and its loss are made of: the paper's parts, and those that others use."""
+"""What a capsule network and its loss are made of: the paper's parts, and other people's."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,17 +7,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.data import ImageSet, to_float
-from capsnet.data.augment import random_offsets, shift
+from capsnet.data import ImageSet, random_offsets, shift, to_float
+from capsnet.fast.routing import Share as Share
+from capsnet.fast.routing import Squash as Squash
 from capsnet.functional import class_mask, margin_loss, one_hot, squash
-from capsnet.layers import PrimaryCapsules, channels_to_capsules
+from capsnet.layers import channels_to_capsules
 from capsnet.model import CapsNet
 from capsnet.training.loss import Criterion
 
-Share = Callable[[Tensor], Tensor]  # logits b_ij, [batch, in_capsules, out_capsules] → c_ij
-Conv2d = Callable[[Tensor, Tensor | None, int], Tensor]  # weight, bias, stride → maps
-Squash = Callable[[Tensor, int], Tensor]  # s, and along which dimension its lengths are taken
-RELEASED_BIAS = 0.1  # at which the authors' released code starts every bias
+RELEASED_BIAS = 0.1  # initial value of every bias in the authors' released code
 
 
 def unchanged(values: Tensor) -> Tensor:
@@ -36,10 +34,6 @@ def standardised(images: Tensor) -> Tensor:
     return centred / deviation.clamp(min=images[0].numel() ** -0.5)
 
 
-def valid(maps: Tensor, conv: nn.Conv2d) -> Tensor:
-    return maps
-
-
 def same(maps: Tensor, conv: nn.Conv2d) -> Tensor:
     """Zeros around the maps, so that a convolution gives ⌈side / stride⌉, as TensorFlow's SAME."""
     kernel, stride = conv.kernel_size[0], conv.stride[0]
@@ -48,25 +42,6 @@ def same(maps: Tensor, conv: nn.Conv2d) -> Tensor:
         total = max((-(side // -stride) - 1) * stride + kernel - side, 0)
         around += [total // 2, total - total // 2]
     return F.pad(maps, around)
-
-
-def convolved(primary: PrimaryCapsules, share: Share, conv2d: Conv2d) -> Tensor:
-    conv = primary.conv
-    return conv2d(conv.weight, conv.bias, conv.stride[0])
-
-
-def rectified(primary: PrimaryCapsules, share: Share, conv2d: Conv2d) -> Tensor:
-    return F.relu(convolved(primary, share, conv2d))
-
-
-def routed_to_types(primary: PrimaryCapsules, share: Share, conv2d: Conv2d) -> Tensor:
-    """One iteration of routing from one capsule to all types: each gets an equal share."""
-    conv = primary.conv
-    assert conv.bias is not None
-    types = conv.out_channels // primary.capsule_dim
-    equal = share(conv.weight.new_zeros(1, 1, types))[0, 0, 0]
-    maps = conv2d(conv.weight, None, conv.stride[0])
-    return equal * maps + conv.bias.view(-1, 1, 1)
 
 
 def neighbours_in_space(maps: Tensor, capsule_dim: int) -> Tensor:
@@ -120,6 +95,11 @@ def lifted_squash(epsilon: float) -> Squash:
     return squash
 
 
+def squash_capsules(s: Tensor, by: Squash, axis: int) -> Tensor:
+    """Squash capsules [batch, capsules, dim]; axis 3 makes each number a capsule of its own."""
+    return by(s.unsqueeze(3), axis).squeeze(3)
+
+
 def guarded_lengths(epsilon: float) -> Callable[[Tensor], Tensor]:
     return lambda lengths: (lengths.square() + epsilon).sqrt()
 
@@ -163,17 +143,13 @@ def unsquared_margin_loss(lengths: Tensor, targets: Tensor) -> Tensor:
     return loss.sum(dim=1).mean()
 
 
-def truncated(weight: Tensor, std: float) -> None:
-    """TensorFlow's: nothing beyond two standard deviations."""
-    nn.init.trunc_normal_(weight, std=std, a=-2 * std, b=2 * std)
-
-
 def released_start(model: CapsNet) -> None:
     for name, parameter in model.named_parameters():
         if name.endswith(".bias"):
             nn.init.constant_(parameter, RELEASED_BIAS)
         elif not name.startswith("digits."):
-            truncated(parameter, 0.05 if name == "conv.weight" else 0.1)
+            std = 0.05 if name == "conv.weight" else 0.1
+            nn.init.trunc_normal_(parameter, std=std, a=-2 * std, b=2 * std)
 
 
 def glorot_start(model: CapsNet) -> None:
@@ -207,15 +183,16 @@ def shifted_together(
 
 @dataclass(frozen=True)
 class Parts:
-    """Of a network, of its start, and of its loss: by default the paper's."""
+    """Of a network, of its initial weights, and of its loss: by default the paper's."""
 
-    prepare: Callable[[Tensor], Tensor] = unchanged  # images → what the network sees and draws
+    prepare: Callable[[Tensor], Tensor] = unchanged  # images → input, and target of the decoder
     same_padding: bool = False  # of both convolutions, as TensorFlow's
-    maps: Callable[[PrimaryCapsules, Share, Conv2d], Tensor] = convolved
+    routed_to_types: bool = False  # one iteration of routing after the second convolution
+    activation: Callable[[Tensor], Tensor] = unchanged  # of the second convolution
     group: Callable[[Tensor, int], Tensor] = channels_to_capsules
     squash: Squash = squash
-    primary_axis: int = 2  # of [batch, in_capsules, in_dim, 1], along which lengths are taken
-    digits_axis: int = 2  # of [batch, out_capsules, out_dim, 1], likewise
+    primary_axis: int = 2  # of [batch, in_capsules, in_dim, 1], along which lengths are computed
+    digits_axis: int = 2  # of [batch, out_capsules, out_dim, 1], along which lengths are computed
     shared_w: bool = False  # by the positions of a type
     bias: bool = False  # learned, added to s_j
     share: Share = over_parents
@@ -223,13 +200,13 @@ class Parts:
     stop_gradient: bool = False  # none through û but in the last iteration
     extra_iterations: int = 0
     routing_iterations: int | None = None  # in place of the network's
-    learn_prior: bool | None = None  # likewise
-    hidden: tuple[int, int] | None = None  # likewise
+    learn_prior: bool | None = None  # in place of the network's
+    hidden: tuple[int, int] | None = None  # in place of the network's
     lengths: Callable[[Tensor], Tensor] = unchanged  # before they meet the margins
     mask: Callable[[Tensor, Tensor | None], Tensor | None] = by_label
     start_w: Callable[[Tensor], object] | None = None
-    start: Callable[[CapsNet], object] | None = None  # of all but W
+    start: Callable[[CapsNet], object] | None = None  # of all parameters but W
     margin: Criterion = margin_loss
     margin_weight: float = 1.0
     mean_over_classes: bool = False  # in the margin loss, in place of their sum
-    mean_over_pixels: bool = False  # in the reconstruction loss, likewise
+    mean_over_pixels: bool = False  # in the reconstruction loss, in place of their sum

@@ -80,7 +80,7 @@ def test_backward_of_the_fast_routing(
 ) -> None:
     """Our own formula, without autograd around it."""
     monkeypatch.setattr(torch.func, "vjp", lambda f, x: (f(x), lambda grad: (grad,)))
-    how = routing.Routing(routing.over_parents, routing.squash, stop_gradient=False, compile=False)
+    how = routing.Routing(routing.coupling, routing.squash, stop_gradient=False, compile=False)
     u, weight = torch.rand(routing.LANES + 1, 6, 3), torch.rand(6, 4, 3, 5)
     prior = torch.rand(6, 4) if with_prior else None
     context = SimpleNamespace(needs_input_grad=(True, True, with_prior))

@@ -98,7 +98,7 @@ def observed(*deviations: str) -> dict[str, Any]:
     loss = WildLoss(model)(images, labels)
     loss.backward()
     out = model(images, labels)
-    zeros = made.squash(torch.zeros(1, CLASSES, 6, dtype=torch.float64), 2)
+    zeros = made.parts.squash(torch.zeros(1, CLASSES, 6, dtype=torch.float64), 2)
     common = [p for name, p in made.named_parameters() if name not in ("digits.prior", "bias")]
     return {
         "parameters": [(name, p.shape) for name, p in made.named_parameters()],
