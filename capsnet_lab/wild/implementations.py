@@ -34,19 +34,18 @@ class Implementation:
     """A network that others have written.
 
     Attributes:
-        name: of the command line.
         title: of the work, for credit.
         link: where it is.
         deviations: all of its own, in the network, its loss and its recipe.
         training: options of :class:`TrainingConfig` that it has and :data:`PAPER_RECIPE` has not.
+        published: accuracies that it reports.
+        remarks: what it does and ``--as`` does not.
         options: of its network, where they are not :class:`CapsNet`'s.
         dataset: what it learns from.
-        images: how many of its training images, ``--all`` of them if None: the rest is held out.
-        published: what it reports.
-        remarks: what it does otherwise, and ``--as`` does not.
+        images: how many of its training images, all if None; the rest are held out.
+        name: its key in :data:`IMPLEMENTATIONS`, for the command line.
     """
 
-    name: str
     title: str
     link: str
     deviations: tuple[Deviation, ...] = ()
@@ -56,6 +55,7 @@ class Implementation:
     options: Mapping[str, Any] = field(default_factory=dict)
     dataset: str = "mnist"
     images: int | None = None
+    name: str = ""
 
     @property
     def recipe(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class Implementation:
         return {**PAPER_RECIPE, **deviating, **self.training}
 
     def under(self, recipe: Mapping[str, Any]) -> "Implementation":
-        """Itself, without the deviations that another recipe undoes."""
+        """Copy without the deviations that ``recipe`` overrides."""
         left = (d for d in self.deviations if d.recipe.items() <= recipe.items())
         return replace(self, deviations=tuple(left))
 
@@ -85,8 +85,8 @@ class Implementation:
         if self.remarks:
             lines.append(f"  not so with --as: {self.remarks}")
         if self.options:
-            lines.append(f"  network: {told(self.options)}")
-        lines.append(f"  recipe: {told(self.recipe | {'dataset': self.dataset})}")
+            lines.append(f"  network: {listed(self.options)}")
+        lines.append(f"  recipe: {listed(self.recipe | {'dataset': self.dataset})}")
         return "\n".join(lines + [f"  - {of.name}: {of.code}" for of in self.deviations])
 
     def make(self, **options: Any) -> WildCapsNet:
@@ -95,7 +95,7 @@ class Implementation:
         return WildCapsNet(deviations=names, **{**self.options, **options})
 
 
-def told(options: Mapping[str, Any]) -> str:
+def listed(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in options.items())
 
 
@@ -112,170 +112,155 @@ LABML_LAYERS = (
 )
 SARASRA = GITHUB + "Sarasra/models/tree/master/research/capsules"
 RELEASED = "routed-to-types digit-bias bare-norm released-start mean-margin halved-margin"
-HATTED = "Its Adam adds ε before the bias of the second moment is corrected."
+ADAMS_EPSILON = "Its Adam adds ε before the bias of the second moment is corrected."
 
 NOTEBOOK_LOG = (97.74, 98.47, 98.94, 99.13, 99.01)  # % after each epoch
 
-IMPLEMENTATIONS: dict[str, Implementation] = {
-    implementation.name: implementation
-    for implementation in (
-        Implementation(
-            "paper",
-            "Sabour, Frosst, Hinton: Dynamic Routing Between Capsules",
-            PAPER,
-            published=(Published(99.75, "mean of three trainings, ± 0.005", PAPER + ", Table 1"),),
+_TABLE = {
+    "paper": Implementation(
+        "Sabour, Frosst, Hinton: Dynamic Routing Between Capsules",
+        PAPER,
+        published=(Published(99.75, "mean of three trainings, ± 0.005", PAPER + ", Table 1"),),
+    ),
+    "labml": Implementation(
+        "labml.ai: annotated Capsule Networks",
+        LABML,
+        named(LABML_LAYERS + " normalised-images"),
+        {"epochs": 10, "batch_size": 64},
+        remarks=ADAMS_EPSILON,
+    ),
+    "labml-notebook": Implementation(
+        "A notebook on labml's layers",
+        LABML,
+        named(LABML_LAYERS),
+        {"epochs": 5, "batch_size": 16, "learning_rate": 1e-4},
+        tuple(
+            Published(accuracy, f"after epoch {epoch}", "the notebook's log")
+            for epoch, accuracy in enumerate(NOTEBOOK_LOG, start=1)
         ),
-        Implementation(
-            "labml",
-            "labml.ai: annotated Capsule Networks",
-            LABML,
-            named(LABML_LAYERS + " normalised-images"),
-            {"epochs": 10, "batch_size": 64},
-            remarks=HATTED,
+    ),
+    "adambielski": Implementation(
+        "Adam Bielski: CapsNet-pytorch",
+        GITHUB + "adambielski/CapsNet-pytorch",
+        named(
+            "one-iteration-more learned-prior bare-norm uniform-w mean-margin "
+            "mean-reconstruction plateau-rate"
         ),
-        Implementation(
-            "labml-notebook",
-            "A notebook on labml's layers",
-            LABML,
-            named(LABML_LAYERS),
-            {"epochs": 5, "batch_size": 16, "learning_rate": 1e-4},
-            tuple(
-                Published(accuracy, f"after epoch {epoch}", "the notebook's log")
-                for epoch, accuracy in enumerate(NOTEBOOK_LOG, start=1)
+        {"epochs": 250},
+        (Published(99.65, "with reconstruction", "README"),),
+        "Without its option --with_reconstruction it has no decoder. Its rate ends at 1e-6 at "
+        "least, and follows the loss on the test images (with --as, on the validation images, "
+        "and with --all, in training).",
+    ),
+    "cezannec": Implementation(
+        "Cezanne Camacho: capsule_net_pytorch",
+        GITHUB + "cezannec/capsule_net_pytorch",
+        named(
+            "softmax-over-children bare-norm unit-w prediction-mask unsquared-margin no-shift "
+            "constant-rate unshuffled"
+        ),
+        {"epochs": 3, "batch_size": 20},
+        (
+            Published(99.02, "after 3 epochs", "Capsule_Network.ipynb"),
+            Published(98.90, "after 3 epochs", "a demonstration of the notebook"),
+        ),
+    ),
+    "xifengguo": Implementation(
+        "Xifeng Guo: CapsNet-Pytorch",
+        GITHUB + "XifengGuo/CapsNet-Pytorch",
+        named("view-without-permute stopped-gradient guard-beside-norm small-w rate-by-epoch"),
+        {"epochs": 50, "batch_size": 100},
+        (Published(99.66, "mean of three trainings, ± 0.029", "README"),),
+        "Its option --routings changes nothing.",
+    ),
+    "jindongwang": Implementation(
+        "Jindong Wang: Pytorch-CapsuleNet",
+        GITHUB + "jindongwang/Pytorch-CapsuleNet",
+        named(
+            "view-without-permute softmax-over-children batch-logits bare-norm "
+            "squash-by-component unit-w batch-mask unsquared-margin mean-reconstruction "
+            "normalised-images no-shift constant-rate"
+        ),
+        {"epochs": 30, "batch_size": 100},
+        remarks="An answer is the class of the mask. The script trains on CIFAR-10 as it is.",
+    ),
+    "gram-ai": Implementation(
+        "Kenta Iwasaki, Gram.AI: capsule-networks",
+        GITHUB + "gram-ai/capsule-networks",
+        named(
+            "softmax-over-children bare-norm unit-w softmax-of-lengths one-shift-for-all "
+            "constant-rate"
+        ),
+        {"epochs": 500, "batch_size": 100},
+        (Published(99.7, "the best epoch, the 443rd", "README"),),
+        "Its test images are shifted, too.",
+    ),
+    "sarasra": Implementation(
+        "Sara Sabour: the authors' released code",
+        SARASRA,
+        named(RELEASED),
+        remarks=ADAMS_EPSILON,
+    ),
+    "sarasra-cifar10": Implementation(
+        "Sara Sabour: the authors' released code, for CIFAR-10",
+        SARASRA,
+        named(RELEASED + " leak same-padding standardised-images"),
+        {"epochs": 1536, "shift": 0},
+        remarks="Of an image it sees the middle 24 × 24 pixels; its own training cuts them out "
+        "anywhere, then mirrors, brightens and changes the contrast at random. " + ADAMS_EPSILON,
+        options={"image_shape": (3, 24, 24), "capsule_types": 64, "reconstruct": False},
+        dataset="cifar-10",
+    ),
+    "naturomics": Implementation(
+        "Huadong Liao: CapsNet-Tensorflow",
+        GITHUB + "naturomics/CapsNet-Tensorflow",
+        named(
+            "relu-before-squash stopped-gradient digit-bias guard-1e-9 small-w glorot-start "
+            "no-shift constant-rate"
+        ),
+        {"epochs": 50},
+        (
+            Published(
+                99.64,
+                "one training, the best of many looks at 5000 held-out training images, by its "
+                "table of errors",
+                "README",
             ),
         ),
-        Implementation(
-            "adambielski",
-            "Adam Bielski: CapsNet-pytorch",
-            GITHUB + "adambielski/CapsNet-pytorch",
-            named(
-                "one-iteration-more learned-prior bare-norm uniform-w mean-margin "
-                "mean-reconstruction plateau-rate"
-            ),
-            {"epochs": 250},
-            (Published(99.65, "with reconstruction", "README"),),
-            "Without its option --with_reconstruction it has no decoder. Its rate ends at 1e-6 at "
-            "least, and follows the loss on the test images (with --as, on the validation images, "
-            "and with --all, in training).",
+        ADAMS_EPSILON,
+        images=55_000,
+    ),
+    "timomernick": Implementation(
+        "Timothy Mernick: pytorch-capsule",
+        GITHUB + "timomernick/pytorch-capsule",
+        named(
+            "squash-over-children squash-over-classes softmax-over-children batch-logits "
+            "bare-norm unit-w prediction-mask other-decoder normalised-images no-shift "
+            "constant-rate new-optimiser"
         ),
-        Implementation(
-            "cezannec",
-            "Cezanne Camacho: capsule_net_pytorch",
-            GITHUB + "cezannec/capsule_net_pytorch",
-            named(
-                "softmax-over-children bare-norm unit-w prediction-mask unsquared-margin no-shift "
-                "constant-rate unshuffled"
-            ),
-            {"epochs": 3, "batch_size": 20},
-            (
-                Published(99.02, "after 3 epochs", "Capsule_Network.ipynb"),
-                Published(98.90, "after 3 epochs", "a demonstration of the notebook"),
+        {"epochs": 10, "learning_rate": 1e-2},
+        remarks="It stops at a loss below 0.0001.",
+    ),
+    "geron": Implementation(
+        "Aurélien Géron: extra_capsnets.ipynb of Hands-On Machine Learning",
+        GITHUB + "ageron/handson-ml",
+        named(
+            "two-iterations relu-before-squash guard-1e-7 uncut-w glorot-start "
+            "mean-reconstruction no-shift constant-rate"
+        ),
+        {"epochs": 10, "batch_size": 50},
+        (
+            Published(
+                99.53,
+                "of the epoch that loses least on held-out images, after a checkpoint",
+                "the notebook's log",
             ),
         ),
-        Implementation(
-            "xifengguo",
-            "Xifeng Guo: CapsNet-Pytorch",
-            GITHUB + "XifengGuo/CapsNet-Pytorch",
-            named("view-without-permute stopped-gradient guard-beside-norm small-w rate-by-epoch"),
-            {"epochs": 50, "batch_size": 100},
-            (Published(99.66, "mean of three trainings, ± 0.029", "README"),),
-            "Its option --routings changes nothing.",
-        ),
-        Implementation(
-            "jindongwang",
-            "Jindong Wang: Pytorch-CapsuleNet",
-            GITHUB + "jindongwang/Pytorch-CapsuleNet",
-            named(
-                "view-without-permute softmax-over-children batch-logits bare-norm "
-                "squash-by-component unit-w batch-mask unsquared-margin mean-reconstruction "
-                "normalised-images no-shift constant-rate"
-            ),
-            {"epochs": 30, "batch_size": 100},
-            remarks="An answer is the class of the mask. The script trains on CIFAR-10 as it is.",
-        ),
-        Implementation(
-            "gram-ai",
-            "Kenta Iwasaki, Gram.AI: capsule-networks",
-            GITHUB + "gram-ai/capsule-networks",
-            named(
-                "softmax-over-children bare-norm unit-w softmax-of-lengths one-shift-for-all "
-                "constant-rate"
-            ),
-            {"epochs": 500, "batch_size": 100},
-            (Published(99.7, "the best epoch, the 443rd", "README"),),
-            "Its test images are shifted, too.",
-        ),
-        Implementation(
-            "sarasra",
-            "Sara Sabour: the authors' released code",
-            SARASRA,
-            named(RELEASED),
-            remarks=HATTED,
-        ),
-        Implementation(
-            "sarasra-cifar10",
-            "Sara Sabour: the authors' released code, for CIFAR-10",
-            SARASRA,
-            named(RELEASED + " leak same-padding standardised-images"),
-            {"epochs": 1536, "shift": 0},
-            remarks="Of an image it sees the middle 24 × 24 pixels; its own training cuts them out "
-            "anywhere, then mirrors, brightens and changes the contrast at random. " + HATTED,
-            options={"image_shape": (3, 24, 24), "capsule_types": 64, "reconstruct": False},
-            dataset="cifar-10",
-        ),
-        Implementation(
-            "naturomics",
-            "Huadong Liao: CapsNet-Tensorflow",
-            GITHUB + "naturomics/CapsNet-Tensorflow",
-            named(
-                "relu-before-squash stopped-gradient digit-bias guard-1e-9 small-w glorot-start "
-                "no-shift constant-rate"
-            ),
-            {"epochs": 50},
-            (
-                Published(
-                    99.64,
-                    "one training, the best of many looks at 5000 held-out training images, by its "
-                    "table of errors",
-                    "README",
-                ),
-            ),
-            HATTED,
-            images=55_000,
-        ),
-        Implementation(
-            "timomernick",
-            "Timothy Mernick: pytorch-capsule",
-            GITHUB + "timomernick/pytorch-capsule",
-            named(
-                "squash-over-children squash-over-classes softmax-over-children batch-logits "
-                "bare-norm unit-w prediction-mask other-decoder normalised-images no-shift "
-                "constant-rate new-optimiser"
-            ),
-            {"epochs": 10, "learning_rate": 1e-2},
-            remarks="It stops at a loss below 0.0001.",
-        ),
-        Implementation(
-            "geron",
-            "Aurélien Géron: extra_capsnets.ipynb of Hands-On Machine Learning",
-            GITHUB + "ageron/handson-ml",
-            named(
-                "two-iterations relu-before-squash guard-1e-7 uncut-w glorot-start "
-                "mean-reconstruction no-shift constant-rate"
-            ),
-            {"epochs": 10, "batch_size": 50},
-            (
-                Published(
-                    99.53,
-                    "of the epoch that loses least on held-out images, after a checkpoint",
-                    "the notebook's log",
-                ),
-            ),
-            "It holds out the first 5,000 images, not the last. " + HATTED,
-            images=55_000,
-        ),
-    )
+        "It holds out the first 5,000 images, not the last. " + ADAMS_EPSILON,
+        images=55_000,
+    ),
 }
+IMPLEMENTATIONS = {name: replace(made, name=name) for name, made in _TABLE.items()}
 
 
 def found_in(deviation: Deviation) -> list[str]:
