@@ -1,6 +1,5 @@
-"""The playground of routing: dragged, stepped and compared with ``capsnet``."""
+"""Routing in the page, of six votes and of a real digit: the numbers are those of ``capsnet``."""
 
-import re
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -9,203 +8,180 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from capsnet.functional import RoutingStep, dynamic_routing
+from capsnet.functional import RoutingStep, dynamic_routing, squash
+from capsnet.layers import channels_to_capsules
 from capsnet_book import parts
-from helpers.board import DATA
-from helpers.play import check_address, check_looks
 
-PHASES = ["softmax", "sum", "squash", "agree"]
+MOST = 300  # iterations
+# Which places of the 256 maps each child's numbers stand at, by both ways to read them.
+MEMBERS = """async () => {
+    const { members } = await import("./members.js");
+    const children = [...Array(1152).keys()];
+    return ["permute", "reshape"].map((read) => children.map((child) => members(child, read)));
+}"""
 
 
-@pytest.fixture
-def board(page_of: Any) -> Any:
-    return page_of("routing", DATA)
+def trace(votes: Tensor, iterations: int) -> list[RoutingStep]:
+    steps: list[RoutingStep] = []
+    dynamic_routing(votes, iterations, trace=steps)
+    return steps
+
+
+def floats(tab: Any, place: str) -> list[float]:
+    return [float(text.replace("−", "-")) for text in tab.locator(place).all_text_contents()]
+
+
+def to(tab: Any, iteration: int, phase: str) -> None:
+    phases = ["softmax", "sum", "squash", "agree"]
+    tab.locator(".clock input").fill(str(4 * (iteration - 1) + phases.index(phase)))
 
 
 def moved(tab: Any) -> Tensor:
     """The votes that the address says, [1, 6, 2, 2]."""
     tab.wait_for_timeout(400)  # the address follows when the reader rests
-    check_address(tab, "votes")
     sent = parse_qs(tab.evaluate("location.hash").split("?")[1])["votes"][0]
     return torch.tensor([float(x) / 1000 for x in sent.split()]).double().view(1, 6, 2, 2)
 
 
-def trace(votes: Tensor) -> list[RoutingStep]:
-    steps: list[RoutingStep] = []
-    dynamic_routing(votes, 8, trace=steps)
-    return steps
-
-
-def to(tab: Any, iteration: int, phase: str) -> None:
-    tab.locator(".clock input").fill(str(4 * (iteration - 1) + PHASES.index(phase)))
-
-
 def shares(tab: Any) -> Tensor:
-    """The shares as the table says them, [6, 2]."""
-    rows = tab.locator("tbody tr").all()
-    return torch.tensor(
-        [[float(row.locator("td").nth(k).inner_text()) for k in (0, 2)] for row in rows]
-    )
+    """The coupling coefficients as the table says them, [6, 2]."""
+    return torch.tensor(floats(tab, "tbody td:nth-of-type(odd)")).view(6, -1)[:, :2]
 
 
-def drag(tab: Any, parent: int, child: int, x: float, y: float) -> None:
-    """Take the child's vote by its number to (x, y) in the parent's disc."""
-    disc = tab.locator(".discs svg[role=group]").nth(parent)
-    rim = disc.locator(".rim").bounding_box()
-    knob = disc.locator(".knob").nth(child).bounding_box()
+def check_routed(tab: Any, step: RoutingStep) -> None:
+    _, coupling, _, v = step
+    torch.testing.assert_close(shares(tab), coupling[0].float(), atol=0.0051, rtol=0)
+    a, b = v[0].norm(dim=1).tolist()
+    assert f"A is {a:.2f} long, B {b:.2f}" in tab.locator(".says").first.inner_text()
+
+
+def test_six_votes_are_routed_as_capsnet_routes_them(page_of: Any, data_of: Any) -> None:
+    tab = page_of("routing")
+    assert tab.locator(".phase code").all_inner_texts() == data_of("routing")["lines"]
+    for number, step in enumerate(trace(parts.votes().double(), 8), start=1):
+        to(tab, number, "squash")
+        check_routed(tab, step)
+    for preset in ("Nobody agrees", "Two camps", "All the same", "Opposites"):
+        tab.get_by_role("button", name=preset).click()
+        check_routed(tab, trace(moved(tab), 8)[7])
+    tab.get_by_role("button", name="Reset").click()
+    tab.get_by_label("children", exact=True).check()  # the common slip: over the wrong dimension
+    to(tab, 1, "squash")
+    torch.testing.assert_close(shares(tab), torch.full((6, 2), 1 / 6), atol=0.0051, rtol=0)
+    to(tab, 2, "squash")
+    s = parts.votes().mean(dim=1, keepdim=True)
+    c = F.softmax((parts.votes() * squash(s)).sum(dim=3), dim=1)
+    torch.testing.assert_close(shares(tab), c[0], atol=0.0051, rtol=0)
+
+
+def test_a_dragged_vote_is_routed_too(page_of: Any) -> None:
+    tab = page_of("routing")
+    disc = tab.locator(".discs svg[role=group]").first
+    rim, knob = (disc.locator(each).bounding_box() for each in (".rim", ".knob >> nth=4"))
     tab.mouse.move(knob["x"] + knob["width"] / 2, knob["y"] + knob["height"] / 2)
     tab.mouse.down()
     radius = rim["width"] / 2
-    tab.mouse.move(rim["x"] + radius * (1 + x), rim["y"] + radius * (1 - y), steps=4)
+    tab.mouse.move(rim["x"] + radius * 1.3, rim["y"] + radius * 0.2, steps=4)
     tab.mouse.up()
+    to(tab, 3, "squash")
+    votes = moved(tab)
+    there = torch.tensor([0.3, 0.8], dtype=torch.float64)  # child 5 goes over to those of A
+    torch.testing.assert_close(votes[0, 4, 0], there, atol=0.02, rtol=0)
+    check_routed(tab, trace(votes, 3)[2])
+    assert shares(tab)[4, 0] > 0.5
 
 
-def test_the_six_parts_are_routed_as_capsnet_routes_them(board: Any) -> None:
-    for number, step in enumerate(trace(parts.votes().double()), start=1):
-        to(board, number, "squash")
-        torch.testing.assert_close(shares(board), step.coupling[0].float(), atol=0.0051, rtol=0)
-        a, b = step.v[0].norm(dim=1).tolist()
-        said = board.locator(".says").first.inner_text()
-        assert f"A is {a:.2f} long, B {b:.2f}" in said
-
-
-def test_a_dragged_vote_changes_what_the_parents_say(board: Any) -> None:
-    drag(board, 0, 4, 0.3, 0.8)  # child 5 goes over to those of A
-    to(board, 3, "squash")
-    votes = moved(board)
-    torch.testing.assert_close(votes[0, 4, 0], torch.tensor([0.3, 0.8]).double(), atol=0.02, rtol=0)
-    step = trace(votes)[2]
-    torch.testing.assert_close(shares(board), step.coupling[0].float(), atol=0.0051, rtol=0)
-    assert step.coupling[0, 4, 0] > 0.5
-    a, b = step.v[0].norm(dim=1).tolist()
-    assert f"A is {a:.2f} long, B {b:.2f}" in board.locator(".says").first.inner_text()
-
-
-def test_it_goes_phase_by_phase_forwards_and_back(board: Any) -> None:
-    pressed = board.locator(".phase[aria-pressed=true] strong")
-    seen = [pressed.inner_text()]
-    for _ in range(5):
-        board.get_by_label("one phase on").click()
-        seen.append(pressed.inner_text())
-    assert seen == [*PHASES, "softmax", "sum"]
-    board.locator(".discs .output").first.wait_for(state="attached")
-    assert board.locator(".discs .output").first.get_attribute("d") is None  # not yet
-    assert board.locator(".discs .ghost").first.get_attribute("d")  # but the last one's
-    board.get_by_label("one phase back").click()
-    assert pressed.inner_text() == "softmax"
-    board.locator(".clock input").press("ArrowRight")
-    assert pressed.inner_text() == "sum"
-    assert board.locator(".clock output").inner_text() == "2 · sum"
-    board.get_by_label("one iteration on").click()
-    assert board.locator(".clock output").inner_text() == "3 · sum"
-    board.get_by_label("one iteration back").click()
-    assert board.locator(".clock output").inner_text() == "2 · sum"
-
-
-def test_each_phase_shows_its_line_of_the_source(board: Any) -> None:
-    shown = board.locator(".phase code").all_inner_texts()
-    assert shown == DATA["lines"]
-    assert shown[0] == "c = F.softmax(b, dim=2)"
-
-
-def test_the_common_slip_is_one_switch_away(board: Any) -> None:
-    board.get_by_label("children", exact=True).check()
-    to(board, 3, "squash")
-    votes = parts.votes()
-    b = torch.zeros(1, 6, 2)
-    for _ in range(3):
-        c = F.softmax(b, dim=1)
-        s = torch.einsum("nij,nijd->njd", c, votes)
-        v = s * s.norm(dim=2, keepdim=True) / (1 + s.square().sum(dim=2, keepdim=True))
-        b = b + torch.einsum("nijd,njd->nij", votes, v)
-    torch.testing.assert_close(shares(board), c[0], atol=0.0051, rtol=0)
-    assert shares(board).sum(dim=1).min() < 0.5  # of a whole
-    to(board, 3, "softmax")
-    assert "Each parent has one whole to give" in board.locator(".says").first.inner_text()
-
-
-@pytest.mark.parametrize("preset", ["Nobody agrees", "Two camps", "All the same", "Opposites"])
-def test_a_preset_is_routed_too(board: Any, preset: str) -> None:
-    assert board.locator(".scene").is_visible()
-    board.get_by_role("button", name=preset).click()
-    assert not board.locator(".scene").is_visible()  # these are no votes of its parts
-    to(board, 8, "squash")
-    step = trace(moved(board))[7]
-    torch.testing.assert_close(shares(board), step.coupling[0].float(), atol=0.0051, rtol=0)
-    a, b = step.v[0].norm(dim=1).tolist()
-    assert f"A is {a:.2f} long, B {b:.2f}" in board.locator(".says").first.inner_text()
-    if preset in ("All the same", "Opposites"):  # routing has nothing to choose by
-        torch.testing.assert_close(shares(board), torch.full((6, 2), 0.5))
-
-
-def test_tasks_know_when_they_are_solved(board: Any) -> None:
-    solved = board.locator(".try .solved")
-    assert solved.count() == 0
-    to(board, 3, "squash")
-    drag(board, 0, 4, 0.35, 0.93)
-    drag(board, 1, 4, -0.6, -0.6)
-    assert solved.count() == 1
-    board.get_by_role("button", name="Reset").click()
-    assert solved.count() == 0
-    board.get_by_label("children", exact=True).check()
-    to(board, 8, "softmax")
-    assert solved.count() == 1  # the third: a child gives hardly anything
-    for child in range(6):
-        drag(board, 1, child, 0.1, 0.97)
-        drag(board, 0, child, [0.9, -0.9][child % 2], 0)
-    assert solved.count() == 2
-
-
-def test_a_vote_moves_by_the_keys(board: Any) -> None:
-    vote = board.get_by_role("slider", name="vote of child 5 for A")
-    before = vote.get_attribute("aria-valuetext")
-    vote.focus()
-    for _ in range(4):
-        board.keyboard.press("ArrowUp")
-    assert vote.get_attribute("aria-valuetext") != before
-    up = parts.votes()[0, 4, 0, 1].item() + 0.2
-    assert moved(board)[0, 4, 0, 1].item() == pytest.approx(up, abs=2e-3)
-
-
-def test_a_finding_can_be_sent(board: Any, page_of: Any) -> None:
-    drag(board, 1, 0, -0.2, 0.7)
-    to(board, 5, "agree")
-    sent = moved(board)
-    there = page_of("routing", DATA, state=board.evaluate("location.hash").split("?")[1])
-    assert there.locator(".clock output").inner_text() == "5 · agree"
-    torch.testing.assert_close(shares(there), shares(board))
-    torch.testing.assert_close(moved(there), sent)
-    broken = page_of("routing", DATA, state="votes=1+2&t=99&over=nobody")
-    assert broken.locator(".clock output").inner_text() == "1 · softmax"
-
-
-@pytest.mark.parametrize("phone", [False, True])
-def test_it_is_accessible_and_fits(page_of: Any, phone: bool) -> None:
-    tab = page_of("routing", DATA, phone=phone)
-    to(tab, 3, "agree")
-    check_looks(tab)
-
-
-def test_a_vote_moves_by_a_thumb(page_of: Any) -> None:
-    tab = page_of("routing", DATA, phone=True)
+def test_a_vote_moves_by_a_thumb_and_the_page_does_not(page_of: Any) -> None:
+    tab = page_of("routing", phone=True)
     knob = tab.get_by_role("slider", name="vote of child 6 for B")
     knob.scroll_into_view_if_needed()
     box = knob.locator(".grip").bounding_box()
     assert min(box["width"], box["height"]) >= 40
-    before = knob.get_attribute("aria-valuetext")
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     touch = tab.context.new_cdp_session(tab)
     there = tab.evaluate("scrollY")
-    for kind, dy in (
-        ("touchStart", 0),
-        *(("touchMove", -k) for k in range(5, 65, 5)),
-        ("touchEnd", None),
-    ):
-        points = [] if dy is None else [{"x": x, "y": y + dy}]
+    for kind, dy in [("touchStart", 0), *(("touchMove", -k) for k in range(5, 65, 5))]:
+        points = [{"x": x, "y": y + dy}]
         touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-    assert re.search(r"up -?\d", knob.get_attribute("aria-valuetext"))
-    assert knob.get_attribute("aria-valuetext") != before
-    after = knob.locator(".grip").bounding_box()
-    assert (
-        box["y"] - after["y"] > 40 and tab.evaluate("scrollY") == there
-    )  # it moves, the page does not
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    assert box["y"] - knob.locator(".grip").bounding_box()["y"] > 40
+    assert tab.evaluate("scrollY") == there
+
+
+def test_the_children_of_a_digit(page_of: Any, data_of: Any) -> None:
+    data = data_of("children")
+    steps = trace(data["votes"][None].float(), 8)
+    tab, label = page_of("children"), data["label"]
+    for iteration in (1, 3, 8):
+        tab.get_by_label("iteration").fill(str(iteration))
+        _, coupling, _, v = steps[iteration - 1]
+        lengths = floats(tab, ".bars .value")
+        assert lengths == pytest.approx(v[0].norm(dim=1).tolist(), abs=0.0051)
+        firm = int((coupling[0, :, label] > 0.2).sum())
+        assert f"{firm} of 1152 give it more than 0.2" in tab.locator(".says").inner_text()
+        tab.get_by_role("button", name="The most decided").click()
+        child = int(coupling[0, :, label].argmax())
+        assert tab.get_by_label("child", exact=True).input_value() == str(child)
+        gives = floats(tab, ".gives li > span:nth-child(2)")
+        assert gives == pytest.approx(coupling[0, child].tolist(), abs=0.0051)
+    box = tab.locator(".map").bounding_box()
+    side = box["width"] / 6  # of a place: 6 x 6 squares of children and a gap
+    square = side * 8 / 56
+    row, column, kind = 2, 3, 15
+    x = side * column + square * (kind % 6 + 0.5)
+    y = side * row + square * (kind // 6 + 0.5)
+    tab.mouse.click(box["x"] + x, box["y"] + y)
+    child = kind * 36 + row * 6 + column  # as capsnet.layers.PrimaryCapsules numbers them
+    assert tab.get_by_label("child", exact=True).input_value() == str(child)
+
+
+def check_iteration(tab: Any, step: RoutingStep) -> None:
+    """The ten lengths and the sentence are of this iteration."""
+    _, coupling, _, v = step
+    lengths, most = v[0].norm(dim=1), coupling[0].amax(dim=1)
+    assert floats(tab, ".play .bars .value") == pytest.approx(lengths.tolist(), abs=0.0051)
+    said = tab.locator(".play .said").inner_text()
+    assert said.startswith(f"{(lengths > 0.5).sum()} of 10 capsules are longer than a half; ")
+    assert f"; {(most > 0.5).sum()} of {len(most)} children give" in said
+
+
+def test_routing_that_does_not_stop(page_of: Any, data_of: Any) -> None:
+    steps = trace(data_of("iterate")["votes"][None].double(), MOST)
+    tab = page_of("iterate")
+    tab.wait_for_selector(".play[data-routed]", state="attached", timeout=60_000)
+    check_iteration(tab, steps[2])
+    time = tab.get_by_role("slider", name="iterations")
+    time.press("ArrowRight")
+    check_iteration(tab, steps[3])
+    time.press("Home")
+    check_iteration(tab, steps[0])
+    tab.get_by_role("button", name="Let it route").click()  # at once, as motion is unwelcome
+    assert time.get_attribute("aria-valuetext") == str(MOST)
+    check_iteration(tab, steps[-1])
+
+
+def test_a_child_is_made_of_the_numbers_that_the_layer_takes(page_of: Any, data_of: Any) -> None:
+    tab, data = page_of("through"), data_of("through")
+    permute, reshape = tab.evaluate(MEMBERS)
+    flat = torch.arange(256 * 36).view(1, 256, 6, 6)
+    assert torch.equal(torch.tensor(permute), channels_to_capsules(flat, 8)[0])
+    assert torch.equal(torch.tensor(reshape), flat.reshape(1152, 8))
+    maps = data["maps"].float()
+    u, wrong = squash(channels_to_capsules(maps[None], 8))[0], squash(maps.reshape(1152, 8))
+    for child in (40, 700, 1151):
+        row, column = child // 6 % 6, child % 6
+        for name, value in (("type", child // 36), ("row", row), ("column", column)):
+            tab.get_by_role("slider", name=name).fill(str(value))
+        assert floats(tab, ".numbers text") == pytest.approx(u[child].tolist(), abs=0.0051)
+        votes = data["votes"][child].float() / 255 * data["longest"]
+        assert floats(tab, ".votes .long") == pytest.approx(votes.tolist(), abs=0.0051)
+        assert tab.locator(".window").get_attribute("d").count("M") == 1
+        tab.get_by_text("reshape alone").click()
+        assert floats(tab, ".numbers text") == pytest.approx(wrong[child].tolist(), abs=0.0051)
+        assert tab.locator(".window").get_attribute("d").count("M") > 1
+        tab.get_by_text("permute", exact=True).click()
+    # Type 9, row 1, column 4: the second row of types, from the left the second.
+    grid = tab.locator(".children svg").first
+    unit = grid.bounding_box()["width"] / 55
+    grid.click(position={"x": (7 + 4.5) * unit, "y": (7 + 1.5) * unit})
+    assert tab.locator(".said").inner_text().startswith(f"Child {36 * 9 + 6 + 4} ")

@@ -10,12 +10,10 @@ import torch
 
 from capsnet import Decoder
 from capsnet_book.directions import draw
-from capsnet_book.play import FOLDER, Playable, pack
+from capsnet_book.play import FOLDER, Playable
 from capsnet_book.play.knobs import Knobs
 from capsnet_book.play.widget import Widget, inlined, widget
 from capsnet_lab.figures.style import Figure
-from helpers.board import DATA
-from helpers.capsule import DIGIT, found
 
 # What anywidget does with a script: render it with the widget's traits, and hear of changes.
 HOST = """<!doctype html><html lang="en"><title>notebook</title><main></main>
@@ -59,8 +57,10 @@ def notebook(browser: Any, folder: Path, address: str) -> Any:
     return open_widget
 
 
-def test_the_playground_runs_in_a_notebook_and_tells_python(notebook: Any) -> None:
-    tab = notebook(widget("routing", pack(DATA)))
+def test_the_playground_runs_in_a_notebook_and_tells_python(
+    notebook: Any, packed: dict[str, str]
+) -> None:
+    tab = notebook(widget("routing", packed["routing"]))
     assert set(tab.asked) - {"favicon.ico"} == FILES
     tab.get_by_role("button", name="Opposites").click()
     told = json.loads(tab.evaluate("document.body.dataset.saved"))
@@ -70,33 +70,26 @@ def test_the_playground_runs_in_a_notebook_and_tells_python(notebook: Any) -> No
     tab.close()
 
 
-def test_the_knobs_bring_their_weights(notebook: Any) -> None:
-    torch.manual_seed(0)
-    decoder = Decoder(10, 16, (1, 28, 28))
-    data = found(decoder)
+def test_the_knobs_bring_their_weights(notebook: Any, data_of: Any) -> None:
+    decoder, data = Decoder(10, 16, (1, 28, 28)), data_of("knobs")
     tab = notebook(Knobs(Figure(1), decoder, **data).widget())
     tab.locator(".knob input").nth(2).fill("0.5")
     tab.wait_for_function("document.querySelector('.said').textContent === ''")
     assert set(tab.asked) - {"favicon.ico"} == FILES
-    v = data["capsules"][DIGIT, 0].clone()
+    digit = data["digit"]
+    v = data["capsules"][digit, 0].clone()
     v[2] = 0.5
     told = json.loads(tab.evaluate("document.body.dataset.saved"))
-    assert told["digit"] == DIGIT
+    assert told["digit"] == digit
     torch.testing.assert_close(torch.tensor(told["v"]), v, atol=1e-5, rtol=0)
     drawn = tab.evaluate(
         """() => [...document.querySelector("canvas").getContext("2d")
             .getImageData(0, 0, 28, 28).data].filter((_, k) => k % 4 == 0)"""
     )
-    expected = draw(decoder, v[None], DIGIT).flatten()
+    expected = draw(decoder, v[None], digit).flatten()
     in_8_bits = 2 / 255  # and a canvas rounds
     torch.testing.assert_close(torch.tensor(drawn) / 255, expected, atol=in_8_bits, rtol=0)
     tab.close()
-
-
-def test_python_hears_what_the_reader_did() -> None:
-    board = widget("routing", pack(DATA))
-    board.set_state({"told": {"votes": [0.5] * 24}})  # as the message of the page does
-    assert board.told["votes"] == [0.5] * 24
 
 
 def test_a_script_carries_every_module() -> None:
@@ -104,14 +97,12 @@ def test_a_script_carries_every_module() -> None:
         assert not re.search(r'(from|import\() ?"\./', inlined(module.read_text("utf-8")))
 
 
-def test_a_figure_stays_a_figure_where_nobody_looks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_figure_stays_a_figure_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = []
     monkeypatch.setattr("IPython.display.display", lambda what, **how: shown.append(what))
     figure, axes = Figure.single(1)
     axes.plot([0, 1])
-    playable = Playable(figure, widget="routing", **DATA)
+    playable = Playable(figure, widget="routing", votes=torch.zeros(6))
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
     playable._ipython_display_()
     assert shown[0]["image/svg+xml"].startswith("<svg")
@@ -119,4 +110,6 @@ def test_a_figure_stays_a_figure_where_nobody_looks(
     playable._ipython_display_()
     assert shown[1]["application/vnd.jupyter.widget-view+json"]["model_id"]
     assert shown[0]["text/plain"] == shown[1]["text/plain"] == repr(playable)
-    assert json.loads(playable.widget().data)["lines"] == DATA["lines"]
+    board = playable.widget()
+    board.set_state({"told": {"votes": [0.5]}})  # as the message of the page does
+    assert board.told["votes"] == [0.5]

@@ -1,0 +1,84 @@
+"""The mistakes and the switchboard: what is shown is what was chosen."""
+
+from typing import Any
+
+import pytest
+from torch import Tensor
+
+from capsnet_book import wild
+from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS
+
+PIXELS = """canvas => [...canvas.getContext("2d").getImageData(0, 0, 28, 28).data]
+    .filter((_, k) => k % 4 == 0)"""
+HAS = {name: {d.name for d in made.deviations} for name, made in IMPLEMENTATIONS.items()}
+HAS = {name: own for name, own in HAS.items() if own}
+
+
+def check_canvas(canvas: Any, pixels: Tensor) -> None:
+    assert canvas.evaluate(PIXELS) == pixels.tolist()
+
+
+def test_a_cell_shows_its_mistakes_and_no_others(page_of: Any, data_of: Any) -> None:
+    data = data_of("mistakes")
+    answers = data["lengths"].argmax(dim=1).tolist()
+    pairs = list(zip(data["labels"], answers, strict=True))
+    tab = page_of("mistakes")
+    thumbs = tab.locator(".play .thumb:visible")
+    assert thumbs.count() == len(pairs)
+    assert tab.locator(".play .matrix button").count() == len(set(pairs))
+    pair = max(pairs, key=pairs.count)
+    cell = tab.get_by_role("button", name=f"{pair[0]} taken for {pair[1]}")
+    shown = [n for n, other in enumerate(pairs) if other == pair]
+    assert int(cell.inner_text()) == len(shown)
+    cell.press("Enter")
+    for n, thumb in zip(shown, thumbs.all(), strict=True):
+        check_canvas(thumb.locator("canvas"), data["pictures"][0, n])
+    check_canvas(tab.locator(".play .one > canvas"), data["pictures"][0, shown[0]])
+
+
+def test_the_answer_is_shown_after_yours(page_of: Any, data_of: Any) -> None:
+    data = data_of("mistakes")
+    label, answer = data["labels"][3], int(data["lengths"][3].argmax())
+    tab = page_of("mistakes", state="pick=3&pair=")
+    shown, told = tab.locator(".play .answer"), tab.locator(".play .one p")
+    assert not shown.locator("canvas").first.is_visible() and told.inner_text() == ""
+    tab.get_by_role("button", name=f"I would have said {answer}").press("Enter")
+    assert told.inner_text() == f"Labelled {label}. The network says {answer}, like you."
+    for k, canvas in enumerate(shown.locator("canvas").all()):
+        check_canvas(canvas, data["pictures"][1 + k, 3])
+    assert shown.locator("figcaption").all_inner_texts() == [f"its {label}", f"its {answer}"]
+    heights = [float(bar.get_attribute("height")) for bar in shown.locator("rect").all()]
+    assert heights == pytest.approx((78 * data["lengths"][3]).clamp(min=1).tolist(), abs=1e-3)
+
+
+def check_on(tab: Any, *names: str) -> None:
+    """What is on, told of and lit is what these deviations make of it, by capsnet_lab.wild."""
+    pressed = tab.locator(".play .switches button[aria-pressed=true]").all_inner_texts()
+    assert {text.split()[0].rstrip(",") for text in pressed} == set(names)
+    told = tab.locator(".play .told > div")
+    assert told.count() == len(names)
+    having = [name for name, own in HAS.items() if set(names) <= own]
+    lit = tab.locator(".play [aria-label=Networks] button:not(.out)").all_inner_texts()
+    assert lit == having
+    followed = set().union(*(HAS[name] for name in having))
+    out = tab.locator(".play .switches button.out").count()
+    assert out == len(set(DEVIATIONS) - followed - set(names))
+
+
+def test_who_has_all_that_is_on(page_of: Any) -> None:
+    tab = page_of("switchboard", state="on=softmax-over-children,nonsense,bare-norm")
+    check_on(tab, "softmax-over-children", "bare-norm")
+    told = tab.locator(".play .told").text_content()
+    assert all(line in told for line in wild.diff(DEVIATIONS["bare-norm"]))
+    tab.locator(".play .switches button").nth(list(DEVIATIONS).index("leak")).press("Enter")
+    check_on(tab, "softmax-over-children", "bare-norm", "leak")
+    assert tab.locator(".play .said").inner_text() == "No network has all of these."
+    tab.get_by_role("button", name="All off").click()
+    check_on(tab)
+    network = tab.get_by_role("button", name="cezannec", exact=True)
+    network.click()
+    check_on(tab, *HAS["cezannec"])
+    assert network.get_attribute("aria-pressed") == "true"
+    said = tab.locator(".play .said")
+    assert said.inner_text().startswith("All of cezannec. Cost together: ")
+    assert said.locator("a").get_attribute("href") == IMPLEMENTATIONS["cezannec"].link

@@ -1,0 +1,112 @@
+"""What holds for every widget: its size, contrast, names, targets, keys and address."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from capsnet_book.play import FOLDER
+from capsnet_lab.wild import IMPLEMENTATIONS
+from helpers.pages import check_with_axe
+
+Opens = Callable[..., Any]
+WIDGETS = sorted(path.stem for path in FOLDER.glob("*.css") if path.stem != "play")
+EACH = pytest.mark.parametrize("widget", WIDGETS)
+LONGEST = max((made.deviations for made in IMPLEMENTATIONS.values()), key=len)
+# The states in which a widget looks different, as the address has them.
+STATES = {
+    "front": ["digit=3&width=0.2"],
+    "knobs": ["tab=numbers&turn=1", "tab=directions", "tab=walk"],
+    "mistakes": ["pick=3&pair="],
+    "parts": ["", "whole=boat"],
+    "routing": ["t=11"],
+    "squash": ["", "show=nudge"],
+    "switchboard": ["on=" + ",".join(deviation.name for deviation in LONGEST)],
+    "through": ["", "child=40&read=reshape"],
+}
+# What changes the state of a widget that has no slider; Enter presses it.
+BUTTONS = {"mistakes": ".matrix button", "switchboard": ".switches button >> nth=5"}
+SLIDER = ".play :is(input[type=range], [role=slider]):visible"
+# States that nobody can have sent: a widget takes them for none.
+NONSENSE = {
+    "knobs": "digit=99.7&turn=x&v=1.2&tab=nowhere&to=a",
+    "routing": "votes=1+2&t=99&over=nobody",
+    "through": "child=1152&read=toString",
+}
+CONTROLS = """() => [...document.querySelectorAll(".play :is(input, button, [role=slider])")]
+    .map((it) => [it.value, it.checked, it.ariaValueText, it.ariaPressed].join())"""
+# On a phone whatever is tapped is as high as a finger: 44 px, a button or its label. Ten columns of
+# a confusion matrix would not fit with cells as wide.
+LOW = """() => [...document.querySelectorAll(".play :is(button, .choice label):not(.matrix *)")]
+    .filter((each) => each.checkVisibility() && each.getBoundingClientRect().height < 43.5)
+    .map((each) => each.outerHTML.slice(0, 80))"""
+STICKS_OUT = """() => {
+    const stage = document.querySelector(".play");
+    return [stage.scrollWidth - stage.clientWidth, stage.scrollHeight - stage.clientHeight];
+}"""
+# The controls that the Tab key did not reach; of radio buttons it reaches one.
+MISSED = """() => {
+    const reached = [...document.querySelectorAll("[data-reached]")];
+    const groups = new Set(reached.map((it) => it.name).filter(Boolean));
+    return [...document.querySelectorAll(".play :is(a[href], button, input, [role=slider])")]
+        .filter((it) => it.checkVisibility() && !it.disabled && !reached.includes(it))
+        .filter((it) => it.type !== "radio" || !groups.has(it.name))
+        .map((it) => it.outerHTML.slice(0, 120));
+}"""
+FOCUSED = """() => {
+    const here = document.activeElement;
+    if (!here.closest(".play") || "reached" in here.dataset) return false;
+    here.dataset.reached = "";
+    return true;
+}"""
+
+
+def settled(tab: Any) -> Any:
+    """The tab, when the network of the widget, if it asks one, has answered."""
+    tab.wait_for_selector(".play:not([aria-busy='true'])", timeout=30_000)
+    return tab
+
+
+@pytest.mark.parametrize("phone", [False, True])
+@EACH
+def test_it_fits_its_box_and_is_accessible_by_day_and_night(
+    page_of: Opens, widget: str, phone: bool
+) -> None:
+    for state in STATES.get(widget, [""]):
+        tab = settled(page_of(widget, phone=phone, state=state))
+        if widget == "mistakes":
+            tab.locator(".play .ask button").last.click()
+        wide, high = tab.evaluate(STICKS_OUT)
+        assert wide <= 0 and high <= 0, f"{wide} px too wide, {high} px too high for its box"
+        for theme in ("light", "dark"):
+            tab.evaluate("theme => (document.documentElement.dataset.theme = theme)", theme)
+            check_with_axe(tab, "main")
+        if phone:
+            assert tab.evaluate(LOW) == []
+
+
+@EACH
+def test_its_state_goes_into_the_address_and_comes_back(page_of: Opens, widget: str) -> None:
+    tab = page_of(widget)
+    first = tab.evaluate(CONTROLS)
+    key = "Enter" if widget in BUTTONS else "ArrowRight"
+    tab.locator(BUTTONS.get(widget, SLIDER)).first.press(key)
+    tab.wait_for_function("location.hash.includes('?')")
+    changed = tab.evaluate(CONTROLS)
+    assert changed != first
+    there = settled(page_of(widget, state=tab.evaluate("location.hash.split('?')[1]")))
+    assert there.evaluate(CONTROLS) == changed
+    there.get_by_role("button", name="Reset").click()
+    there.wait_for_function("location.hash === ''")
+    assert there.evaluate(CONTROLS) == first
+    if widget in NONSENSE:
+        assert page_of(widget, state=NONSENSE[widget]).evaluate(CONTROLS) == first
+
+
+@EACH
+def test_the_keyboard_reaches_every_control(page_of: Opens, widget: str) -> None:
+    tab = page_of(widget)
+    tab.keyboard.press("Tab")
+    while tab.evaluate(FOCUSED):
+        tab.keyboard.press("Tab")
+    assert tab.evaluate(MISSED) == []

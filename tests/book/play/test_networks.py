@@ -1,0 +1,255 @@
+"""The networks of the pages load when they are asked, and compute what PyTorch computes."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from capsnet import CapsNet
+from capsnet.checkpoint import load_weights
+from capsnet.data import load, to_float
+from capsnet_book import ledger
+from capsnet_book.directions import draw, measure
+from capsnet_book.play import front
+
+SEVEN = [(0.3, 0.25), (0.7, 0.25), (0.45, 0.8)]
+# The grey of each canvas that is seen, from 0 to 1.
+GREYS = """() => [...document.querySelectorAll(".play canvas")]
+    .filter((each) => each.checkVisibility() && each.width < 40)
+    .map((each) => {
+        const { data } = each.getContext("2d").getImageData(0, 0, each.width, each.height);
+        return [...data].filter((_, k) => k % 4 == 1).map((grey) => grey / 255);
+    })"""
+
+
+def network(name: str) -> CapsNet:
+    return load_weights(ledger.path(f"{name}/weights.safetensors"))[0]
+
+
+def lengths(tab: Any) -> list[float]:
+    return [float(text) for text in tab.locator(".bars .value").all_inner_texts()]
+
+
+def told(tab: Any, what: str) -> str:
+    """What the widget says, once it says so and the newest question is answered."""
+    script = "what => RegExp(what).test(document.querySelector('.says').textContent)"
+    tab.wait_for_function(script, arg=what, timeout=30_000)
+    tab.wait_for_selector(".play:not([aria-busy='true'])", timeout=30_000)
+    return str(tab.inner_text(".says"))
+
+
+def reconstruction(tab: Any) -> Tensor:
+    """The pixels of what the front page's decoder drew, [1, 28, 28]."""
+    script = """canvas => [...canvas.getContext("2d").getImageData(0, 0, 28, 28).data]"""
+    pixels = tab.locator(".drawn canvas").evaluate(script)
+    return torch.tensor(pixels).view(28, 28, 4)[None, :, :, 0] / 255
+
+
+def seen_by(tab: Any, stroke: list[tuple[float, float]]) -> Tensor:
+    """What the network is given of a stroke, by the page's own arithmetic, [1, 1, 28, 28]."""
+    script = """async stroke => {
+        const { centred, SIDE } = await import("./pad.js");
+        return Array.from(centred([stroke.map((at) => at.map((x) => x * SIDE - 0.5))]));
+    }"""
+    return torch.tensor(tab.evaluate(script, stroke)).view(1, 1, 28, 28)
+
+
+@torch.no_grad()
+def test_a_seven_stands_on_the_front_page_and_nothing_is_loaded(page_of: Any) -> None:
+    tab = page_of("front")
+    out = network("page")(to_float(load("mnist", train=False).images[:1]))  # the book's seven
+    assert lengths(tab) == [round(x, 2) for x in out.lengths[0].tolist()]
+    torch.testing.assert_close(reconstruction(tab), out.reconstruction[0], rtol=0, atol=2 / 255)
+    assert told(tab, "A 7").endswith(" long.")
+    assert tab.workers == []  # which load the weights
+    correct = ledger.read("page/evaluation.json")["correct"]
+    assert f"{correct / 100:.2f} % of 10,000 test digits" in tab.inner_text(".facts")
+
+
+@torch.no_grad()
+def test_what_is_drawn_on_the_front_page_is_classified_and_bent(page_of: Any) -> None:
+    tab, model = page_of("front"), network("page")
+    tab.get_by_role("button", name="Clear").click()
+    told(tab, "You drew nothing")
+    nothing = model(torch.zeros(1, 1, 28, 28)).lengths[0]
+    assert lengths(tab) == pytest.approx(nothing.tolist(), abs=0.0051)
+    box = tab.locator(".pad").bounding_box()
+    first, *others = ((box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in SEVEN)
+    tab.mouse.move(*first)
+    tab.mouse.down()
+    for place in others:
+        tab.mouse.move(*place, steps=8)
+    tab.mouse.up()
+    assert told(tab, "A 7").endswith("long.")
+    out = model(seen_by(tab, SEVEN))
+    assert lengths(tab) == pytest.approx(out.lengths[0].tolist(), abs=0.02)  # the mouse rounds
+    torch.testing.assert_close(reconstruction(tab), out.reconstruction[0], rtol=0, atol=0.1)
+    before = measure(reconstruction(tab))[0]
+    for name, of in zip(front.SLIDERS, (1, 0, 2), strict=True):  # in the order of PROPERTIES
+        slider = tab.get_by_role("slider", name=name)
+        slider.fill("0.15")
+        tab.get_by_text("alone, moved").wait_for()
+        tab.wait_for_selector(".play:not([aria-busy='true'])")
+        assert measure(reconstruction(tab))[0][of] > before[of] + 0.1, name
+        slider.fill("0")
+
+
+def test_a_stroke_is_put_where_mnist_has_its_digits(page_of: Any) -> None:
+    tab = page_of("front")
+    images = [
+        seen_by(tab, [(a * x + b, a * y + b) for x, y in SEVEN])[0, 0]
+        for a, b in ((0.55, 0.4), (1.2, -0.1))
+    ]
+    for image in images:
+        mass = image.sum()
+        rows, columns = (image.sum(dim=k) @ torch.arange(28.0) / mass for k in (1, 0))
+        assert [float(rows), float(columns)] == pytest.approx([14, 14], abs=0.1)
+        ink = (image > 0.1).nonzero()
+        assert 18 <= int((ink.max(0).values - ink.min(0).values).max()) <= 20
+    torch.testing.assert_close(*images, rtol=0, atol=0.01)  # where and how large is no matter
+
+
+def test_only_the_newest_question_is_asked_and_a_failure_is_no_end(
+    page_of: Any, folder: Path
+) -> None:
+    tab = page_of("front")
+    answers = tab.evaluate(
+        """async () => {
+            const { onCall } = await import("./asking.js");
+            window.ask = onCall("lost", 1, () => {});
+            const ask = onCall("page", 1, () => {});
+            const image = (k) => new Float32Array(784).fill(k / 10);
+            const answers = await Promise.all([0, 1, 2, 3, 4].map((k) => ask({ look: image(k) })));
+            return answers.map((answer) => answer && answer.lengths.length);
+        }"""
+    )
+    assert answers == [10, None, None, None, 10]
+    ask = "ask({ look: new Float32Array(784) }).then((seen) => seen.lengths.length, String)"
+    assert "got 404" in tab.evaluate(ask)
+    shutil.copy(folder / "data/page.safetensors", folder / "data/lost.safetensors")
+    assert tab.evaluate(ask) == 10
+    tab.get_by_text("the paper’s").click()
+    assert told(tab, "cannot answer").endswith("expected a safetensors file, got 9 other bytes")
+
+
+def bent(image: Tensor, degrees: float, shear: float, size: float) -> Tensor:
+    """As the chapter bends an image, [1, 1, 28, 28]."""
+    angle = torch.tensor(degrees).deg2rad()
+    rotation = torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()]).view(2, 2)
+    A = rotation @ torch.tensor([[1.0, shear], [0.0, 1.0]]) * size
+    grid = F.affine_grid(F.pad(torch.linalg.inv(A), (0, 1))[None], list(image.shape), False)
+    return F.grid_sample(image, grid, align_corners=False)
+
+
+@torch.no_grad()
+def test_a_digit_is_bent_as_the_chapter_bends_it(page_of: Any, data_of: Any) -> None:
+    tab, data = page_of("bend"), data_of("bend")
+    image = to_float(data["digits"][7][None, None])
+    for change in [(0, 0, 1), (20, 0.2, 1), (-45, -0.7, 0.6), (3, 1, 1.4)]:
+        found = tab.evaluate(
+            """async ([image, change]) => {
+                const { bend, matrix } = await import("./warp.js");
+                return [...bend(image, matrix(...change))];
+            }""",
+            [image.flatten().tolist(), change],
+        )
+        expected = bent(image, *change).flatten()
+        torch.testing.assert_close(torch.tensor(found), expected, atol=1e-4, rtol=0)
+    tab.get_by_label("turn", exact=True).fill("30")
+    said = told(tab, "It reads")
+    out = network("page")(bent(image, 30, 0, 1)).lengths[0]
+    assert lengths(tab) == pytest.approx(out.tolist(), abs=0.0061)
+    rate = np.interp(30, data["amounts"]["degrees"], data["accuracy"]["degrees"])
+    assert f"It reads a {int(out.argmax())}" in said and f"{100 * rate:.0f} % rightly" in said
+
+
+@torch.no_grad()
+def test_two_dragged_digits_are_named_as_pytorch_names_them(page_of: Any, data_of: Any) -> None:
+    tab, digits = page_of("pairs"), data_of("pairs")["digits"][:, 0] / 255
+    box = tab.locator("canvas").first.bounding_box()
+    x, y, pixel = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, box["width"] / 36
+    tab.mouse.move(x, y)
+    tab.mouse.down()
+    tab.mouse.move(x + 2 * pixel, y - 3 * pixel, steps=3)  # from 2 to the right to 4
+    tab.mouse.up()
+    image = torch.zeros(36, 36)
+    image[4:32, 4:32] += digits[4]
+    image[1:29, 8:36] += digits[6]
+    model = network("multimnist")
+    v = model.encode(image.clamp(max=1)[None, None])
+    norms = v.norm(dim=2)[0]
+    # The lengths may still be those of the place before: the last answer comes last.
+    tab.wait_for_function(
+        "want => Math.abs(Number(document.querySelectorAll('.bars .value')[4].textContent) - want)"
+        " < 0.0061",
+        arg=norms[4].item(),
+        timeout=30_000,
+    )
+    assert "names 4 (green) and 6 (magenta)" in told(tab, "names")
+    assert lengths(tab) == pytest.approx(norms.tolist(), abs=0.0061)
+    expected = model.decoder(v, torch.tensor([4]))[0, 0].flatten()
+    green = torch.tensor(tab.evaluate(GREYS)[1])
+    torch.testing.assert_close(green, expected, atol=0.006, rtol=0)
+
+
+@torch.no_grad()
+def test_the_numbers_of_a_capsule_are_moved_among_any_axes(page_of: Any, data_of: Any) -> None:
+    tab, data, decoder = page_of("knobs"), data_of("knobs"), network("mnist").decoder
+    digit = data["digit"]
+    knobs = tab.locator(".knob:not(.directions *) input")
+
+    def check(v: Tensor) -> None:
+        tab.wait_for_function("!document.querySelector('.said').textContent.includes('way')")
+        shown = torch.tensor(tab.evaluate(GREYS)[0])
+        expected = draw(decoder, v[None], digit)[0].flatten()
+        torch.testing.assert_close(shown, expected, atol=2 / 255, rtol=0)
+
+    def numbers() -> Tensor:
+        return torch.tensor(knobs.evaluate_all("all => all.map((one) => one.valueAsNumber)"))
+
+    asked: list[str] = []
+    tab.on("request", lambda request: asked.append(request.url))
+    v = data["capsules"][digit, 0].clone()
+    torch.testing.assert_close(numbers(), v, atol=0.0051, rtol=0)
+    check(v)
+    assert not asked  # no weights before something moves
+    knobs.nth(4).fill("0.2")
+    v[4] = 0.2
+    check(v)
+    assert len(asked) == 1 and asked[0].endswith("decoder.safetensors")
+    tab.get_by_role("button", name="Reset").click()
+    tab.get_by_text("6 directions").click()
+    tab.locator(".directions input").nth(1).fill("0.2")
+    v = data["capsules"][digit, 0] + 0.2 * data["directions"][digit][1].float()
+    check(v)
+    tab.get_by_role("button", name="Turn the axes").click()
+    tab.wait_for_function("document.querySelector('.said').textContent.includes('differs')")
+    check(v)  # the same image, from other numbers
+    assert (numbers() - v).abs().max() > 0.2
+    assert float(tab.locator(".said").inner_text().split()[-1].rstrip(".")) < 1e-5
+    torch.testing.assert_close(numbers().norm(), v.norm(), atol=0.03, rtol=0)
+
+
+@torch.no_grad()
+def test_a_walk_from_a_capsule_to_another(page_of: Any, data_of: Any) -> None:
+    data, decoder = data_of("knobs"), network("mnist").decoder
+    for other, example in ((data["digit"], 2), (3, 2)):
+        tab = page_of("knobs", state=f"tab=walk&to={other}.{example}.30")
+        tab.wait_for_function("document.querySelector('.said').textContent === ''")
+        ends = torch.zeros(2, 10, 16)
+        ends[0, data["digit"]] = data["capsules"][data["digit"], 0]
+        ends[1, other] = data["capsules"][other, example]
+        angle = torch.acos(F.cosine_similarity(*ends.flatten(1), dim=0))
+        weight = torch.tensor([0.7, 0.3])
+        norms = ends.flatten(1).norm(dim=1)  # which change evenly, as the direction does
+        on_circle = weight @ norms * torch.sin(weight * angle) / torch.sin(angle) / norms
+        ways = torch.stack([torch.einsum("w,wkd->kd", each, ends) for each in (weight, on_circle)])
+        drawn = decoder(torch.cat([ways, ends]), torch.ones(4, 10)).flatten(1)
+        expected = torch.stack([drawn[0], drawn[1], weight @ drawn[2:]])
+        shown = torch.tensor(tab.evaluate(GREYS)[2:])
+        torch.testing.assert_close(shown, expected, atol=2 / 255, rtol=0)
