@@ -1,6 +1,5 @@
 """The data sets that the command line takes: one by name, or a folder of pictures a class."""
 
-import functools
 import hashlib
 import math
 import os
@@ -144,17 +143,19 @@ class Named(Source):
     """A data set by its name; of its images the middle, where a smaller shape is asked for."""
 
     def __init__(self, name: str, image_shape: Shape | None, download: bool) -> None:
-        self.half = functools.cache(lambda train: data.load(name, train, download=download))
-        test = self.half(False)
-        channels, height, width = test.images.shape[1:]
-        shape = image_shape or (channels, height, width)
-        self.top, self.left = (height - shape[1]) // 2, (width - shape[2]) // 2
-        if shape[0] != channels or min(self.top, self.left) < 0:
-            whole = (channels, height, width)
+        if name not in data.NAMES:
+            known = ", ".join([*data.NAMES, "folder:PATH"])
+            raise ValueError(f"unknown data set {name!r}; expected one of: {known}")
+        whole = (3, 32, 32) if name in ("cifar-10", "svhn") else (1, 28, 28)
+        shape = image_shape or whole
+        self.top, self.left = (whole[1] - shape[1]) // 2, (whole[2] - shape[2]) // 2
+        if shape[0] != whole[0] or min(self.top, self.left) < 0:
             raise ValueError(
                 f"the images of {name} are {whole} [channels, height, width], not {tuple(shape)}"
             )
-        super().__init__(name, test.classes, shape, "validation is the last sixth for training")
+        split_by = "validation is the last sixth for training"
+        super().__init__(name, data.CLASSES[name], shape, split_by)
+        self.download = download
 
     def read(
         self, *groups: Group, skip_unreadable: bool = False, progress: bool = False
@@ -162,9 +163,10 @@ class Named(Source):
         wanted = {part for group in groups for part in group}
         parts: dict[str, ImageSet] = {}
         if wanted - {"test"}:
-            parts["train"], parts["validation"] = data.hold_out(self.half(True))
+            learned = data.load(self.name, True, download=self.download)
+            parts["train"], parts["validation"] = data.hold_out(learned)
         if "test" in wanted:
-            parts["test"] = self.half(False)
+            parts["test"] = data.load(self.name, False, download=self.download)
         if progress:
             labels = {part: images.labels.tolist() for part, images in parts.items()}
             print(self.describe(groups, labels), flush=True)

@@ -1,8 +1,6 @@
 """What a network says of anybody's pictures, a batch at a time."""
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
@@ -12,14 +10,12 @@ from torch import Tensor
 
 from capsnet.data import to_float
 from capsnet.model import CapsNet
-from capsnet.text import bar_moves
 
 # What reads pictures imports Pillow and SciPy, and so is imported where it is needed.
 
 BATCH = 16  # pictures at a time
 # A shorter capsule is no answer. experiments/threshold.py: of 200 digits one is refused.
 THRESHOLD = 0.49
-SHEET = 100  # pictures on a contact sheet
 
 
 class Prediction(NamedTuple):
@@ -36,10 +32,16 @@ class Prediction(NamedTuple):
     def line(self, top: int | None = None) -> str:
         """Picture, answer and its length, or the ``top`` longest capsules' lengths."""
         longest = sorted(self.lengths, key=self.lengths.__getitem__, reverse=True)
-        told = [f"{name} {self.lengths[name]:.3f}" for name in longest[:top]]
+        shown = [f"{name} {self.lengths[name]:.3f}" for name in longest[:top]]
         if top is None:
-            told = [f"{self.length:.3f}"] if self.lengths else []
-        return f"{self.picture}: {self.answer}  {', '.join(told)}".rstrip()
+            shown = [f"{self.length:.3f}"] if self.lengths else []
+        return f"{self.picture}: {self.answer}  {', '.join(shown)}".rstrip()
+
+    def table(self) -> str:
+        """Picture and answer, and below it a line for the length of each capsule."""
+        width = max(map(len, self.lengths))
+        rows = [f"  {name:<{width}}  {length:.3f}" for name, length in self.lengths.items()]
+        return "\n".join([f"{self.picture}: {self.answer}", *rows])
 
 
 def find_pictures(paths: Sequence[Path]) -> list[Path]:
@@ -97,47 +99,3 @@ def predict(
             answer = classes[values.index(best)] if best >= threshold else nothing
             lengths = {name: round(value, 4) for name, value in zip(classes, values, strict=True)}
             yield Prediction(name, answer, round(best, 4), lengths, None, image, decoded)
-
-
-def tell(
-    found: Iterable[Prediction], total: int, top: int | None
-) -> tuple[list[Prediction], list[Prediction]]:
-    """Print the answers as they come, over a bar; return them, and what cannot be read.
-
-    One picture gets the lengths of all capsules, unless ``top`` is given, and its error is raised.
-    The first SHEET answers that have an image keep it.
-    """
-    from tqdm import tqdm
-
-    answered: list[Prediction] = []
-    missing: list[Prediction] = []
-    kept = 0
-    show = total > 1 and bar_moves()
-    for one in tqdm(found, total=total, unit=" pictures", leave=False, disable=not show):
-        if one.error and total == 1:
-            raise one.error
-        if not one.answer:
-            missing.append(one)
-            continue
-        kept += one.image is not None
-        bare = one._replace(image=None, reconstruction=None)
-        answered.append(one if kept <= SHEET else bare)
-        lines = [one.line(top)]
-        if total == 1 and not top:
-            width = max(map(len, one.lengths))
-            rows = [f"  {name:<{width}}  {length:.3f}" for name, length in one.lengths.items()]
-            lines = [f"{one.picture}: {one.answer}", *rows]
-        with tqdm.external_write_mode():  # the bar is not written into
-            print(*lines, sep="\n")
-    return answered, missing
-
-
-def as_csv(answered: Sequence[Prediction], classes: Sequence[str]) -> bytes:
-    """The answers as CSV: picture, answer, length, and a column for each class."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["picture", "answer", "length", *classes])
-    for one in answered:
-        lengths = [one.lengths.get(name) for name in classes]
-        writer.writerow([one.picture, one.answer, one.length, *lengths])
-    return text.getvalue().encode()

@@ -1,62 +1,92 @@
-"""What the command line was given: files, names and shapes, refused before any work is done."""
+"""What the command line was given, refused before any work is done, and without PyTorch."""
 
 import argparse
 import os
-import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from capsnet import CapsNet
-from capsnet.text import reason
-from capsnet.training.run import CHECKPOINT, WEIGHTS
-from capsnet_lab.folders import Source
+from capsnet_lab.cli.options import FIGURE_SUFFIXES, IMPLEMENTATIONS
 
-FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
-ESCAPED = "backslashreplace"  # how what is not UTF-8 in a name is told, as on stderr
+# The files of a training's folder, as capsnet.training.run names them.
+CHECKPOINT, WEIGHTS = "checkpoint.safetensors", "weights.safetensors"
+FIGURES = ("figure", "reconstructions", "save", "sheet")  # options that name a figure's file
+TEXTS = ("json", "csv")
 
 
-def given_path(text: str) -> Path:
-    """A path, not the empty one: a shell's empty variable would be the current folder."""
-    if not text:
-        raise argparse.ArgumentTypeError("expected a path, got an empty one")
-    return Path(text)
+def check_arguments(args: argparse.Namespace) -> None:
+    """Refuse what is wrong whatever the network and the pictures are; fill in train's defaults.
+
+    Raises:
+        ValueError: arguments that contradict each other, or a file that would be overwritten.
+        OSError: a file that is missing, or cannot be written.
+    """
+    if args.command == "train":
+        if not args.list_implementations:
+            check_train(args)
+    elif args.command != "check":
+        check_input(args.weights)
+    if args.command == "evaluate" and args.dataset:
+        check_dataset(args.dataset)
+    if args.command == "predict":
+        for path in args.pictures:
+            check_input(path)
+        check_pictures(args, args.pictures)
+    if args.command in ("evaluate", "predict"):
+        check_outputs(args)
+    if args.command == "export":
+        check_writable(args.onnx)
+        check_not_overwritten([args.onnx], [args.weights])
 
 
-def parse_shape(text: str) -> tuple[int, int, int]:
-    if not re.fullmatch(r"[13]x[0-9]+x[0-9]+", text):
-        raise ValueError(f"--image-shape must be like 1x28x28 or 3x32x32, got {text}")
-    channels, height, width = map(int, text.split("x"))
-    return channels, height, width
-
-
-def class_names(metadata: dict[str, Any], model: CapsNet, source: Path) -> list[str]:
-    """The names of a network's classes, as its weights file has them; else 0, 1, 2 …."""
-    count = model.config["num_classes"]
-    names = metadata.get("classes", [str(number) for number in range(count)])
-    whole = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    if not whole or len(names) != count:
-        raise ValueError(f"{source} should name {count} classes, it names {names}")
-    return names
-
-
-def printable(names: Sequence[str]) -> list[str]:
-    """Names of folders, any bytes, as what a figure and a table can hold."""
-    return [name.encode(errors=ESCAPED).decode() for name in names]
-
-
-def check_classes(names: list[str], source: Source) -> None:
-    """Refuse a data set whose classes are not the network's."""
-    if names != list(source.classes):
+def check_train(args: argparse.Namespace) -> None:
+    network = (args.routing, args.stack, args.routing_iterations, args.learn_prior)
+    if args.init:
+        if (*network, args.reconstruct, args.image_shape, args.like) != (None,) * 7:
+            raise ValueError("--init fixes the network: give no option of its shape with it")
+        check_input(args.init)
+    if args.like and (args.routing or args.stack):
+        raise ValueError("--as fixes the routing: give neither --routing nor --stack with it")
+    if args.dataset is None:
+        args.dataset = IMPLEMENTATIONS[args.like or "paper"]
+    check_dataset(args.dataset)
+    if args.out is None:
+        name = args.dataset
+        if name.startswith("folder:"):
+            name = data_folder(name).resolve().name
+        args.out = Path("runs", f"{name}-{args.like}" if args.like else name)
+    check_writable(args.out / WEIGHTS)
+    check_not_overwritten([args.out / WEIGHTS], [args.init] if args.init else [])
+    if (args.out / WEIGHTS).exists() and not (args.out / CHECKPOINT).exists():
         raise ValueError(
-            f"the network tells {', '.join(names)} apart, the classes of {source.name} are "
-            f"{', '.join(source.classes)}"
+            f"{args.out} holds {WEIGHTS}, which would be overwritten, but no {CHECKPOINT} to go on "
+            "from: choose another --out, or move them away"
         )
 
 
-def check_apart(out: Path, folders: list[Path]) -> None:
-    """Refuse a run's folder that a data set's folder would take for a class, or pictures of one."""
+def data_folder(dataset: str) -> Path:
+    return Path(os.path.expanduser(dataset.removeprefix("folder:")))
+
+
+def check_dataset(dataset: str) -> None:
+    if dataset.startswith("folder:") and not data_folder(dataset).is_dir():
+        raise FileNotFoundError(f"no such folder: {data_folder(dataset)}")
+
+
+def check_input(path: Path) -> None:
+    if not path.exists():
+        raise FileNotFoundError(f"no such file: {path}")
+
+
+def check_pictures(args: argparse.Namespace, pictures: Sequence[Path]) -> None:
+    """Refuse outputs that do not fit the pictures: first those named, then those in folders."""
+    if args.save and len(pictures) > 1:
+        raise ValueError(f"--save takes one picture, got {len(pictures)}: --sheet takes many")
+    check_not_overwritten(outputs(args), pictures)
+
+
+def check_apart(out: Path, folders: Sequence[Path]) -> None:
+    """Refuse a run's folder that a data folder would take for a class, or for pictures of one."""
     place = out.resolve()
     for folder in folders:
         above = folder.resolve()
@@ -68,42 +98,43 @@ def check_apart(out: Path, folders: list[Path]) -> None:
             )
 
 
-def check_resumable(out: Path) -> None:
-    """Refuse a folder that has weights, but no checkpoint that says of which run."""
-    if (out / WEIGHTS).exists() and not (out / CHECKPOINT).exists():
-        raise ValueError(
-            f"{out} holds {WEIGHTS}, which would be overwritten, but no {CHECKPOINT} to go on "
-            "from: choose another --out, or move them away"
-        )
+def outputs(args: argparse.Namespace) -> list[Path]:
+    """The files that options name."""
+    named = (getattr(args, option, None) for option in (*FIGURES, *TEXTS))
+    return [path for path in named if path]
 
 
-def check_outputs(
-    args: argparse.Namespace, *options: str, inputs: Sequence[Path] = ()
-) -> list[Path]:
-    """The files that options name, once it is certain that they can be written."""
-    outputs = {option: path for option in options if (path := getattr(args, option))}
-    if len({path.resolve() for path in outputs.values()}) < len(outputs):
-        raise ValueError(f"--{', --'.join(options)} must be different files")
-    for option, path in outputs.items():
-        check_writable(path, args.weights, *inputs, figure=option not in ("json", "csv"))
-    return [*outputs.values()]
+def check_outputs(args: argparse.Namespace) -> None:
+    """Check that the files that options name are different ones, and can be written."""
+    files = outputs(args)
+    if len({path.resolve() for path in files}) < len(files):
+        of_command = [option for option in (*FIGURES, *TEXTS) if hasattr(args, option)]
+        raise ValueError(f"--{', --'.join(of_command)} must be different files")
+    for option in FIGURES:
+        path = getattr(args, option, None)
+        if path and path.suffix.lower() not in FIGURE_SUFFIXES:
+            known = ", ".join(FIGURE_SUFFIXES)
+            raise ValueError(f"a figure's file must end in {known}, got {path.name}")
+    for path in files:
+        check_writable(path)
+    check_not_overwritten(files, [args.weights])
 
 
-def check_writable(path: Path, *inputs: Path, figure: bool = False) -> None:
-    """Refuse a file that could not be written, or is an input, before the work that it is for."""
-    if figure and path.suffix.lower() not in FIGURE_SUFFIXES:
-        raise ValueError(
-            f"a figure's file must end in {', '.join(FIGURE_SUFFIXES)}, got {path.name}"
-        )
+def check_not_overwritten(files: Sequence[Path], inputs: Sequence[Path]) -> None:
+    for path in files:
+        if any(path.exists() and other.exists() and path.samefile(other) for other in inputs):
+            raise ValueError(f"{path} would be overwritten: it is an input")
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a file that could not be written, before the work that it is for."""
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "no ordinary file"
         raise OSError(f"cannot write {path}: it is {kind}")
-    if any(path.exists() and other.exists() and path.samefile(other) for other in inputs):
-        raise ValueError(f"{path} would be overwritten: it is an input")
-    # Folders that are missing are made when the file is: no other trace is left of what fails.
+    # Missing folders are made when the file is written: a failed command leaves none behind.
     there = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     try:
         with tempfile.TemporaryFile(dir=there, buffering=0) as probe:
             probe.write(bytes(4096))  # a full disk takes an empty file
     except OSError as error:
-        raise OSError(f"cannot write {path}: {reason(error)}") from error
+        raise OSError(f"cannot write {path}: {error.strerror or error}") from error

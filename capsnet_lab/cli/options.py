@@ -1,0 +1,235 @@
+"""The options of the command line, and what each may be.
+
+PyTorch takes seconds to import, and nothing here imports it: help, and the refusal of a wrong
+option, come at once. So a few lists stand here that the module has too; a test compares them.
+"""
+
+import argparse
+import math
+import os
+import re
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NoReturn
+
+DATASETS = (
+    "mnist", "fashion-mnist", "kmnist", "emnist-letters", "emnist-balanced", "cifar-10", "svhn",
+)  # fmt: skip
+DEVICES = ("auto", "cpu", "cuda", "mps")
+PRECISIONS = ("auto", "bf16", "fp32")
+ARRANGEMENTS = ("auto", "plain", "fast")
+SCHEDULES = ("one-cycle", "exponential")
+ROUTINGS = ("dynamic", "em", "self-attention", "attention", "uniform", "shared")
+# Other people's networks, and what each learns from.
+IMPLEMENTATIONS = dict.fromkeys(
+    ("paper", "labml", "labml-notebook", "adambielski", "cezannec", "xifengguo", "jindongwang",
+     "gram-ai", "sarasra", "naturomics", "timomernick", "geron"), "mnist",
+) | {"sarasra-cifar10": "cifar-10"}  # fmt: skip
+THRESHOLD = 0.49  # of capsnet_lab.predict
+FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
+SHEET = 100  # pictures on a contact sheet
+LONGEST = 1000  # characters of a message; a longer one loses its middle
+
+
+def one_line(message: str) -> str:
+    """The message with each run of blanks a single one, and without its middle if it is long."""
+    words = " ".join(message.split())
+    return words if len(words) <= LONGEST else f"{words[: LONGEST // 2]} … {words[-LONGEST // 2 :]}"
+
+
+def number(
+    kind: Callable[[str], Any], expected: str, fits: Callable[[Any], bool]
+) -> Callable[[str], Any]:
+    """Make what turns an option's text into a number, and says what was expected if it cannot."""
+
+    def parse(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not fits(value):
+            raise argparse.ArgumentTypeError(f"expected {expected}, got {text}")
+        return value
+
+    return parse
+
+
+COUNT = number(int, "a whole number of at least 1", lambda n: n >= 1)
+
+
+RATE = number(float, "a positive number", lambda rate: 0 < rate < math.inf)
+DECAY = number(float, "a number of at least 0 and below 1", lambda decay: 0 <= decay < 1)
+WEIGHT = number(float, "a number of at least 0", lambda weight: 0 <= weight < math.inf)
+LENGTH = number(float, "a number in 0 … 1", lambda length: 0 <= length <= 1)
+PIXELS = number(int, "a whole number of at least 0", lambda pixels: pixels >= 0)
+SEED = number(int, "a whole number of 0 … 2⁴⁰ - 1", lambda seed: 0 <= seed < 2**40)
+
+
+def given_path(text: str) -> Path:
+    """A path, ~ expanded; not the empty one: a shell's empty variable would be this folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("expected a path, got an empty one")
+    return Path(os.path.expanduser(text))  # ~stranger stays as it is
+
+
+def given_dataset(text: str) -> str:
+    if text not in DATASETS and not re.match("folder:.", text):
+        known = ", ".join([*DATASETS, "folder:PATH"])
+        raise argparse.ArgumentTypeError(f"unknown data set {text!r}; expected one of: {known}")
+    return text
+
+
+def given_shape(text: str) -> tuple[int, int, int]:
+    if not re.fullmatch(r"[13](x0*[1-9][0-9]*){2}", text):
+        raise argparse.ArgumentTypeError(f"expected a shape like 1x28x28 or 3x32x32, got {text}")
+    channels, height, width = map(int, text.split("x"))
+    return channels, height, width
+
+
+def given_name(text: str) -> str:
+    module, _, name = text.partition(":")
+    if not name or not all(part.isidentifier() for part in module.split(".")):
+        raise argparse.ArgumentTypeError(f"expected a name such as my_module:MyCapsNet, got {text}")
+    return text
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, but an error is one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {one_line(message)}\n")
+
+
+PRECISION = "fp32, bf16, or auto: bf16 where the hardware has it"
+ARRANGEMENT = "of the arithmetic: plain (as the book prints it), fast, or auto: fast where it pays"
+SETS = f"{', '.join(DATASETS)}, or folder:PATH with a folder of pictures a class"
+DRAWN = f"to this file ({', '.join(FIGURE_SUFFIXES)})"
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="capsnet",
+        description="Capsule networks with dynamic routing (Sabour, Frosst and Hinton, 2017).",
+    )
+    parser.add_argument("--version", action="version", version=f"capsnet {version('capsnet')}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name: str, text: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=text, description=text)
+        command.add_argument("--debug", action="store_true", help="show where an error comes from")
+        if name in ("evaluate", "predict", "export"):
+            text = "a weights file that train wrote"
+            command.add_argument("weights", type=given_path, help=text)
+        if name in ("train", "evaluate", "predict"):
+            text = f"{', '.join(DEVICES[:-1])} or {DEVICES[-1]} (%(default)s)"
+            command.add_argument(
+                "--device", default="auto", choices=DEVICES, metavar="DEVICE", help=text
+            )
+            text = "go on without pictures that cannot be read"
+            command.add_argument("--skip-unreadable", action="store_true", help=text)
+        if name in ("train", "evaluate"):
+            text = "never download data"
+            command.add_argument("--no-download", action="store_true", help=text)
+        return command
+
+    add_train_options(add("train", "Train a network."))
+    add_evaluate_options(add("evaluate", "Count a network's right and wrong answers."))
+    add_predict_options(add("predict", "Classify pictures of any size and kind."))
+    export = add("export", "Write a network as ONNX, checked against PyTorch.")
+    export.add_argument("onnx", type=given_path, help="the file to write")
+    text = "Say what a network does otherwise than the paper (exit code 1; 3 where a stage of the "
+    add_check_options(
+        add("check", f"{text}adapter, or a call, fails, or the routing is not reached).")
+    )
+    return parser
+
+
+def add_train_options(command: argparse.ArgumentParser) -> None:
+    option = command.add_argument
+    text = f"{SETS} (mnist; with --as that of its network)"
+    option("--dataset", type=given_dataset, help=text)
+    text = "where weights, checkpoint and metrics are (runs/DATASET, with --as runs/DATASET-NAME); "
+    text += "a cut-off run there goes on"
+    option("--out", type=given_path, help=text)
+    names = ", ".join(IMPLEMENTATIONS)
+    text = f"another's network, loss and recipe, as --list-implementations describes them: {names}"
+    option("--as", dest="like", metavar="NAME", choices=IMPLEMENTATIONS, help=text)
+    text = "print what others do otherwise than the paper, and leave"
+    option("--list-implementations", action="store_true", help=text)
+    # The training's settings; TrainingConfig has the defaults.
+    fitted = "for MNIST, fitted to other networks and images"
+    option("--epochs", type=COUNT, help=f"passes over the training images (10 {fitted})")
+    option("--batch-size", type=COUNT, help=f"images a step (128 {fitted})")
+    option("--learning-rate", type=RATE, help=f"Adam's (peak) rate (0.003 {fitted})")
+    option("--schedule", choices=SCHEDULES, help="of the learning rate (one-cycle)")
+    text = f"decay of the weights' moving average; 0 for none (0.99 {fitted})"
+    option("--average", type=DECAY, help=text)
+    text = "factor of the summed squared error of an image, section 4.1 (0.0005)"
+    option("--reconstruction-weight", type=WEIGHT, help=text)
+    text = "largest random shift in pixels, in each direction (2)"
+    option("--shift", type=PIXELS, help=text)
+    option("--precision", choices=PRECISIONS, help=f"{PRECISION} (auto)")
+    option("--arrangement", choices=ARRANGEMENTS, help=f"{ARRANGEMENT} (auto)")
+    text = "use torch.compile (if not given, where it works, but on CUDA)"
+    option("--compile", action=argparse.BooleanOptionalAction, help=text)
+    text = "of the weights, of the images' order and of their shifts (0)"
+    option("--seed", type=SEED, help=text)
+    option("--routing", choices=ROUTINGS, help="how capsules are routed to (dynamic)")
+    text = "capsules of each routed layer below the classes', from the bottom up (none)"
+    option("--stack", type=COUNT, nargs="+", metavar="N", help=text)
+    option("--routing-iterations", type=COUNT, help="iterations of the routing (3)")
+    text = "learn the routing's prior"
+    option("--learn-prior", action="store_true", default=None, help=text)
+    text = "leave the decoder out"
+    option("--no-reconstruction", action="store_false", default=None, dest="reconstruct", help=text)
+    text = "channels, height, width: of a folder's images, or of the middle of others'"
+    option("--image-shape", type=given_shape, metavar="CxHxW", help=text)
+    option("--init", type=given_path, metavar="WEIGHTS", help="start from these weights")
+    text = "train on the validation images too (with --as, but for those that its authors hold out)"
+    option("--all", action="store_true", help=text)
+    option("--test", action="store_true", help="evaluate on the test set at the end")
+
+
+def add_evaluate_options(command: argparse.ArgumentParser) -> None:
+    option = command.add_argument
+    option("--dataset", type=given_dataset, help=f"{SETS} (the one trained on)")
+    text = "which images (test; all of an unsplit folder, if the network learned from no folder)"
+    option("--split", choices=("train", "validation", "test", "all"), help=text)
+    option("--batch-size", type=COUNT, default=500, help="images at a time (%(default)s)")
+    option("--figure", type=given_path, help=f"draw the confusion matrix {DRAWN}")
+    text = f"draw the first image of each class, and its reconstruction, {DRAWN}"
+    option("--reconstructions", type=given_path, help=text)
+    option("--json", type=given_path, help="write counts, losses and errors to this file")
+    option("--precision", choices=PRECISIONS, default="fp32", help=f"{PRECISION} (fp32)")
+    option("--arrangement", choices=ARRANGEMENTS, default="auto", help=f"{ARRANGEMENT} (auto)")
+
+
+def add_predict_options(command: argparse.ArgumentParser) -> None:
+    option = command.add_argument
+    text = "picture files, and folders with pictures at any depth"
+    option("pictures", nargs="+", type=given_path, metavar="PICTURE|FOLDER", help=text)
+    text = "the network's format for pictures; auto: that of the data set trained on (%(default)s)"
+    option("--style", choices=("auto", "digit", "plain"), default="auto", help=text)
+    text = "the least length of an answer's capsule; 0: any (%(default)s, measured for digits)"
+    option("--threshold", type=LENGTH, default=THRESHOLD, help=text)
+    text = "print the K longest capsules of each picture, in one line"
+    option("--top", type=COUNT, metavar="K", help=text)
+    option("--json", type=given_path, help="write answers and all lengths to this file")
+    option("--csv", type=given_path, help="write them to this file, a line for a picture")
+    text = f"draw the first {SHEET} inputs, and their reconstructions, {DRAWN}"
+    option("--sheet", type=given_path, help=text)
+    text = f"draw one input, its reconstruction and the lengths {DRAWN}"
+    option("--save", type=given_path, help=text)
+
+
+def add_check_options(command: argparse.ArgumentParser) -> None:
+    option = command.add_argument
+    text = "a torch.nn.Module, or what makes one, that Python can import from here"
+    option("network", type=given_name, metavar="MODULE:NAME", help=text)
+    text = "how to reach its inside, a capsnet_lab.check.checker.Adapter"
+    option("--adapter", type=given_name, metavar="MODULE:NAME", help=text)
+    text = "the name of the module in it that maps primary capsules to the classes'"
+    option("--routing", metavar="NAME", help=text)
+    text = "channels, height, width, where they are not MNIST's or the adapter's"
+    option("--image-shape", type=given_shape, metavar="CxHxW", help=text)

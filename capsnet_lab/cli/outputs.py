@@ -1,0 +1,126 @@
+"""What commands print, draw and write."""
+
+import argparse
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from capsnet import CapsNet
+from capsnet.data import ImageSet, to_float
+from capsnet.files import write_atomically, write_json
+from capsnet.text import bar_moves, confusion_text, per_class_table
+from capsnet.training import Evaluation
+from capsnet_lab.cli import silence_stdout
+from capsnet_lab.cli.options import SHEET
+from capsnet_lab.predict import Prediction
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def print_evaluation(result: Evaluation) -> None:
+    print(f"accuracy {result.accuracy:.2%} ({result.correct}/{result.total})")
+    error = result.reconstruction
+    drawn = "" if error is None else f", squared error an image {error:.2f}"
+    print(f"margin loss {result.margin:.5f}{drawn}")
+    print(f"\n{per_class_table(result.per_class, result.classes)}")
+    print(f"\n{confusion_text(result.confusion, result.classes)}")
+
+
+def print_predictions(
+    found: Iterable[Prediction], total: int, top: int | None, files: Sequence[Path] = ()
+) -> tuple[list[Prediction], list[Prediction], bool]:
+    """Print each prediction as it comes, over a bar.
+
+    One picture gets the lengths of all capsules, unless ``top`` is given, and its error is raised.
+    Where nobody reads stdout any longer, the rest is predicted without a word for the files to be
+    written, or not at all if there are none.
+
+    Returns:
+        the answers, of which the first SHEET that have an image keep it; those of pictures that
+        cannot be read; and whether all was read.
+    """
+    from tqdm import tqdm
+
+    answered: list[Prediction] = []
+    unread: list[Prediction] = []
+    heard, kept = True, 0
+    show = total > 1 and bar_moves()
+    for one in tqdm(found, total=total, unit=" pictures", leave=False, disable=not show):
+        if one.error and total == 1:
+            raise one.error
+        if not one.answer:
+            unread.append(one)
+            continue
+        kept += one.image is not None
+        answered.append(one if kept <= SHEET else one._replace(image=None, reconstruction=None))
+        try:
+            with tqdm.external_write_mode():  # the bar is not written into
+                print(one.table() if total == 1 and not top else one.line(top), flush=True)
+        except BrokenPipeError:
+            if not files:
+                raise
+            silence_stdout()
+            heard = False
+    return answered, unread, heard
+
+
+def write_predictions(
+    args: argparse.Namespace, answered: Sequence[Prediction], classes: Sequence[str], total: int
+) -> None:
+    """Write the files that were asked for; what no drawing can spoil goes first."""
+    if args.json:
+        names = ("picture", "answer", "length", "lengths")
+        write_json(args.json, [{name: getattr(one, name) for name in names} for one in answered])
+        print(f"written: {args.json}")
+    if args.csv:
+        write_atomically(args.csv, as_csv(answered, classes))
+        print(f"written: {args.csv}")
+    cells = [
+        (one.image, one.reconstruction, Path(one.picture).name,
+         f"{one.answer} {one.length:.2f}", one.answer in classes)
+        for one in answered if one.image is not None
+    ]  # fmt: skip
+    if args.save or args.sheet:
+        from capsnet_lab import figures
+    if args.save:
+        image, decoded, *_ = cells[0]
+        lengths, answer = [*answered[0].lengths.values()], answered[0].answer
+        save_figure(figures.prediction(image, decoded, lengths, classes, answer), args.save)
+        print(f"written: {args.save}")
+    if args.sheet:
+        save_figure(figures.contact_sheet(cells), args.sheet)
+        print(f"written: {args.sheet} ({len(cells)} of {total} pictures)")
+
+
+def as_csv(answered: Sequence[Prediction], classes: Sequence[str]) -> bytes:
+    """The answers as CSV: picture, answer, length, and a column for each class."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["picture", "answer", "length", *classes])
+    for one in answered:
+        lengths = [one.lengths.get(name) for name in classes]
+        writer.writerow([one.picture, one.answer, one.length, *lengths])
+    return text.getvalue().encode()
+
+
+def draw_reconstructions(model: CapsNet, images: ImageSet, classes: Sequence[str]) -> "Figure":
+    """The first image of each class over its reconstruction from the longest capsule."""
+    from capsnet_lab import figures
+
+    labels = images.labels.tolist()
+    first = images.subset([labels.index(label) for label in sorted(set(labels))])
+    with torch.no_grad():
+        out = model(to_float(first.images).to(next(model.parameters()).device))
+    answers = out.lengths.argmax(1)
+    return figures.reconstructions(first.images, out.reconstruction, first.labels, answers, classes)
+
+
+def save_figure(figure: "Figure", path: Path) -> None:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=path.suffix[1:].lower())
+    write_atomically(path, buffer.getvalue())
