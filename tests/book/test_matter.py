@@ -90,6 +90,6 @@ def test_version_and_paper_are_the_same_everywhere():
     citation, paper = (ROOT / "CITATION.cff").read_text(), SOURCES["sabour2017"]
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert f"\nversion: {version}\n" in citation
-    assert re.findall(r"^## (\S+),", PAGES["changelog"], re.M)[0] == version
+    assert re.search(r"^## (\S+),", (ROOT / "CHANGELOG.md").read_text(), re.M)[1] == version
     people = [f"family-names: {person.last_names[0]}" for person in paper.persons["author"]]
     assert all(said in citation for said in (*people, paper.fields["title"], paper.fields["url"]))
