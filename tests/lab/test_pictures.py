@@ -18,8 +18,17 @@ from capsnet.checkpoint import load_weights
 from capsnet.data import load, to_float
 from capsnet_book import ledger
 from capsnet_lab.pictures import pictures_in, read_picture, read_pictures
-from experiments.studies import pictures
-from experiments.studies.pictures import LIGHTS, Maker, enlarged, in_light, inverted, photographed
+from helpers.photos import (
+    LIGHTS,
+    Maker,
+    coarse,
+    enlarged,
+    in_light,
+    inverted,
+    on_nothing,
+    photographed,
+    uneven,
+)
 
 SHAPE = (1, 28, 28)
 
@@ -62,8 +71,8 @@ KINDS: dict[str, tuple[Maker, str, float]] = {
     "ten times larger": (enlarged(280), "png", 0.8),
     "dark on light": (ImageOps.invert, "png", 0.99),
     "colour": (lambda ink: ImageOps.colorize(ink, "white", (20, 40, 140)), "png", 0.95),
-    "black on nothing": (pictures.on_nothing, "png", 0.99),
-    "white on nothing": (lambda ink: pictures.on_nothing(ink, (255, 255, 255)), "png", 0.99),
+    "black on nothing": (on_nothing, "png", 0.99),
+    "white on nothing": (lambda ink: on_nothing(ink, (255, 255, 255)), "png", 0.99),
     "palette": (mode("P"), "gif", 0.95),
     "one bit": (lambda ink: ink.point(lambda level: 255 * (level > 127)).convert("1"), "png", 0.85),
     "CMYK": (lambda ink: ImageOps.invert(ink).convert("CMYK"), "tiff", 0.95),
@@ -154,9 +163,9 @@ def test_neither_place_nor_ground_nor_polarity_matters(
 
 
 SOFT: dict[str, tuple[Maker, str]] = {
-    "few pixels": (pictures.coarse(8, boxed=True), "png"),
-    "few pixels, dark on light": (inverted(pictures.coarse(8, boxed=True)), "jpg"),
-    "uneven, dark on light": (inverted(pictures.uneven(140)), "jpg"),
+    "few pixels": (coarse, "png"),
+    "few pixels, dark on light": (inverted(coarse), "jpg"),
+    "uneven, dark on light": (inverted(uneven), "jpg"),
 }
 
 

@@ -17,7 +17,6 @@ from capsnet_book import ledger
 from capsnet_lab import predict as answers
 from capsnet_lab.cli import main
 from capsnet_lab.pictures import read_picture
-from experiments.studies import threshold
 from helpers import Refuses
 from helpers.tiny import mnist, tiny_model
 
@@ -234,13 +233,3 @@ def test_the_threshold_is_the_measured_one() -> None:
     assert record["threshold"] == answers.THRESHOLD
     digits = record["validation"]
     assert record["share"] / 2 < digits["refused"] / digits["images"] <= record["share"]
-
-
-@pytest.mark.parametrize(("kind", "blank"), [("letters", 0), ("stars", 0), ("noise", 3)])
-def test_pictures_without_a_digit_are_counted(kind: str, blank: int) -> None:
-    dice = np.random.default_rng(0)
-    drawn = [threshold.KINDS[kind](dice) for _ in range(3)]
-    for least, refused in ((1.0, 3), (0.0, 0)):
-        found = threshold.refused(tiny_model(), drawn, least)
-        counts = {"pictures": 3, "blank": blank, "no digit": max(refused - blank, 0)}
-        assert found == {**counts, "raw": refused}
