@@ -23,13 +23,13 @@ Picture = Image.Image
 Pixels = NDArray[np.floating[Any]]  # [height, width], grey levels 0..255 unless said otherwise
 Mask = NDArray[np.bool_]  # [height, width]
 
-STYLES = ("plain", "digit", "garment")
+STYLES = ("plain", "digit")
 # Pillow reads more, but for EPS and WMF, for instance, it starts other programs.
 FORMATS = ["PNG", "JPEG", "MPO", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "JPEG2000", "PPM"]
 FORMATS += ["TGA", "ICO", "ICNS", "PCX", "QOI", "SGI"]
 NAMED = 10  # unreadable pictures
 
-WORKING_SIZE = 320  # pixels of the longer side at which digits and garments are looked for
+WORKING_SIZE = 320  # pixels of the longer side at which digits are looked for
 FAINT = 10.0  # grey levels: fainter ink does not count in a bounding box
 BLANK = 8.0  # grey levels: a drawing of less contrast is blank
 BLANK_PHOTO = 32.0  # grey levels: a photograph of less contrast is; uneven light makes up to that
@@ -128,7 +128,7 @@ def read_picture(
 ) -> Tensor:
     """Read a picture file, of any size, colour mode and orientation, as an image of a given shape.
 
-    An animation gives its first frame. There are three styles:
+    An animation gives its first frame. There are two styles:
 
     "plain", for pictures in general: the largest centred part of the aspect ratio h : w, resized
     with antialiasing, on white. A picture of h × w pixels keeps them as they are.
@@ -139,15 +139,12 @@ def read_picture(
     thin strokes are widened, and soft ones, of a picture enlarged from few pixels, lose the faint
     part of their edges. A digit of MNIST, or its negative, comes through as it is.
 
-    "garment", Fashion-MNIST's recipe, for one thing on a plain ground, darker or lighter than the
-    ground: bright on zeros, fitted into h × w, and centred.
-
     Returns:
         uint8 [c, h, w] = image_shape, where c is 1 (grey) or 3 (RGB).
 
     Raises:
         FileNotFoundError, IsADirectoryError, PermissionError: the file cannot be read.
-        Blank: a ValueError; there is no digit or garment.
+        Blank: a ValueError; there is no digit.
         ValueError: the file is no picture, is damaged or too large for Pillow; or there is no such
             image_shape or style.
     """
@@ -159,11 +156,10 @@ def read_picture(
     if style == "plain":
         return plain(picture, channels, height, width)
     try:
-        make = digit if style == "digit" else garment
-        figure = make(to_grey(picture), height, width)
+        ink = digit(to_grey(picture), height, width)
     except Blank:
-        raise Blank(f"{path}: no {style} found, the picture is blank") from None
-    return torch.from_numpy(figure.round().astype(np.uint8)).repeat(channels, 1, 1)
+        raise Blank(f"{path}: no digit found, the picture is blank") from None
+    return torch.from_numpy(ink.round().astype(np.uint8)).repeat(channels, 1, 1)
 
 
 def check_shape(image_shape: tuple[int, int, int]) -> None:
@@ -263,7 +259,7 @@ def digit(grey: Pixels, height: int, width: int) -> Pixels:
     radius = round((THINNEST * max(ink.shape) - thickness) / 2)
     if radius >= 1:  # a pen thinner than MNIST's
         ink = ndimage.maximum_filter(np.pad(ink, radius), 2 * radius + 1)
-    ink = at_full_range(fit(ink, box, box))
+    ink = at_full_range(fit_into_box(ink, box))
     y, x = ndimage.center_of_mass(ink)
     # A coordinate of MNIST's centres of mass lies in [13.5, 14.5), where 14 is half of 28.
     top, left = int(np.ceil(height / 2 - 0.5 - y)), int(np.ceil(width / 2 - 0.5 - x))
@@ -276,7 +272,9 @@ def cropped(ink: Pixels) -> Pixels:
 
 def drawn_ink(grey: Pixels) -> Pixels | None:
     """The ink on a ground of one level, with a peak of 255; None if there is no such ground."""
-    if (ground := drawn_ground(grey)) is None:
+    around = border(grey)
+    ground = float(np.median(around))
+    if (around == ground).mean() <= 0.5:  # noise or uneven light is on it
         return None
     difference = grey - ground
     ink = np.maximum(difference * np.sign(difference.sum()), 0)
@@ -334,44 +332,6 @@ def at_full_range(ink: Pixels) -> Pixels:
     return ink if ink.max() >= 250 else ink * (255 / ink.max())
 
 
-def garment(grey: Pixels, height: int, width: int) -> Pixels:
-    """Fashion-MNIST's recipe: one thing as large as the image, bright on zeros."""
-    level = drawn_ground(grey)
-    if level is not None:
-        ground, least = np.full_like(grey, level), BLANK
-        figure = np.abs(grey - ground) > FAINT
-        around = np.ones_like(figure)
-    else:
-        ground, noise = photographed_ground(grey)
-        figure, least = np.abs(grey - ground) > max(FAINT, CLEAR * noise), BLANK_PHOTO
-        around = figure_of(figure)
-    figure &= around
-    darker = float((grey - ground)[figure].sum()) < 0
-    bright = np.where(around, np.clip(contrast(grey, ground, darker), 0, 255), 0)
-    if figure.mean() < 0.002 or bright[figure].max() < least:
-        raise Blank
-    thing = bright[ndimage.find_objects(figure.astype(int))[0]]
-    fitted = fit(thing, height, width)
-    if fitted is thing and bright.shape == (height, width):
-        return bright  # it was fitted before
-    h, w = fitted.shape
-    return place(fitted, (height - h + 1) // 2, (width - w + 1) // 2, height, width)
-
-
-def photographed_ground(grey: Pixels) -> tuple[Pixels, float]:
-    """A smooth ground that fits the picture's border but for what stands out there; the noise."""
-    y, x = np.indices(grey.shape) / max(grey.shape)
-    terms = np.stack([np.ones_like(x), x, y, x * x, x * y, y * y], axis=-1)  # [height, width, 6]
-    levels, points = border(grey), border(terms)  # [border], [border, 6]
-    off = np.abs(levels - np.median(levels))
-    for _ in range(5):
-        noise = 1.4826 * float(np.median(off))
-        kept = off <= 3 * noise + 1
-        weights = np.linalg.lstsq(points[kept], levels[kept], rcond=None)[0]
-        off = np.abs(levels - points @ weights)
-    return terms @ weights, 1.4826 * float(np.median(off))
-
-
 def figure_of(mask: Mask) -> Mask:
     """The connected parts that belong to the figure, with a margin."""
     small = scaled(mask.astype(float), min(1, 96 / max(mask.shape)))
@@ -392,19 +352,10 @@ def border(pixels: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([pixels[0], pixels[-1], pixels[1:-1, 0], pixels[1:-1, -1]])
 
 
-def drawn_ground(grey: Pixels) -> float | None:
-    """The one level that most of the border has exactly; None if noise or uneven light is on it."""
-    around = border(grey)
-    level = float(np.median(around))
-    return level if (around == level).mean() > 0.5 else None
-
-
-def fit(pixels: Pixels, height: int, width: int) -> Pixels:
-    """Resized to be as large as height × width allows, with its aspect ratio kept."""
-    h, w = pixels.shape
-    ratio = min(height / h, width / w)
-    # A pixel of 20, or two of 28, are not worth the blur.
-    return pixels if 1 <= ratio < 1.08 else scaled(pixels, ratio)
+def fit_into_box(pixels: Pixels, side: int) -> Pixels:
+    """Resized so that the longer side has so many pixels, with the aspect ratio kept."""
+    ratio = side / max(pixels.shape)
+    return pixels if 1 <= ratio < 1.08 else scaled(pixels, ratio)  # 1 of 20 is not worth the blur
 
 
 def scaled(pixels: Pixels, ratio: float) -> Pixels:

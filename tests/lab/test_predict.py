@@ -14,8 +14,9 @@ from PIL import Image
 from capsnet.checkpoint import load_weights, save_weights
 from capsnet.data import to_float
 from capsnet_book import ledger
+from capsnet_lab import pictures
 from capsnet_lab import predict as answers
-from capsnet_lab.cli import main
+from capsnet_lab.cli import main, outputs
 from capsnet_lab.pictures import read_picture
 from helpers import Refuses
 from helpers.tiny import mnist, tiny_model
@@ -60,7 +61,7 @@ def test_many_pictures(
     weights: str, folder: Path, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answers, "BATCH", 2)
-    monkeypatch.setattr(answers, "SHEET", 4)
+    monkeypatch.setattr(outputs, "SHEET", 4)
     (folder / "sub" / "blank").write_bytes(WHITE)
     written = {name: tmp_path / "out" / f"a.{name}" for name in ("svg", "json", "csv")}
     words = ["predict", weights, str(folder)]
@@ -104,9 +105,11 @@ def test_many_pictures(
         assert line == f"{record['picture']}: {best[0]}  {told}"
 
 
+@pytest.mark.parametrize("buffering", [1, -1])  # the reader is missed at a line, or at the end
 def test_files_are_written_though_nobody_reads_the_text(
-    weights: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    weights: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buffering: int
 ) -> None:
+    """And each picture is predicted once."""
     words = ["predict", weights, str(folder)]
     files = [tmp_path / name for name in ("o.csv", "o.json", "o.png")]
     for path, option in zip(files, ("--csv", "--json", "--sheet"), strict=True):
@@ -115,12 +118,35 @@ def test_files_are_written_though_nobody_reads_the_text(
     whole = [path.read_bytes() for path in files]
     for path in files:
         path.unlink()
-    read, write = os.pipe()
-    os.close(read)
-    with open(write, "w", buffering=1) as nobody:  # as soon as a line is printed
+    read = []
+    own = pictures.read_picture
+    monkeypatch.setattr(
+        pictures, "read_picture", lambda path, *rest: read.append(path) or own(path, *rest)
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", buffering=buffering) as nobody:
         monkeypatch.setattr(sys, "stdout", nobody)
         assert main(words) == 141
     assert [path.read_bytes() for path in files] == whole
+    assert sorted(read) == [folder / name for name in NAMES]
+
+
+def test_without_files_nothing_is_predicted_that_nobody_reads(
+    weights: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "BATCH", 1)
+    read = []
+    own = pictures.read_picture
+    monkeypatch.setattr(
+        pictures, "read_picture", lambda path, *rest: read.append(path) or own(path, *rest)
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as nobody:
+        monkeypatch.setattr(sys, "stdout", nobody)
+        assert main(["predict", weights, str(folder)]) == 141
+    assert len(read) == 1
 
 
 def test_names_with_dollars_and_of_any_bytes(
