@@ -25,8 +25,7 @@ class Quantity:
 
 
 # The colours keep apart under protanopia, deuteranopia and tritanopia, and are legible as text
-# (4.5 : 1), the first on a light page, the second on a dark one; tests/figures/test_colours.py
-# measures both.
+# (4.5 : 1, which a test checks), the first on a light page, the second on a dark one.
 QUANTITIES = {
     "u": Quantity(r"\mathbf{u}", "#0013E3", "#7782FA"),  # a child's output
     "u_hat": Quantity(r"\hat{\mathbf{u}}", "#0A769A", "#58DFC4"),  # its prediction of a parent

@@ -9,53 +9,51 @@ from capsnet_book.figures.comparison import (
     Sweep,
     against_amount,
     bent_against_plain,
+    budget_table,
+    costs,
     effects,
     errors_beside_paper,
     errors_by_draw,
+    in_training,
+    intervals,
+    rejection,
+    reliability,
     switched,
+    who_has,
 )
-from capsnet_book.figures.decoder import (
-    following,
-    property_map,
-    squared_errors,
-    sweeps,
-)
-from capsnet_book.figures.equivariance import (
-    length_and_direction,
-    orientation_field,
-    pictured_vectors,
-    pooled_features,
-)
-from capsnet_book.figures.gallery import gallery, mistakes
+from capsnet_book.figures.decoder import following, property_map, squared_errors, sweeps
 from capsnet_book.figures.learning_curves import course, loss_curves, watched
-from capsnet_book.figures.lengths import against_chance, before_squash
-from capsnet_book.figures.margin import (
+from capsnet_book.figures.lengths import (
+    against_chance,
+    before_squash,
+    length_and_direction,
     length_histogram,
     margin_curves,
     mean_lengths,
     wanted_lengths,
 )
 from capsnet_book.figures.network import capsule_members, network, receptive_fields
-from capsnet_book.figures.pairs import taken_apart
 from capsnet_book.figures.palette import palette
 from capsnet_book.figures.parts import Scene, scene_and_votes, scenes
-from capsnet_book.figures.pictures import stages
-from capsnet_book.figures.reliability import (
-    intervals,
-    rejection,
-    reliability,
+from capsnet_book.figures.pictures import (
+    gallery,
+    mistakes,
+    orientation_field,
+    pictured_vectors,
+    pooled_features,
+    stages,
+    taken_apart,
+    witnesses,
 )
 from capsnet_book.figures.routing import (
     by_iteration,
-    in_training,
+    given,
     routing_shares,
     routing_votes,
     runaway,
     share_histograms,
-    witnesses,
+    shares_by_routing,
 )
-from capsnet_book.figures.routings import budget_table, shares_by_routing
 from capsnet_book.figures.speed import durations, growth, two_shares
 from capsnet_book.figures.squash import relative_errors, squash_arrows, squash_curves
-from capsnet_book.figures.wild import costs, given, who_has
 from capsnet_lab.figures import confusion_matrix, reconstructions

@@ -1,22 +1,31 @@
-"""Pictures and a table that compare networks: with each other, with the paper, under changes."""
+"""Networks and answers compared: with each other, with the paper, under changes."""
 
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, MaxNLocator, MultipleLocator, NullLocator
+from numpy.typing import ArrayLike
 
-from capsnet_book.figures.axes import LINES
-from capsnet_lab.figures.style import FAINT, INK, PAPER, QUANTITIES, STYLE, Figure
+from capsnet.text import columns
+from capsnet_book.figures.helpers import (
+    LINES,
+    dots_and_means,
+    dots_with_intervals,
+    legend_above,
+    name_rows,
+    side_by_side,
+    styled,
+)
+from capsnet_book.ledger import missed
+from capsnet_lab.figures.style import FAINT, INK, PAPER, QUANTITIES, Figure, array
 
-Difference = tuple[float, float]  # of two errors, and the half-width of its 95 % interval
+Difference = tuple[float, float]  # of two error rates, and the half-width of its 95 % interval
 
 
 class Arm(NamedTuple):
-    """Trainings of one network: their mean error, its standard deviation, and each, if known."""
+    """Training runs of one network: mean error, its standard deviation, and each, if known."""
 
     mean: float
     deviation: float
@@ -24,146 +33,205 @@ class Arm(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """What a network makes of digits that are changed in one way, more and more."""
+    """How a network classifies digits that are changed in one way, more and more."""
 
     amounts: Sequence[float]
-    accuracy: Sequence[float]  # share read rightly at each amount, 0 … 1
+    accuracy: Sequence[float]  # at each amount, 0 … 1
     length: Sequence[float]  # mean ‖v‖ of the true digit's capsule at each amount
     usual: tuple[float, float]  # a range of amounts to be shaded
 
 
-@mpl.rc_context(STYLE)
-def errors_beside_paper(summary: Mapping[str, Any]) -> Figure:
-    """Each training's error as a dot, the mean as a stroke, and the paper's as a diamond.
+@styled
+def errors_beside_paper(
+    errors: Mapping[str, Sequence[float]], paper: Mapping[str, float]
+) -> Figure:
+    """Each run's error in percent as a dot, the mean as a stroke, the paper's as a diamond.
 
-    Args:
-        summary: of the ledger, ``experiments/NAME/BUDGET/summary.json``.
+    Rows are networks, from top to bottom; `paper` has those that the paper reports.
     """
-    rows = summary["rows"]
-    figure, axes = Figure.single(0.9 + 0.34 * len(rows))
-    colour = QUANTITIES["v"].colour
-    for height, row in enumerate(rows):
-        axes.axhline(height, color=FAINT, linewidth=0.5, zorder=0)
-        if row["n"]:
-            dots_and_mean(axes, height, row["errors"])
-        if row["paper"] is not None:
-            axes.plot([row["paper"]], [height], "D", color=INK, markersize=5, fillstyle="none")
-    axes.plot([], [], "o", color=colour, markersize=5, label="a training here")
-    if any(row["paper"] is not None for row in rows):
-        axes.plot([], [], "D", color=INK, markersize=5, fillstyle="none", label="the paper")
-    figure.legend(loc="outside upper center", ncols=2)
-    name_rows(axes, [row["row"] for row in rows])
+    figure, axes = Figure.single(0.9 + 0.34 * len(errors))
+    dots_and_means(axes, errors)
+    axes.plot([], [], "o", color=QUANTITIES["v"].colour, markersize=5, label="a training here")
+    heights = [list(errors).index(name) for name in paper]
+    (diamonds,) = axes.plot(list(paper.values()), heights, "D", color=INK, markersize=5)
+    diamonds.set(fillstyle="none", label="the paper")
+    legend_above(figure)
     axes.set_xlim(0, 1.04 * axes.get_xlim()[1])  # room for the last dot
     axes.set_xlabel("error on the test set, %")
     return figure
 
 
-def dots_and_mean(axes: Axes, height: int, errors: Sequence[float]) -> None:
-    """One row: a dot for each error, a stroke for their mean."""
-    colour, mean = QUANTITIES["v"].colour, statistics.mean(errors)
-    axes.plot(errors, [height] * len(errors), "o", color=colour, markersize=5)
-    axes.plot([mean], [height], "|", color=colour, markersize=16, markeredgewidth=2)
+@styled
+def errors_by_draw(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
+    """Each training run's error in percent as a dot, a row's mean as a stroke.
+
+    All panels have the same rows, and each its own scale.
+    """
+    rows = len(next(iter(panels.values())))
+    figure, row_of_axes = side_by_side(1.2 + 0.34 * rows, len(panels), sharey=True)
+    for axes, (title, errors) in zip(row_of_axes, panels.items(), strict=True):
+        dots_and_means(axes, errors)
+        axes.set(title=title, xlabel="mistakes, %")
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+    return figure
 
 
-def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Names left of rows, from the top: at the heights 0, 1, 2 and so on."""
-    axes.set_yticks(range(len(names)), names)
-    axes.tick_params(axis="y", length=0)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.spines["left"].set_visible(False)
+@styled
+def in_training(
+    errors: Mapping[int, Sequence[float]], changes: Mapping[int, Sequence[float]]
+) -> Figure:
+    """Errors in percent and mean changes of a logit in an iteration, of several runs.
+
+    Both are by the number of iterations that the network was trained with.
+    """
+    kinds = (
+        (errors, INK, "error, percent"),
+        (changes, QUANTITIES["b"].colour, "mean change of b"),
+    )
+    figure, panels = side_by_side(2.6, 2)
+    for axes, (by_count, colour, label) in zip(panels, kinds, strict=True):
+        counts = list(by_count)
+        for seed in zip(*by_count.values(), strict=True):
+            axes.plot(counts, seed, "o", color=colour, ms=3, alpha=0.6)
+        axes.plot(counts, [statistics.mean(each) for each in by_count.values()], color=colour)
+        highest = max(max(each) for each in by_count.values())
+        axes.set(ylim=(0, 1.1 * highest), xticks=counts, ylabel=label)
+        axes.set_xlabel("iterations in training")
+    return figure
 
 
-@mpl.rc_context(STYLE)
+def _with_ends(found: Mapping[str, Difference]) -> dict[str, tuple[float, float, float]]:
+    """Each difference with the lower and the upper end of its interval."""
+    return {name: (points, points - half, points + half) for name, (points, half) in found.items()}
+
+
+@styled
 def effects(found: Mapping[str, Difference], reported: Collection[str] = ()) -> Figure:
-    """The error that a change saves, by whoever measured it, with its interval.
+    """The error that a change saves, with its interval, by whoever measured it.
 
-    Args:
-        found: by a name for each measurement, from top to bottom: percentage points.
-        reported: names of those that are other people's; they are drawn hollow.
+    Rows from top to bottom, in percentage points; those whose names are `reported` are hollow.
     """
     figure, axes = Figure.single(0.9 + 0.34 * len(found))
     axes.axvline(0, color=FAINT, linewidth=0.9)
-    for row, (name, (difference, half)) in enumerate(found.items()):
-        colour, inside = (INK, PAPER) if name in reported else (QUANTITIES["v"].colour,) * 2
-        axes.hlines(row, difference - half, difference + half, color=colour, linewidth=1.6)
-        axes.plot([difference], [row], "o", color=colour, mfc=inside, ms=6)
-    name_rows(axes, list(found))
+    colours = [INK if name in reported else QUANTITIES["v"].colour for name in found]
+    dots_with_intervals(axes, _with_ends(found), colours, reported)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlabel("error saved, percentage points")
     return figure
 
 
-@mpl.rc_context(STYLE)
-def switched(panels: Mapping[str, Mapping[str, Sequence[Arm]]], ends: Sequence[str]) -> Figure:
-    """Errors of networks with two switches: one is the way from left to right, one the two lines.
+@styled
+def costs(found: Mapping[str, Difference]) -> Figure:
+    """The error in percentage points that each deviation adds, from the most to the least.
 
-    All panels have one scale, so that a slope means the same in each.
-
-    Args:
-        panels: by title, two lines, by name: their networks from left to right.
-        ends: what these are called.
+    The axis is linear, but where some cost more than a point: then within ± 0.1 point. The rows
+    "all of …" are in ink.
     """
-    figure = Figure(3.0)
-    places = np.arange(len(ends))
+    order = sorted(found, key=lambda name: -found[name][0])
+    colours = [INK if name.startswith("all of ") else QUANTITIES["v"].colour for name in order]
+    figure, axes = Figure.single(0.9 + 0.26 * len(order))
+    axes.axvline(0, color=FAINT, linewidth=0.9)
+    dots_with_intervals(axes, _with_ends({name: found[name] for name in order}), colours)
+    axes.margins(x=0.08)
+    left, right = axes.get_xlim()
+    axes.set_xlim(min(left, -0.12), max(right, 0.12))
+    if max(-left, right) > 1:
+        axes.set_xscale("symlog", linthresh=0.1)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel("error added, percentage points")
+    return figure
+
+
+@styled
+def intervals(shares: Mapping[str, tuple[float, float, float]]) -> Figure:
+    """Accuracies 0 … 1 as dots on their intervals: share, lower end, upper end."""
+    figure, axes = Figure.single(0.75 + 0.34 * len(shares))
+    percent = {name: (100 * p, 100 * low, 100 * high) for name, (p, low, high) in shares.items()}
+    dots_with_intervals(axes, percent, [INK] * len(shares))
+    axes.set_xlabel("images read correctly, %")
+    axes.xaxis.set_major_locator(MaxNLocator(6))
+    return figure
+
+
+@styled
+def reliability(lengths: ArrayLike, right: ArrayLike, bounds: ArrayLike) -> Figure:
+    """How often answers are right, against their length: a dot and interval for each group.
+
+    `lengths` are mean ‖v‖ [groups], `right` the shares that are right [groups], `bounds` the ends
+    of their intervals [groups, 2].
+    """
+    x, limits, colour = array(lengths), array(bounds), QUANTITIES["v"].colour
+    figure, axes = Figure.single(3.6)
+    axes.plot([0, 1], [0, 1], "--", color=FAINT, linewidth=1.3)
+    axes.text(0.68, 0.6, "if lengths were\nprobabilities", va="top", fontsize=9)
+    axes.vlines(x, limits[:, 0], limits[:, 1], color=colour, linewidth=1.6)
+    axes.plot(x, array(right), "o", color=colour, markersize=6)
+    axes.set(xlim=(0, 1), ylim=(0, 1.03))
+    axes.xaxis.set_major_locator(MultipleLocator(0.2))
+    axes.set_xlabel("length ‖v‖ of the longest capsule")
+    axes.set_ylabel("share of answers that are right")
+    return figure
+
+
+@styled
+def rejection(answered: ArrayLike, accuracy: Mapping[str, ArrayLike]) -> Figure:
+    """Accuracy of the answers that are given, against the share of images that get one.
+
+    `accuracy` is by the way to choose them (two at most), both it and `answered` 0 … 1, [n].
+    """
+    figure, axes = Figure.single(3.0)
+    styles = ((QUANTITIES["v"].colour, "-"), (INK, "--"))[: len(accuracy)]
+    for (name, values), (colour, line) in zip(accuracy.items(), styles, strict=True):
+        percent = 100 * array(answered), 100 * array(values)
+        axes.plot(*percent, line, color=colour, linewidth=1.5, label=name)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.set(xlabel="images answered, %", ylabel="answers that are right, %")
+    axes.legend(title="the first to go unanswered:", loc="lower left")
+    return figure
+
+
+@styled
+def switched(panels: Mapping[str, Mapping[str, Sequence[Arm]]], ends: Sequence[str]) -> Figure:
+    """Errors of networks with two switches: left or right, and one line or the other.
+
+    All panels have one scale, so that a slope means the same in each. `ends` name the places from
+    left to right.
+    """
     middles, half = {}, 0.0
     for title, lines in panels.items():
         every = [arm for arms in lines.values() for arm in arms]
-        middles[title] = statistics.mean(f(arm.mean for arm in every) for f in (min, max))
+        means = [arm.mean for arm in every]
+        middles[title] = (min(means) + max(means)) / 2
         for mean, deviation, errors in every:
             shown = errors or (mean - deviation, mean + deviation)
             half = max(half, *(0.01 + abs(error - middles[title]) for error in shown))
-    for axes, (title, lines) in zip(
-        figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
-    ):
-        for k, (name, arms) in enumerate(lines.items()):
-            colour, line = LINES[k]
-            side = 2 * k - 1  # of the two lines: left or right of the place
-            here = places + 0.03 * side
+    places = np.arange(len(ends))
+    figure, row = side_by_side(3.0, len(panels))
+    for axes, (title, lines) in zip(row, panels.items(), strict=True):
+        for (name, arms), (colour, line), side in zip(lines.items(), LINES, (-1, 1), strict=False):
+            here = places + 0.03 * side  # of the two lines, left or right of the place
             axes.plot(here, [arm.mean for arm in arms], line, color=colour, ms=6, label=name)
-            for place, arm in zip(here, arms, strict=True):
+            for x, arm in zip(here, arms, strict=True):
                 if arm.errors:
-                    beside_mean = [place + 0.09 * side] * len(arm.errors)
-                    axes.plot(beside_mean, arm.errors, ".", color=colour, ms=6)
+                    next_to_mean = [x + 0.09 * side] * len(arm.errors)
+                    axes.plot(next_to_mean, arm.errors, ".", color=colour, ms=6)
                 else:
-                    ends_of_bar = arm.mean - arm.deviation, arm.mean + arm.deviation
-                    axes.vlines(place, *ends_of_bar, color=colour, linewidth=1.2)
-        axes.set_ylim(*(middles[title] + side * half for side in (-1, 1)))
-        axes.set_xlim(-0.3, len(ends) - 0.7)
+                    low, high = arm.mean - arm.deviation, arm.mean + arm.deviation
+                    axes.vlines(x, low, high, color=colour, linewidth=1.2)
         axes.set_xticks(places, ends)
-        axes.set_title(title)
+        axes.set(title=title, xlim=(-0.3, len(ends) - 0.7))
+        axes.set_ylim(middles[title] - half, middles[title] + half)
         axes.yaxis.set_major_locator(MultipleLocator(0.05))
-    figure.axes[0].set_ylabel("mistakes, %")
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    row[0].set_ylabel("mistakes, %")
+    legend_above(figure)
     return figure
 
 
-@mpl.rc_context(STYLE)
-def errors_by_draw(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
-    """Each training's error as a dot, the mean of a row as a stroke; each panel has its own scale.
-
-    Args:
-        panels: by title, the errors in percent of each network, all of the same networks.
-    """
-    rows = list(next(iter(panels.values())))
-    figure = Figure(1.2 + 0.34 * len(rows))
-    columns_of = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    for axes, (title, errors) in zip(columns_of, panels.items(), strict=True):
-        for height, row in enumerate(rows):
-            axes.axhline(height, color=FAINT, linewidth=0.5, zorder=0)
-            dots_and_mean(axes, height, errors[row])
-        name_rows(axes, rows)
-        axes.set_title(title)
-        axes.xaxis.set_major_locator(MaxNLocator(5))
-        axes.set_xlabel("mistakes, %")
-    return figure
-
-
-@mpl.rc_context(STYLE)
+@styled
 def against_amount(sweeps: Mapping[str, Sweep]) -> Figure:
     """Accuracy above, length of the true digit's capsule below, a column for each change.
 
-    Args:
-        sweeps: by the name of the change, with its unit.
+    `sweeps` are by the name of the change, with its unit.
     """
     figure = Figure(4.1)
     grid = figure.subplots(2, len(sweeps), sharex="col", sharey="row", squeeze=False)
@@ -176,28 +244,24 @@ def against_amount(sweeps: Mapping[str, Sweep]) -> Figure:
         column[1].set_xlabel(name)
         column[1].xaxis.set_major_locator(MaxNLocator(4))
     above, below = grid[:, 0]
-    above.set_ylabel("read correctly, %")
-    above.set_ylim(0, 100)
-    below.set_ylabel("mean length ‖v‖ of\nthe true digit's capsule")
-    below.set_ylim(0, 1)
+    above.set(ylabel="read correctly, %", ylim=(0, 100))
+    below.set(ylabel="mean length ‖v‖ of\nthe true digit's capsule", ylim=(0, 1))
     below.yaxis.set_major_locator(MultipleLocator(0.2))
     figure.align_ylabels(grid[:, 0])
     return figure
 
 
-@mpl.rc_context(STYLE)
+@styled
 def bent_against_plain(
     courses: Mapping[str, Sequence[Sequence[tuple[float, float]]]],
     level: float,
     reported: Mapping[str, tuple[float, float]],
 ) -> Figure:
-    """Mistakes on bent digits over those on plain ones, as trainings go on; both logarithmic.
+    """Mistakes on bent digits over those on plain ones, in percent, as training goes on.
 
-    Args:
-        courses: by the name of a network, up to four, each training: percent of mistakes on plain
-            digits and on bent ones, one pair an epoch.
-        level: of mistakes on plain digits, at which networks are compared; a vertical line.
-        reported: by name, a pair that the paper reports; it is drawn hollow.
+    `courses` are by the name of a network (up to four), each training run a pair (plain, bent) an
+    epoch. The vertical line is the `level` at which networks are compared. What the paper has
+    `reported` is hollow.
     """
     figure, axes = Figure.single(3.6)
     axes.set(xscale="log", yscale="log")
@@ -211,11 +275,42 @@ def bent_against_plain(
         axes.plot(*pair, "o", color=INK, mfc=PAPER, ms=6)
         label = axes.annotate(name, pair, (8, 0), textcoords="offset points", va="center")
         label.set(fontsize=9, bbox={"fc": PAPER, "ec": "none", "pad": 1})  # before the line
-    figure.legend(loc="outside upper center", ncols=len(courses))
+    legend_above(figure, len(courses))
     for axis, ticks in ((axes.xaxis, (1, 2, 3, 5, 10)), (axes.yaxis, (5, 10, 20, 30))):
         axis.set_major_locator(FixedLocator(ticks))
         axis.set_major_formatter("{x:g}")
         axis.set_minor_locator(NullLocator())
-    axes.set_xlabel("mistakes on plain digits, %")
-    axes.set_ylabel("mistakes on bent digits, %")
+    axes.set(xlabel="mistakes on plain digits, %", ylabel="mistakes on bent digits, %")
     return figure
+
+
+@styled
+def who_has(rows: Mapping[str, Sequence[str]], columns: Sequence[str]) -> Figure:
+    """A dot for whatever somebody has: rows of things with their owners, columns of owners."""
+    figure, axes = Figure.single(1.2 + 0.14 * len(rows), width=4.2)  # narrow: legible on a phone
+    for row, who in enumerate(rows.values()):
+        axes.axhline(row, color=FAINT, linewidth=0.3)
+        axes.plot([columns.index(each) for each in who], [row] * len(who), "o", color=INK, ms=4)
+    name_rows(axes, list(rows))
+    axes.tick_params(left=False, bottom=False, labeltop=True, labelbottom=False)
+    axes.set_xticks(range(len(columns)), columns, rotation=90)
+    axes.set_xlim(-0.7, len(columns) - 0.3)
+    axes.spines[:].set_visible(False)
+    return figure
+
+
+def budget_table(
+    trainings: Mapping[str, Mapping[int, Mapping[str, Any]]],
+    costs: Mapping[str, Mapping[str, float]],
+) -> str:
+    """Networks that were trained on one budget, and what each costs, as text.
+
+    `trainings` are the ledger's records by the network's name and by seed; `costs` have "step_ms"
+    and "tensors_mib" of each network.
+    """
+    table = [("", "wrong, %", "parameters", "ms a step", "MiB")]
+    for name, records in trainings.items():
+        wrong = ", ".join(f"{missed(record):.2f}" for record in records.values())
+        milliseconds, memory = (f"{costs[name][key]:.0f}" for key in ("step_ms", "tensors_mib"))
+        table.append((name, wrong, f"{records[0]['parameters']:,}", milliseconds, memory))
+    return columns(table)

@@ -1,21 +1,21 @@
-"""Pictures of parts, of the wholes that they predict, and of their votes."""
+"""Parts, the wholes that they predict, and their votes."""
 
 from collections.abc import Sequence
 from itertools import cycle
 from typing import Any, NamedTuple
 
-import matplotlib as mpl
 import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.patches import Polygon
 from numpy.typing import ArrayLike, NDArray
 
-from capsnet_book.figures.axes import arrow
+from capsnet_book.figures.helpers import arrow, side_by_side, styled
 from capsnet_book.figures.routing import disc
 from capsnet_book.parts import OUTLINES, build
-from capsnet_lab.figures.style import FAINT, QUANTITIES, STYLE, WIDTH, Figure, array
+from capsnet_lab.figures.style import FAINT, QUANTITIES, WIDTH, Figure, array
 
+U, U_HAT = QUANTITIES["u"].colour, QUANTITIES["u_hat"].colour
 MARGIN = 0.1  # around what is drawn, as all lengths in the unit of the poses
 TOP = 0.3  # length of the arrow to a top
 LEVEL = {"house": -0.6, "boat": -0.57}  # of the land and of the sea, seen from the whole's middle
@@ -31,7 +31,7 @@ class Scene(NamedTuple):
     ground: str = ""  # of which whole, upright at (0, 0), the land or the sea is drawn
 
 
-@mpl.rc_context(STYLE)
+@styled
 def scenes(drawn: Sequence[Scene]) -> Figure:
     """Scenes side by side, on one scale.
 
@@ -43,59 +43,43 @@ def scenes(drawn: Sequence[Scene]) -> Figure:
     widths = boxes[:, 1, 0] - boxes[:, 0, 0]
     bottom, top = boxes[:, 0, 1].min(), boxes[:, 1, 1].max()
     inch = (WIDTH - 0.1 * len(drawn)) / widths.sum()
-    figure = Figure(inch * (top - bottom) + 0.3)
-    row = figure.subplots(1, len(drawn), squeeze=False, width_ratios=widths)[0]
+    figure, row = side_by_side(inch * (top - bottom) + 0.3, len(drawn), width_ratios=widths)
     for axes, scene, box in zip(row, drawn, boxes, strict=True):
         _draw(axes, scene)
-        axes.set_xlim(box[:, 0])
-        axes.set_ylim(bottom, top)
+        axes.set(xlim=box[:, 0], ylim=(bottom, top))
     return figure
 
 
-@mpl.rc_context(STYLE)
+@styled
 def scene_and_votes(scene: Scene, u_hat: ArrayLike, titles: Sequence[str]) -> Figure:
-    """A scene, and beside it each parent's votes of two numbers from one point, numbered.
+    """A scene, and next to it each parent's votes from one point, numbered.
 
-    Args:
-        scene: its parts have numbers.
-        u_hat: the votes, [children, parents, 2].
-        titles: one for each parent.
+    The votes are [children, parents, 2]; the parts of the scene have numbers.
     """
-    votes = array(u_hat)
     box = np.array(_box(scene))
     wide, high = box[1] - box[0]
-    figure = Figure(2.05)
-    row = figure.subplots(1, 1 + len(titles), width_ratios=[wide / high, *[1] * len(titles)])
-    _draw(row[0], scene)
-    row[0].set_xlim(box[:, 0])
-    row[0].set_ylim(box[:, 1])
-    for axes, title, arrows in zip(row[1:], titles, votes.swapaxes(0, 1), strict=True):
-        disc(axes, arrows, np.full(len(arrows), 0.5), numbers=True)
+    ratios = [wide / high, *[1] * len(titles)]
+    figure, (first, *rest) = side_by_side(2.05, len(ratios), width_ratios=ratios)
+    _draw(first, scene)
+    first.set(xlim=box[:, 0], ylim=box[:, 1])
+    for axes, title, votes in zip(rest, titles, array(u_hat).swapaxes(0, 1), strict=True):
+        disc(axes, votes, np.full(len(votes), 0.5), numbers=True)
         axes.set_title(title)
     return figure
 
 
 def _draw(axes: Axes, scene: Scene) -> None:
-    own, seen = (QUANTITIES[name].colour for name in ("u", "u_hat"))
     for kind, pose in scene.parts:
         outline = placed(kind, pose)
-        axes.add_patch(Polygon(outline, facecolor=own, alpha=0.22))
-        axes.add_patch(Polygon(outline, fill=False, edgecolor=own, linewidth=1.4))
-    few = len(scene.ghosts) <= 2
-    for whole, pose in scene.ghosts:
-        if whole == "boat" and few:  # each brings its own sea
-            axes.plot(*_ground(whole, pose).T, color=seen, linewidth=1.2, alpha=0.7)
-    lines = "-", "--" if len(scene.ghosts) == 2 else "-"
-    for ghost, line in zip(_ghosts(scene), cycle(lines), strict=False):
-        for outline in ghost:
-            axes.add_patch(Polygon(outline, facecolor=seen, alpha=0.13 if few else 0.09))
-            edge = Polygon(outline, fill=False, edgecolor=seen, alpha=0.7 if few else 0.35)
-            edge.set(linewidth=1.6 if few else 0.8, linestyle=line)
-            axes.add_patch(edge)
-    for _, pose in scene.ghosts or ([] if scene.numbers else scene.parts):
-        x, y, p, q = array(pose)
-        tip = (x + TOP * p, y + TOP * q)
-        arrow(axes, (x, y), tip, seen if scene.ghosts else own, linewidth=1.2, mutation_scale=8)
+        axes.add_patch(Polygon(outline, facecolor=U, alpha=0.22))
+        axes.add_patch(Polygon(outline, fill=False, edgecolor=U, linewidth=1.4))
+    _draw_ghosts(axes, scene)
+    colour, arrows = (U_HAT, scene.ghosts) if scene.ghosts else (U, scene.parts)
+    if scene.ghosts or not scene.numbers:
+        for _, pose in arrows:
+            x, y, p, q = array(pose)
+            tip = (x + TOP * p, y + TOP * q)
+            arrow(axes, (x, y), tip, colour, linewidth=1.2, mutation_scale=8)
     if scene.numbers:
         for number, (kind, pose) in enumerate(scene.parts, start=1):
             x, y, p, q = array(pose)
@@ -107,6 +91,20 @@ def _draw(axes: Axes, scene: Scene) -> None:
     axes.set_aspect("equal")
     axes.set_axis_off()
     axes.set_title(scene.title)
+
+
+def _draw_ghosts(axes: Axes, scene: Scene) -> None:
+    few = len(scene.ghosts) <= 2
+    for whole, pose in scene.ghosts:
+        if whole == "boat" and few:  # each brings its own sea
+            axes.plot(*_ground(whole, pose).T, color=U_HAT, linewidth=1.2, alpha=0.7)
+    lines = "-", "--" if len(scene.ghosts) == 2 else "-"
+    for ghost, line in zip(_ghosts(scene), cycle(lines), strict=False):
+        for outline in ghost:
+            axes.add_patch(Polygon(outline, facecolor=U_HAT, alpha=0.13 if few else 0.09))
+            edge = Polygon(outline, fill=False, edgecolor=U_HAT, alpha=0.7 if few else 0.35)
+            edge.set(linewidth=1.6 if few else 0.8, linestyle=line)
+            axes.add_patch(edge)
 
 
 def _box(scene: Scene) -> tuple[NDArray[Any], NDArray[Any]]:

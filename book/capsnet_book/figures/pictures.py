@@ -1,26 +1,238 @@
-"""A picture on its way from a camera to the network."""
+"""Images in rows, with titles, frames, arrows or dashes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-import matplotlib as mpl
+import numpy as np
+from matplotlib.patches import Circle, Patch, Rectangle
 from numpy.typing import ArrayLike
 
-from capsnet_lab.figures.style import STYLE, WIDTH, Figure, array, show
+from capsnet_book.figures.helpers import side_by_side, styled
+from capsnet_lab.figures.style import (
+    FAINT,
+    INK,
+    MISTAKE,
+    PER_ROW,
+    QUANTITIES,
+    WIDTH,
+    Figure,
+    array,
+    show,
+)
+
+MISTAKES_PER_ROW = 6
+# The paper's green, and magenta in place of its red: apart from each other, from black and from
+# white under protanopia, deuteranopia and tritanopia. They add up to white, where both are.
+FIRST = (0.1, 0.8, 0.1)
+SECOND = (0.9, 0.2, 0.9)
 
 
-@mpl.rc_context(STYLE)
-def stages(pictures: Mapping[str, ArrayLike]) -> Figure:
-    """Pictures side by side, of one height, whatever their sizes.
+@styled
+def gallery(
+    pictures: ArrayLike,
+    titles: Sequence[str],
+    per_row: int = PER_ROW,
+    rows: Sequence[str] = (),
+    mistakes: Sequence[int] = (),
+) -> Figure:
+    """Pictures in rows, each with a title, which may be empty or of two lines.
 
-    Args:
-        pictures: by name, each [1 or 3, height, width], uint8 or floating point in 0 … 1.
+    `rows` are names of the rows, if any; `mistakes` are indices of pictures whose title is set as a
+    mistake's.
     """
+    drawn = array(pictures)
+    bands = -(-len(drawn) // per_row)
+    lines = sum(
+        max(len(title.splitlines()) for title in titles[start : start + per_row])
+        for start in range(0, len(titles), per_row)
+    )
+    side = (WIDTH - 0.25) / per_row  # inches of a picture
+    figure = Figure(bands * side + 0.2 * lines + 0.03 * bands)
+    grid = figure.subplots(bands, per_row, squeeze=False)
+    for axes in grid.flat:
+        axes.set_axis_off()
+    for i, (picture, title) in enumerate(zip(drawn, titles, strict=True)):
+        axes = grid[i // per_row, i % per_row]
+        show(axes, picture)
+        axes.set_title(title, color=MISTAKE if i in mistakes else INK, size=9, pad=3)
+        if rows and i % per_row == 0:
+            axes.set_ylabel(rows[i // per_row])
+    return figure
+
+
+@styled
+def mistakes(
+    images: ArrayLike, labels: ArrayLike, lengths: ArrayLike, classes: Sequence[str]
+) -> Figure:
+    """Misclassified images: "true → predicted" above each, and below it both lengths.
+
+    `labels` are the true class indices [n]; of `lengths` ‖v_k‖ [n, classes] the longest is the
+    prediction.
+    """
+    true, values = array(labels), array(lengths)
+    predicted = values.argmax(axis=1)
+    pairs = list(zip(true, predicted, strict=True))
+    names = [f"{classes[t]} → {classes[p]}" for t, p in pairs]
+    figure = gallery(images, names, MISTAKES_PER_ROW, mistakes=range(len(names)))
+    for axes, of_image, pair in zip(figure.axes, values, pairs, strict=False):
+        both = (f"{of_image[k]:.2f}".lstrip("0") for k in pair)
+        axes.set_xlabel(" → ".join(both), fontsize=9)
+    rows = -(-len(names) // MISTAKES_PER_ROW)
+    figure.set_figheight(figure.get_figheight() + 0.22 * rows)
+    # keeps a row's lengths off the next row's titles
+    figure.set_layout_engine("constrained", h_pad=0.07)
+    return figure
+
+
+@styled
+def stages(pictures: Mapping[str, ArrayLike]) -> Figure:
+    """Pictures [channels, height, width] side by side, of one height, whatever their sizes."""
     drawn = {name: array(picture) for name, picture in pictures.items()}
     widths = [picture.shape[2] / picture.shape[1] for picture in drawn.values()]
     height = (WIDTH - 0.1 * len(drawn)) / max(sum(widths), 2.5)  # of a picture, in inches
-    figure = Figure(height + 0.3)
-    row = figure.subplots(1, len(drawn), width_ratios=widths, squeeze=False)[0]
+    figure, row = side_by_side(height + 0.3, len(drawn), width_ratios=widths)
     for axes, (name, picture) in zip(row, drawn.items(), strict=True):
         show(axes, picture)
         axes.set_title(name, size=9, pad=3)
+    return figure
+
+
+@styled
+def taken_apart(
+    images: ArrayLike,
+    reconstructions: Mapping[str, ArrayLike],
+    titles: Sequence[str],
+    mistakes: Sequence[int] = (),
+    alone: bool = False,
+) -> Figure:
+    """Columns of an image above its two digits' reconstructions, laid over each other.
+
+    The first digit is green, the second magenta, and where both are it is white. `reconstructions`
+    are the rows below, by name: each [n, 2, 1, height, width]. `mistakes` are columns whose title
+    is set as a mistake's. `alone` also shows the two digits of the first row by themselves, above
+    it.
+    """
+    pairs = {name: array(pair)[:, :, 0] for name, pair in reconstructions.items()}
+    if alone:
+        first, second = (np.reshape(only, (2, 1, 1)) for only in ([1, 0], [0, 1]))
+        pair = next(iter(pairs.values()))
+        pairs = {"first": pair * first, "second": pair * second} | pairs
+    pictures = array(images)
+    grey = pictures / 255 if pictures.dtype == np.uint8 else pictures
+    rows = [grey.repeat(3, axis=1)]
+    for pair in pairs.values():
+        # [n, 2 digits, height, width] and [2 digits, 3 colours] → [n, 3, height, width]
+        rows.append(np.einsum("ndhw,dc->nchw", pair, [FIRST, SECOND]).clip(0, 1))
+    columns = len(titles)
+    every_title = [*titles, *[""] * (columns * len(pairs))]
+    figure = gallery(np.concatenate(rows), every_title, columns, ["image", *pairs], mistakes)
+    figure.set_figheight(figure.get_figheight() + 0.3)
+    colours = {"first digit": FIRST, "second digit": SECOND, "both": (1, 1, 1)}
+    handles = [Patch(facecolor=c, edgecolor=FAINT, label=name) for name, c in colours.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    return figure
+
+
+@styled
+def witnesses(
+    image: ArrayLike,
+    windows: Sequence[tuple[int, int]],
+    side: int,
+    parts: ArrayLike,
+    votes: ArrayLike,
+    compared: Sequence[tuple[str, ArrayLike]] = (),
+) -> Figure:
+    """What single children see of an image, and below it reconstructions of their votes.
+
+    Each of `windows` is the first row and column of the `side` × `side` pixels that a child sees.
+    Its frame is as thick as `parts`, what the child contributes as a part of the whole, is large.
+    `votes` are reconstructions [children, height, width]; those in `compared` have a name and stand
+    at the end of a row of children each.
+    """
+    picture, shares, reconstructions = array(image)[0], array(parts), array(votes)
+    across, bands = PER_ROW + bool(compared), -(-len(windows) // PER_ROW)
+    figure = Figure(bands * (2 * WIDTH / across + 0.25))
+    grid = figure.subplots(2 * bands, across, squeeze=False)
+    grey = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "nearest"}
+    for axes in grid.flat:
+        axes.set_axis_off()
+    for child, (row, column) in enumerate(windows):
+        band, place = divmod(child, PER_ROW)
+        above, below = grid[2 * band : 2 * band + 2, place]
+        brightness = np.full_like(picture, 0.35)
+        brightness[row : row + side, column : column + side] = 1
+        above.imshow(brightness * picture, **grey)
+        above.set_title(f"{100 * shares[child]:.0f} %", size=9, pad=3)
+        frame = Rectangle((column - 0.5, row - 0.5), side, side, fill=False, clip_on=False)
+        frame.set(edgecolor=QUANTITIES["u"].dark, linewidth=0.8 + 4 * shares[child] / shares.max())
+        above.add_patch(frame)
+        below.imshow(reconstructions[child], **grey)
+    for (name, other), axes in zip(compared, grid[1::2, -1], strict=True):
+        axes.imshow(array(other), **grey)
+        axes.set_title(name, size=9, pad=3)
+    return figure
+
+
+@styled
+def pooled_features(images: ArrayLike, pooled: ArrayLike) -> Figure:
+    """Each image next to the bars of its pooled features [n, filters], a row for each."""
+    pictures, bars = array(images), array(pooled).astype(float)
+    figure = Figure(0.35 + 1.25 * len(bars))
+    grid = figure.subplots(len(bars), 2, squeeze=False, width_ratios=[1, 1.25])
+    filters = np.arange(1, bars.shape[1] + 1)
+    low, high = min(0.0, 1.1 * bars.min()), max(0.0, 1.1 * bars.max()) or 1.0
+    for (left, right), picture, heights in zip(grid, pictures, bars, strict=True):
+        show(left, picture)
+        right.bar(filters, heights, color=INK, width=0.6)
+        right.set(ylim=(low, high), xticks=filters, ylabel="maximum")
+    grid[-1][1].set_xlabel("filter")
+    return figure
+
+
+@styled
+def pictured_vectors(images: ArrayLike, vectors: ArrayLike, titles: Sequence[str]) -> Figure:
+    """A row of images over a row of their vectors [n, 2], as arrows on one scale.
+
+    The first component of a vector goes to the right, the second down, as rows go.
+    """
+    arrows = array(vectors).astype(float)
+    arrows = arrows / (np.linalg.norm(arrows, axis=1).max() or 1.0)
+    figure = Figure(0.35 + 2 * WIDTH / max(len(arrows), 4))
+    above, below = figure.subplots(2, len(arrows), squeeze=False)
+    for axes, picture, title in zip(above, array(images), titles, strict=True):
+        show(axes, picture)
+        axes.set_title(title)
+    for axes, arrow in zip(below, arrows, strict=True):
+        axes.add_patch(Circle((0, 0), 1, fill=False, edgecolor=FAINT, linewidth=0.8))
+        axes.plot(0, 0, ".", color=FAINT, markersize=4)
+        axes.quiver(
+            0, 0, *arrow,
+            angles="xy", scale_units="xy", scale=1, width=0.035,
+            color=QUANTITIES["u"].colour, zorder=3,
+        )  # fmt: skip
+        axes.set(xlim=(-1.15, 1.15), ylim=(1.15, -1.15), aspect="equal")
+        axes.set_axis_off()
+    return figure
+
+
+@styled
+def orientation_field(images: ArrayLike, fields: ArrayLike) -> Figure:
+    """Images side by side, and over each a dash at every position.
+
+    `fields` [n, 2, height, width] hold a vector at every pixel whose direction is *twice* the angle
+    of the dash; the first component goes to the right, the second down, as rows go.
+    """
+    vectors = array(fields).astype(float)
+    length = np.linalg.norm(vectors, axis=1)
+    length = length / (length.max() or 1.0)
+    angle = np.arctan2(vectors[:, 1], vectors[:, 0]) / 2
+    figure, panels = side_by_side(WIDTH / max(len(vectors), 2), len(vectors))
+    for axes, picture, long, turned in zip(panels, array(images), length, angle, strict=True):
+        show(axes, picture)
+        rows, columns = np.nonzero(long)  # a dash without length would only make the file larger
+        long, turned = long[rows, columns], turned[rows, columns]
+        axes.quiver(
+            columns, rows, long * np.cos(turned), long * np.sin(turned),
+            angles="xy", pivot="mid", scale_units="xy", scale=0.55, width=0.011, minlength=0,
+            headwidth=0, headlength=0, headaxislength=0, color=QUANTITIES["u"].colour,
+        )  # fmt: skip
     return figure

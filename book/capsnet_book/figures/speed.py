@@ -1,22 +1,18 @@
-"""Pictures of what the arithmetic costs."""
+"""What the arithmetic costs, in time and in memory."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from capsnet_lab.figures.style import FAINT, INK, STYLE, Figure
+from capsnet_book.figures.helpers import side_by_side, styled
+from capsnet_lab.figures.style import FAINT, INK, Figure
 
 
-@mpl.rc_context(STYLE)
+@styled
 def durations(milliseconds: Mapping[str, float]) -> Figure:
-    """Durations as bars, each with its number.
-
-    Args:
-        milliseconds: by the name of what takes them, from top to bottom.
-    """
+    """Durations in milliseconds as bars, each with its number, from top to bottom."""
     figure, axes = Figure.single(0.8 + 0.34 * len(milliseconds))
     bars = axes.barh(list(milliseconds), list(milliseconds.values()), color=INK, height=0.55)
     axes.bar_label(bars, fmt="{:.0f}", padding=4, fontsize=9)
@@ -26,19 +22,19 @@ def durations(milliseconds: Mapping[str, float]) -> Figure:
     return figure
 
 
-@mpl.rc_context(STYLE)
+@styled
 def two_shares(shares: Mapping[str, tuple[float, float]], of: tuple[str, str]) -> Figure:
-    """What part each thing has in two totals, as pairs of bars.
+    """Each thing's share (0 … 1) of two totals, as pairs of bars.
 
-    Args:
-        shares: by the thing's name, from top to bottom, its share of each total, in 0 … 1.
-        of: the names of the totals; the first is drawn faint.
+    `of` are the names of the totals; the first is drawn faint.
     """
     figure, axes = Figure.single(0.3 + 0.6 * len(shares))
     rows = np.arange(len(shares))
-    for k, (total, colour) in enumerate(zip(of, (FAINT, INK), strict=True)):
-        percent = [100 * pair[k] for pair in shares.values()]
-        bars = axes.barh(rows + 0.36 * k - 0.18, percent, color=colour, height=0.32, label=total)
+    percent = 100 * np.array(list(shares.values()))
+    for total, values, colour, shift in zip(
+        of, percent.T, (FAINT, INK), (-0.18, 0.18), strict=True
+    ):
+        bars = axes.barh(rows + shift, values, color=colour, height=0.32, label=total)
         axes.bar_label(bars, fmt="{:.0f} %", padding=4, fontsize=9)
     axes.set_yticks(rows, list(shares))
     axes.invert_yaxis()
@@ -49,32 +45,25 @@ def two_shares(shares: Mapping[str, tuple[float, float]], of: tuple[str, str]) -
     return figure
 
 
-@mpl.rc_context(STYLE)
+@styled
 def growth(
     rows: Sequence[Mapping[str, Any]], names: Mapping[str, str], sizes: Sequence[str]
 ) -> Figure:
     """The memory that two implementations need as a size grows, a panel for each size.
 
-    Args:
-        rows: of the ledger's ``bench/growth``: "name", "axis", "value", "train_bytes".
-        names: the label of each implementation by its name; the first is drawn faint.
-        sizes: which axes of the rows.
+    `rows` are the ledger's ``bench/growth``: "name", "axis", "value", "train_bytes"; `names` are
+    labels by name, of which the first is drawn faint; `sizes` are axes of the rows.
     """
-    lines = dict(zip(names, [(FAINT, "--", "s"), (INK, "-", "o")], strict=True))
-    figure = Figure(2.5)
-    (panels,) = figure.subplots(1, len(sizes), sharey=True, squeeze=False)
+    figure, panels = side_by_side(2.5, len(sizes), sharey=True)
+    looks = ((FAINT, "s--"), (INK, "o-"))
     for size, axes in zip(sizes, panels, strict=True):
-        for name, (colour, line, marker) in lines.items():
-            mine = [row for row in rows if (row["name"], row["axis"]) == (name, size)]
+        for (name, label), (colour, line) in zip(names.items(), looks, strict=True):
+            mine = [row for row in rows if row["name"] == name and row["axis"] == size]
+            x = [row["value"] for row in mine]
             megabytes = [row["train_bytes"] / 1e6 for row in mine]
-            axes.plot(
-                [row["value"] for row in mine], megabytes,
-                line, color=colour, marker=marker, markersize=4, linewidth=1.3, label=names[name],
-            )  # fmt: skip
-        axes.set_xlim(left=0)
+            axes.plot(x, megabytes, line, color=colour, markersize=4, linewidth=1.3, label=label)
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 5, 10]))
-        axes.set_xlabel(size.replace("_", " "))
-    panels[0].set_ylim(bottom=0)
-    panels[0].set_ylabel("megabytes")
+        axes.set(xlim=(0, None), xlabel=size.replace("_", " "))
+    panels[0].set(ylim=(0, None), ylabel="megabytes")
     panels[0].legend()
     return figure
