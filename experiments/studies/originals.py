@@ -6,7 +6,8 @@ FOLDER/NAME is a clone of the repository that IMPLEMENTATIONS link for NAME (for
 labmlai/annotated_deep_learning_paper_implementations, on GitHub). Its code runs from there, and
 none is kept here. What stands in a training loop cannot be called and is said anew: options of a
 network, weights of a loss, labels as one-hot. Calls of cuda do nothing. Both networks have the same
-weights, and see the first four of MNIST's test images, in float64 on the CPU.
+weights and the same images, in float64 on the CPU. The record keeps the original's answer, so that
+the tests can compare ours with it where the original is not at hand.
 """
 
 import json
@@ -168,23 +169,42 @@ PYTORCH = (labml, labml_notebook, adambielski, cezannec, xifengguo, jindongwang,
 ORIGINALS = {code.__name__.replace("_", "-"): code for code in (*PYTORCH, timomernick)}
 
 
+def batch() -> tuple[Tensor, Tensor]:
+    """The first four of MNIST's test images, in float64, and their labels."""
+    digits = load("mnist", train=False).subset(slice(4))
+    return digits.images.double() / 255, digits.labels
+
+
 def example(name: str, images: Tensor) -> WildCapsNet:
-    """Ours, with no parameter at 0, and W so wide that a class's capsule is longer than 0.5."""
-    torch.manual_seed(0)
+    """Ours, the same on every machine, and W so wide that a class's capsule is longer than 0.5."""
+    generator = torch.Generator().manual_seed(0)
     model = IMPLEMENTATIONS[name].make().double()
     with torch.no_grad():
         for parameter in model.parameters():
-            if not parameter.any():  # a prior
-                parameter.normal_()
+            bound = max(parameter[0].numel(), 10) ** -0.5
+            parameter.uniform_(-bound, bound, generator=generator)
         while model(images).capsules.norm(dim=2).max() < 0.5:
-            model.digits.weight.mul_(1.2)
+            model.digits.weight.mul_(2)
     return model
+
+
+def answer_of(lengths: Tensor, loss: Tensor, model: WildCapsNet) -> dict[str, Any]:
+    """Lengths, loss, and the norm of the loss's gradient of each of our parameters."""
+    gradients = torch.autograd.grad(loss, [*model.parameters()], retain_graph=True)
+    return {
+        "lengths": lengths.flatten(1).tolist(),
+        "loss": loss.item(),
+        "gradients": [gradient.norm().item() for gradient in gradients],
+    }
 
 
 def differences(model: WildCapsNet, batch: tuple[Tensor, Tensor], theirs: Answer) -> dict[str, Any]:
     """The largest: of lengths, of the loss, and of gradients beside a parameter's largest."""
     loss, parameters = WildLoss(model)(*batch), [*model.parameters()]
-    pairs = zip(*(torch.autograd.grad(of, parameters) for of in (loss, theirs[1])), strict=True)
+    losses = loss, theirs[1]
+    pairs = zip(
+        *(torch.autograd.grad(of, parameters, retain_graph=True) for of in losses), strict=True
+    )
     found = {
         "lengths": (model(*batch).lengths - theirs[0].flatten(1)).abs().max(),
         "loss": (loss - theirs[1]).abs(),
@@ -193,20 +213,23 @@ def differences(model: WildCapsNet, batch: tuple[Tensor, Tensor], theirs: Answer
     return {name: float(f"{value.item():.1e}") for name, value in found.items()}
 
 
-def measure(name: str, clones: Path) -> dict[str, Any]:
+def compare(name: str, clones: Path) -> dict[str, Any]:
     """What the record says of a network."""
     if name in TENSORFLOW:
         gone = "TensorFlow 1, which today's Python does not have."
-        return {"runs": False, "done": gone, "commit": None, "differences": None}
+        return {"runs": False, "done": gone, "commit": None, "differences": None, "answer": None}
     folder, original = clones / name.removesuffix("-notebook"), ORIGINALS[name]
-    digits = load("mnist", train=False).subset(slice(4))
-    images, labels = digits.images.double() / 255, digits.labels
+    images, labels = batch()
     model, one_hot = example(name, images), torch.eye(10)[labels]
     seen = Normalize((0.1307,), (0.3081,))(images) if name in NORMALISED else images
     theirs = original(Given(folder, model, seen, labels, one_hot))
-    found = differences(model, (images, labels), theirs)
-    commit = commit_of(folder)
-    return {"runs": True, "done": original.__doc__, "commit": commit, "differences": found}
+    return {
+        "runs": True,
+        "done": original.__doc__,
+        "commit": commit_of(folder),
+        "differences": differences(model, (images, labels), theirs),
+        "answer": answer_of(*theirs, model),
+    }
 
 
 def main() -> None:
@@ -216,7 +239,7 @@ def main() -> None:
     networks = {}
     with without_cuda():
         for name in [*IMPLEMENTATIONS][1:]:  # the first is the paper's
-            networks[name] = measure(name, Path(sys.argv[1]).resolve())
+            networks[name] = compare(name, Path(sys.argv[1]).resolve())
             print(name, *networks[name].values(), sep=", ", flush=True)
     write_json(LEDGER / "originals.json", {"torch": torch.__version__, "networks": networks})
 

@@ -3,18 +3,18 @@
     python -m experiments.studies.strangers FOLDER
 
 FOLDER/OWNER/NAME is a clone of that repository of GitHub's. Its code runs from there, and none is
-kept here. The checker was mended in the light of what its use on these showed (a docstring,
-messages, the routing's name); what it finds in them stayed the same. READ is what a reader found in
-the sources who knew the deviations' names, but neither the checker nor its answers. What stands in
-a training loop cannot be called and is said anew: options of a network, weights of a loss, labels
-as one-hot, the images' normalisation. Calls of cuda do nothing.
+kept here. The record also has what a reader found in the sources who knew the deviations' names,
+but neither the checker nor its answers ("read"), and what else that reader found, which has no name
+and which no evidence shows ("unseen"). What stands in a training loop cannot be called and is
+written anew: options of a network, weights of a loss, labels as one-hot, the images' normalisation.
+Calls of cuda do nothing.
 """
 
 import importlib
+import json
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -28,11 +28,11 @@ from torch import Tensor, nn
 from torchvision.transforms import Normalize
 
 from capsnet.files import write_json
-from capsnet_lab.check.checker import check
-from capsnet_lab.check.subject import Adapter
+from capsnet_lab.check import Adapter, check
 from experiments.running import LEDGER
 from experiments.studies.originals import commit_of, run
 
+RECORD = LEDGER / "strangers.json"
 NAMES = {"torch": torch, "nn": nn, "F": F, "np": np, "Variable": torch.autograd.Variable}
 
 
@@ -261,95 +261,44 @@ STRANGERS = {
     "AlexHex7/CapsNet_pytorch": alexhex7,
     "acburigo/CapsNet": acburigo,
 }
-NORMALISED = [  # their images, by their scripts
-    "danielhavir/capsule-network",
-    "motokimura/capsnet_pytorch",
-    "spikefairway/CapsNet-PyTorch",
-    "jeong-tae/CapsNet-pytorch",
-    "higgsfield/Capsule-Network-Tutorial",
-    "tonysy/CapsuleNet-PyTorch",
-]
-# What a call of the network or its loss shows, by name.
-READ = {
-    "leftthomas/CapsNet": "softmax-over-children bare-norm unit-w softmax-of-lengths",
-    "danielhavir/capsule-network": (
-        "view-without-permute stopped-gradient guard-beside-norm small-w prediction-mask "
-        "normalised-images"
-    ),
-    "laubonghaudoi/CapsNet_guide_PyTorch": "bare-norm unit-w",
-    "motokimura/capsnet_pytorch": (
-        "batch-logits stopped-gradient bare-norm uniform-w prediction-mask normalised-images"
-    ),
-    "spikefairway/CapsNet-PyTorch": "stopped-gradient bare-norm uniform-w normalised-images",
-    "jeong-tae/CapsNet-pytorch": (
-        "squash-over-children squash-over-classes bare-norm unit-w normalised-images"
-    ),
-    "KellerJordan/CapsNet-Adversarial": "softmax-over-children bare-norm unit-w softmax-of-lengths",
-    "higgsfield/Capsule-Network-Tutorial": (
-        "view-without-permute softmax-over-children batch-logits bare-norm "
-        "squash-by-component unit-w batch-mask unsquared-margin mean-reconstruction "
-        "normalised-images"
-    ),
-    "tonysy/CapsuleNet-PyTorch": (
-        "softmax-over-children bare-norm unit-w mean-reconstruction normalised-images"
-    ),
-    "AlexHex7/CapsNet_pytorch": "softmax-over-children one-iteration-more bare-norm unit-w",
-    "acburigo/CapsNet": "bare-norm",
-}
-# What that reader found besides, has no name, and no evidence sees.
-UNSEEN = dict.fromkeys(
-    (
-        "laubonghaudoi/CapsNet_guide_PyTorch",
-        "tonysy/CapsuleNet-PyTorch",
-        "AlexHex7/CapsNet_pytorch",
-        "acburigo/CapsNet",
-    ),
-    "The decoder is given the numbers of one capsule, without its place among the classes.",
-)
+NORMALISED = {"danielhavir", "motokimura", "spikefairway", "jeong-tae", "higgsfield", "tonysy"}
 
 
-def measure(clones: Path, name: str) -> dict[str, Any]:
-    """What the record says of a network."""
-    folder = clones / name
-    stranger = STRANGERS[name](folder)
-    see = Normalize((0.1307,), (0.3081,)) if name in NORMALISED else nn.Identity()
+def examine(clones: Path, name: str) -> dict[str, Any]:
+    """What the checker finds in a network."""
+    stranger = STRANGERS[name](clones / name)
+    normalised = name.split("/")[0] in NORMALISED  # by its script
+    see = Normalize((0.1307,), (0.3081,)) if normalised else nn.Identity()
+    primary, digits, routing = stranger.primary, stranger.digits, stranger.routing
     adapter = Adapter(
         call=lambda net, images, labels: net(images, labels),
         loss=lambda net, images, labels: stranger.loss(net.net, see(images), labels),
+        routing=f"net.{routing}" if routing else None,
+        primary=primary and (lambda net, images: primary(net.net, see(images))),
+        digits=digits and (lambda net, u: digits(net.net, u)),
     )
-    if stranger.routing is not None:
-        adapter = replace(adapter, routing=f"net.{stranger.routing}")
-    else:
-        primary, digits = stranger.primary, stranger.digits
-        assert primary is not None and digits is not None
-        adapter = replace(
-            adapter,
-            primary=lambda net, images: primary(net.net, see(images)),
-            digits=lambda net, u: digits(net.net, u),
-        )
     torch.manual_seed(0)
     report = check(lambda: Called(stranger, see), adapter)
     return {
-        "commit": commit_of(folder),
+        "commit": commit_of(clones / name),
         "done": " ".join((STRANGERS[name].__doc__ or "").split()),
-        "read": sorted(READ[name].split()),
         "found": sorted(report.found),
         "otherwise": report.otherwise,
-        "unseen": UNSEEN.get(name),
     }
 
 
 def main() -> None:
     if len(sys.argv) != 2:
         raise SystemExit(f"expected one folder of clones, got {sys.argv[1:]}")
+    networks = json.loads(RECORD.read_text())["networks"]
     # Each in a process of its own: their modules have the same names.
     pool = ProcessPoolExecutor(2, get_context("spawn"), max_tasks_per_child=1)
-    reports = pool.map(partial(measure, Path(sys.argv[1]).resolve()), STRANGERS)
-    networks = dict(zip(STRANGERS, reports, strict=True))
-    write_json(LEDGER / "strangers.json", {"torch": torch.__version__, "networks": networks})
-    for name, network in networks.items():
-        apart = {*network["read"]} ^ {*network["found"]}
-        print(f"{name}: {len(network['found'])} found, {len(apart)} otherwise than read")
+    reports = pool.map(partial(examine, Path(sys.argv[1]).resolve()), STRANGERS)
+    for name, report in zip(STRANGERS, reports, strict=True):
+        networks[name] |= report
+        differ = {*networks[name]["read"]} ^ {*report["found"]}
+        print(f"{name}: {len(report['found'])} found, {len(differ)} differ from what was read")
+    write_json(RECORD, {"torch": torch.__version__, "networks": networks})
 
 
 if __name__ == "__main__":
