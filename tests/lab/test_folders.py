@@ -1,4 +1,4 @@
-"""Folders of pictures as data sets."""
+"""Data sets of the command line: folders of pictures, and those with a name."""
 
 import shutil
 import time
@@ -10,9 +10,10 @@ import pytest
 import torch
 from PIL import Image
 
+from capsnet import data
 from capsnet.data import ImageSet, hold_out
 from capsnet_lab import pictures
-from capsnet_lab.folders import find, load
+from capsnet_lab.folders import Source, find, load
 
 Captured = pytest.CaptureFixture[str]
 
@@ -38,12 +39,12 @@ def test_a_folder_without_splits_is_split_by_names(tmp_path: Path) -> None:
         if i < 25:
             picture(tmp_path / "c" / "inside" / f"{i:02}.png", 100 + i)  # a folder in a class
     name = f"folder:{tmp_path}"
-    training, test, everything = (load(name, split=part) for part in ("train", "test", "all"))
+    training, test, everything = (load(name, part) for part in ("train", "test", "all"))
     assert training.classes == test.classes == ("c", "ä b")
     assert test.labels.bincount().tolist() == [4, 25]  # by these names
     assert sorted(values(training) + values(test)) == values(everything) == [*range(125)]
-    drawn = [value for value in values(test) if value < 100]
-    assert drawn != [*range(5, 100, 6)] and drawn[0] < 20 and drawn[-1] > 80
+    held = [value for value in values(test) if value < 100]
+    assert held != [*range(5, 100, 6)] and held[0] < 20 and held[-1] > 80
     for image_set in (training, test, everything):
         names = [image_set.classes[label] for label in image_set.labels]
         assert names == ["c" if v >= 100 else "ä b" for v in image_set.images[:, 0, 14, 14]]
@@ -52,16 +53,16 @@ def test_a_folder_without_splits_is_split_by_names(tmp_path: Path) -> None:
     for cut, expected in zip((learned, validation), hold_out(training), strict=True):
         assert torch.equal(cut.images, expected.images)
         assert torch.equal(cut.labels, expected.labels) and len(cut.labels.unique()) == 2
-    assert torch.equal(load(name, split="validation").images, validation.images)
+    assert torch.equal(load(name, "validation").images, validation.images)
 
 
 def test_what_was_learned_from_stays_so_when_the_folder_grows_and_moves(tmp_path: Path) -> None:
     def split(folder: Path) -> dict[str, set[str]]:
-        pictures = find(f"folder:{folder}").pictures
-        of = {
-            part: {str(p.relative_to(folder)) for p, _ in found} for part, found in pictures.items()
+        parts = {
+            part: {str(path.relative_to(folder)) for path, _ in found}
+            for part, found in find(f"folder:{folder}").pictures.items()
         }
-        return {"learned": of["train"] | of["validation"], "test": of["test"]}
+        return {"learned": parts["train"] | parts["validation"], "test": parts["test"]}
 
     two_classes(tmp_path / "old", 12)
     before = split(tmp_path / "old")
@@ -70,10 +71,9 @@ def test_what_was_learned_from_stays_so_when_the_folder_grows_and_moves(tmp_path
     two_classes(tmp_path / "new", 60)
     after = split(tmp_path / "new")
     assert before["learned"] < after["learned"] and before["test"] < after["test"]
-    two_classes(tmp_path / "small", 2)
-    assert len(split(tmp_path / "small")["test"]) == 2
-    two_classes(tmp_path / "single", 1)
-    assert not split(tmp_path / "single")["test"]
+    for count, held in ((2, 2), (1, 0)):
+        two_classes(tmp_path / str(count), count)
+        assert len(split(tmp_path / str(count))["test"]) == held
 
 
 def test_what_is_no_picture_is_passed_over(tmp_path: Path, refuses) -> None:
@@ -81,28 +81,18 @@ def test_what_is_no_picture_is_passed_over(tmp_path: Path, refuses) -> None:
     (tmp_path / "a" / "0.png").rename(tmp_path / "a" / "without a suffix")
     (tmp_path / "a" / "1.png").rename(tmp_path / "a" / "1.PNG")
     (tmp_path / "b" / ".thumbnails").mkdir()
-    for name in ("a/Thumbs.db", "a/notes.txt", "a/.hidden.png", "b/.thumbnails/0.png"):
-        (tmp_path / name).write_text("no picture")
-    assert len(load(f"folder:{tmp_path}", split="all")) == 6
-    for path in tmp_path.glob("b/*.png"):
+    others = "Thumbs.db", "notes.pdf", "features.h5", "clip.mpeg", "0.psd", ".hidden.png"
+    for name in (*others, "../b/.thumbnails/0.png"):
+        (tmp_path / "a" / name).write_text("no picture")
+    assert len(load(f"folder:{tmp_path}", "all")) == 6
+    phone = tmp_path / "b" / "IMG_0001.HEIC"  # to be refused, and not passed over
+    phone.write_bytes(b"\0\0\0\x18ftypheic" + bytes(64))
+    with refuses("1 of 7 pictures cannot be read", "IMG_0001.HEIC", "a phone exports as JPEG"):
+        load(f"folder:{tmp_path}", "all")
+    for path in (phone, *tmp_path.glob("b/*.png")):
         path.unlink()
-    (tmp_path / "b" / "notes.txt").write_text("no picture")
     with refuses("no pictures in", tmp_path / "b"):
         load(f"folder:{tmp_path}")
-
-
-def test_a_phones_format_is_refused_and_not_passed_over(tmp_path: Path, refuses) -> None:
-    two_classes(tmp_path, 3)
-    (tmp_path / "b" / "IMG_0001.HEIC").write_bytes(b"\0\0\0\x18ftypheic" + bytes(64))
-    with refuses("1 of 7 pictures cannot be read", "IMG_0001.HEIC", "a phone exports as JPEG"):
-        load(f"folder:{tmp_path}", split="all")
-
-
-@pytest.mark.parametrize("name", ["notes.pdf", "features.h5", "clip.mpeg", "sky.fits", "0.psd"])
-def test_a_file_of_a_format_that_is_never_read_is_passed_over(tmp_path: Path, name: str) -> None:
-    two_classes(tmp_path, 3)
-    (tmp_path / "a" / name).write_bytes(b"no picture")
-    assert len(load(f"folder:{tmp_path}", split="all")) == 6
 
 
 @pytest.mark.parametrize("name", ["val", "valid", "Validation"])
@@ -116,9 +106,9 @@ def test_folders_of_splits(tmp_path: Path, refuses, name: str) -> None:
     shutil.rmtree(tmp_path / "test")
     assert find(f"folder:{tmp_path}").group("all") == ("train", "validation")
     with refuses("no 'test' images", "its splits are: train, validation, all"):
-        load(f"folder:{tmp_path}", split="test")
+        load(f"folder:{tmp_path}", "test")
     shutil.rmtree(tmp_path / name)  # train/ alone: a sixth of it is held out
-    assert [len(load(f"folder:{tmp_path}", split=s)) for s in ("train", "validation")] == [12, 2]
+    assert [len(load(f"folder:{tmp_path}", part)) for part in ("train", "validation")] == [12, 2]
     two_classes(tmp_path / "test", 1)
     picture(tmp_path / "test" / "odd" / "0.png", 1)
     with refuses("train/ and test/ must hold the same classes", "odd"):
@@ -151,7 +141,7 @@ def test_shape_and_colour_are_found(tmp_path: Path, pictures, expected) -> None:
         for i, (value, size) in enumerate(pictures * 4):
             picture(tmp_path / kind / f"{i}.jpg", value, size)
     assert load(f"folder:{tmp_path}").images.shape[1:] == expected
-    asked = load(f"folder:{tmp_path}", image_shape=(3, 20, 24), split="test")
+    asked = load(f"folder:{tmp_path}", "test", image_shape=(3, 20, 24))
     held = {1: 2, 2: 5}[len(pictures)]  # of 8 and of 16, by these names
     assert asked.images.shape == (held, 3, 20, 24)
 
@@ -170,15 +160,11 @@ def test_what_is_read_is_said(tmp_path: Path, capsys: Captured) -> None:
         "  warning: unequal classes, from b: 1 to a: 12\n"
         "  test: 4, not read now\n"
     )
-    for i in range(31):
-        picture(tmp_path / "many" / f"class {i % 30:02}" / f"{i}.png", 1)
-    load(f"folder:{tmp_path / 'many'}", progress=True)
-    said = capsys.readouterr().out
-    assert (
-        "30 classes, split by their names: about a sixth of each class is for test; a sixth" in said
-    )
-    assert "train and validation: 30 (class 00: 1; …; class 29: 1)" in said
-    assert "warning" not in said
+    many = Source("x", tuple(f"class {i:02}" for i in range(30)), (1, 1, 1), "by hand")
+    labels = {"train": [*range(30), 29], "test": [0, 0]}
+    assert many.describe((("train",),), labels).splitlines()[2:] == [
+        "  train: 31 (class 00: 1; …; class 29: 2)", "  test: 2, not read now"
+    ]  # fmt: skip
 
 
 def test_unreadable_pictures(tmp_path: Path, refuses, capsys: Captured) -> None:
@@ -187,9 +173,9 @@ def test_unreadable_pictures(tmp_path: Path, refuses, capsys: Captured) -> None:
         (tmp_path / "a" / f"{i}.png").write_text("no picture")
     before = [*warnings.filters]
     with refuses("12 of 40 pictures cannot be read", "a/9.png", "and 2 more", "--skip-unreadable"):
-        load(f"folder:{tmp_path}", split="all")
+        load(f"folder:{tmp_path}", "all")
     assert warnings.filters == before
-    read = load(f"folder:{tmp_path}", split="all", skip_unreadable=True, progress=True)
+    read = load(f"folder:{tmp_path}", "all", skip_unreadable=True, progress=True)
     assert read.labels.bincount().tolist() == [8, 20] and values(read) == [1] * 28
     out = capsys.readouterr().out
     assert "left out: 12 of 40 pictures cannot be read: a/" in out
@@ -236,6 +222,8 @@ def test_ctrl_c_does_not_wait_for_the_other_pictures(monkeypatch: pytest.MonkeyP
 def test_folders_that_are_no_data_set(tmp_path: Path, refuses) -> None:
     with pytest.raises(FileNotFoundError, match="no such folder"):
         load(f"folder:{tmp_path / 'nowhere'}")
+    with refuses("whose PATH is empty"):
+        load("folder:")
     picture(tmp_path / "only" / "0.png", 1)
     with refuses("two or more class folders", "got only only/"):
         load(f"folder:{tmp_path}")
@@ -244,8 +232,26 @@ def test_folders_that_are_no_data_set(tmp_path: Path, refuses) -> None:
     picture(tmp_path / "second" / "0.png", 1)
     for split in ("test", "validation"):
         with refuses(f"is too small: no picture is for {split}"):
-            load(f"folder:{tmp_path}", split=split)
+            load(f"folder:{tmp_path}", split)
     with refuses("(1 or 3, height, width)", "got (2, 20, 20)"):  # before it looks at the folder
         find(f"folder:{tmp_path / 'nowhere'}", (2, 20, 20))
     with refuses("no 'half' images", "train, validation, test, all"):
-        load(f"folder:{tmp_path}", split="half")
+        load(f"folder:{tmp_path}", "half")
+
+
+def test_a_data_set_by_name(refuses) -> None:
+    """Its parts, and of the images the middle."""
+    official = data.load("mnist", download=False)
+    learned, held = hold_out(official)
+    found = find("mnist", (1, 20, 25), download=False).read(("train",), ("validation",))
+    for part, expected in zip(found, (learned, held), strict=True):
+        assert torch.equal(part.images, expected.images[:, :, 4:24, 1:26])
+        assert torch.equal(part.labels, expected.labels)
+    everything = load("mnist", "all", download=False)
+    assert len(everything) == 70_000 and everything.name == "mnist"
+    assert torch.equal(load("mnist", download=False).images, official.images)
+    with refuses("unknown data set 'mnits'; expected one of: mnist,", "svhn, folder:PATH"):
+        find("mnits")
+    for shape in ((3, 28, 28), (1, 28, 29)):
+        with refuses("the images of mnist are (1, 28, 28)", f"not {shape}"):
+            find("mnist", shape)
