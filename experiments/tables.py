@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from capsnet.text import columns
-from capsnet_book.intervals import half_width
 from capsnet_book.ledger import missed
+from capsnet_book.statistics import half_width
 from experiments.declared import Experiment
 from experiments.running import plan, recorded
 

@@ -1,4 +1,4 @@
-"""Others' networks trained their own way, beside what was published."""
+"""Others' networks trained their own way, compared with what was published."""
 
 from typing import Any
 
@@ -35,10 +35,10 @@ def test_headlines_of_what_there_is() -> None:
     def row(name: str, table: str) -> list[str]:
         return next(line.split() for line in table.splitlines() if line.startswith(name))
 
-    nothing = headlines.table({})
+    nothing = headlines.accuracy_table({})
     assert row("xifengguo", nothing) == ["xifengguo", "99.66", "0/50", "·", "·"]
     assert "labml  " not in nothing  # nothing published, nothing trained
-    some = headlines.table(
+    some = headlines.accuracy_table(
         {
             "cezannec": {0: record(10), 1: record(12)},
             "ours, 3 epochs": {0: record(8)},
@@ -52,8 +52,8 @@ def test_headlines_of_what_there_is() -> None:
     assert row("adambielski", some)[1:] == ["99.65", "250", "99.50", "·"]
 
 
-def test_those_trained_their_way_are_of_both_budgets() -> None:
-    found = headlines.trained_their_way()
+def test_published_trainings_are_of_both_budgets() -> None:
+    found = headlines.published_trainings()
     on_cpu, on_gpu = (ledger.trainings("published", budget) for budget in ("cpu", "gpu"))
     for row in ("cezannec", "paper"):
         assert found[row].keys() == {0, 1, 2}
