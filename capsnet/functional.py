@@ -10,14 +10,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from capsnet.checks import check_predictions, check_prior, class_mask, require_floating
+
 
 class RoutingStep(NamedTuple):
     """What one iteration of :func:`dynamic_routing` computed, for looking inside."""
 
-    logits: Tensor  # b_ij before the iteration, [batch, in_capsules, out_capsules]
-    coupling: Tensor  # c_ij, same shape; sums to 1 over out_capsules
-    s: Tensor  # s_j, [batch, out_capsules, out_dim]
-    v: Tensor  # v_j, [batch, out_capsules, out_dim]
+    b: Tensor  # logits b_ij before the iteration, [batch, in_capsules, out_capsules]
+    c: Tensor  # coupling coefficients c_ij, same shape; they sum to 1 over out_capsules
+    s: Tensor  # total inputs s_j, [batch, out_capsules, out_dim]
+    v: Tensor  # outputs v_j, [batch, out_capsules, out_dim]
 
 
 def squash(s: Tensor, dim: int = -1) -> Tensor:
@@ -37,6 +39,8 @@ def squash(s: Tensor, dim: int = -1) -> Tensor:
         ValueError: ``s`` is not floating point.
     """
     require_floating("s", s)
+    if s.numel() == 0:  # no component is the largest
+        return s
     # `peak` cancels, so no gradient is owed through it. It keeps ‖s‖² in
     # range; where no component exceeds 1, it is 1.
     peak = s.detach().abs().amax(dim, keepdim=True).clamp(min=1)
@@ -59,8 +63,8 @@ def dynamic_routing(
 
     Args:
         u_hat: the predictions û_{j|i}, [batch, in_capsules, out_capsules, out_dim].
-        iterations: r, at least 1. One iteration reads no agreement: it adds the predictions up,
-            weighted by the softmax of the prior over the parents, and squashes the sums.
+        iterations: r, at least 1. With one iteration no agreement counts: the predictions are
+            added up, weighted by the softmax of the prior over the parents, and squashed.
         prior: initial logits b_ij, [in_capsules, out_capsules]; zeros where not given.
         trace: a list that receives one :class:`RoutingStep` an iteration.
 
@@ -68,8 +72,8 @@ def dynamic_routing(
         v_j, the parents' outputs, [batch, out_capsules, out_dim].
 
     Raises:
-        ValueError: ``u_hat`` is not a 4-D floating-point tensor, ``iterations`` is no whole number
-            of at least 1, or ``prior`` has another shape than [in_capsules, out_capsules].
+        ValueError: ``u_hat`` is not a 4-D floating-point tensor, ``iterations`` is no integer of
+            at least 1, or ``prior`` has another shape than [in_capsules, out_capsules].
     """
     check_predictions("u_hat", u_hat, iterations)
     if prior is None:
@@ -110,11 +114,11 @@ def margin_loss(
         down_weight: λ, the weight of absent classes.
 
     Returns:
-        the loss, a scalar.
+        the loss, a scalar; NaN for an empty batch, as of the losses of torch.nn.functional.
 
     Raises:
         ValueError: ``lengths`` is not floating point, shapes do not fit, or class indices are not
-            integers or are out of range (as :func:`class_mask` checks them).
+            integers or are out of range (as :func:`capsnet.checks.class_mask` checks them).
     """
     require_floating("lengths", lengths)
     if lengths.dim() != 2:
@@ -137,7 +141,7 @@ def reconstruction_loss(reconstruction: Tensor, images: Tensor) -> Tensor:
         images: what it should have been, the same shape.
 
     Returns:
-        the loss, a scalar, unscaled.
+        the loss, a scalar, unscaled; NaN for an empty batch, as above.
 
     Raises:
         ValueError: the shapes differ or are of less than two dimensions, or one of the two is not
@@ -151,97 +155,3 @@ def reconstruction_loss(reconstruction: Tensor, images: Tensor) -> Tensor:
             f"{list(reconstruction.shape)} and {list(images.shape)}"
         )
     return (reconstruction - images).square().flatten(1).sum(dim=1).mean()
-
-
-def class_mask(targets: Tensor, batch: int, classes: int) -> Tensor:
-    """Targets as a mask: class indices [batch] become one-hot, a mask passes unchanged.
-
-    Args:
-        targets: integer class indices [batch], or a mask of zeros and ones [batch, classes].
-        batch: the expected number of rows.
-        classes: the number of classes.
-
-    Returns:
-        the mask [batch, classes]; bool where it was made from indices.
-
-    Raises:
-        ValueError: another shape, indices that are not integers, or an index outside
-            0 … classes − 1. The values are looked at on the CPU only, and not under torch.compile,
-            torch.export and vmap; elsewhere an index out of range gives a row of zeros.
-    """
-    if targets.shape == (batch, classes):
-        return targets
-    if targets.shape != (batch,):
-        raise ValueError(
-            f"targets must be class indices [{batch}] or a mask [{batch}, {classes}], got shape "
-            f"{list(targets.shape)}"
-        )
-    if targets.is_floating_point() or targets.dtype == torch.bool:
-        raise ValueError(f"class indices must be integers, got {targets.dtype}")
-    # Reading a value on a GPU would wait for everything before it.
-    if targets.device.type == "cpu" and not torch.compiler.is_compiling() and batch > 0:
-        try:
-            low, high = int(targets.min()), int(targets.max())
-        except RuntimeError:  # vmap and fake tensors have no values to read
-            low, high = 0, 0
-        if low < 0 or high >= classes:
-            raise ValueError(
-                f"class indices must lie in 0 … {classes - 1}, got {low if low < 0 else high}"
-            )
-    return one_hot(targets, classes)
-
-
-def one_hot(indices: Tensor, classes: int) -> Tensor:
-    """Class indices [batch] → a mask [batch, classes]; an index out of range is a row of zeros."""
-    # A comparison instead of F.one_hot: static shapes, and no read of the values.
-    return indices.long().unsqueeze(1) == torch.arange(classes, device=indices.device)
-
-
-def check_predictions(name: str, u_hat: Tensor, iterations: int = 1) -> None:
-    """See that predictions can be routed, so many times.
-
-    Raises:
-        ValueError: they are no 4-D floating-point tensor, or ``iterations`` is no whole number of
-            at least 1.
-    """
-    require_floating(name, u_hat)
-    if u_hat.dim() != 4:
-        raise ValueError(
-            f"{name} must be [batch, in_capsules, out_capsules, out_dim], got shape "
-            f"{list(u_hat.shape)}"
-        )
-    whole("iterations", iterations)
-
-
-def check_prior(prior: Tensor, u_hat: Tensor) -> None:
-    """See that there is a number for each child and parent of some predictions.
-
-    Raises:
-        ValueError: ``prior`` has another shape.
-    """
-    if prior.shape != u_hat.shape[1:3]:
-        raise ValueError(
-            f"prior must be [in_capsules, out_capsules] = {list(u_hat.shape[1:3])}, got shape "
-            f"{list(prior.shape)}"
-        )
-
-
-def whole(name: str, value: int, least: int = 1) -> int:
-    """A whole number, such as NumPy's, as Python's.
-
-    Raises:
-        ValueError: it is none, or below ``least``.
-    """
-    if not hasattr(value, "__index__") or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(value)
-
-
-def require_floating(name: str, tensor: Tensor) -> None:
-    """See that a tensor is floating point.
-
-    Raises:
-        ValueError: it is not.
-    """
-    if not tensor.is_floating_point():
-        raise ValueError(f"{name} must be floating point, got {tensor.dtype}")

@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import RoutingStep, class_mask, dynamic_routing, squash, whole
+from capsnet.checks import as_hidden, as_int, class_mask
+from capsnet.functional import RoutingStep, dynamic_routing, squash
 
 
 def channels_to_capsules(maps: Tensor, capsule_dim: int) -> Tensor:
@@ -40,11 +41,11 @@ class PrimaryCapsules(nn.Module):
 
     Shape:
         [batch, in_channels, height, width] → [batch, capsule_types · h · w, capsule_dim], where
-        h = (height − kernel_size) // stride + 1, and w likewise. Capsules are ordered by type,
+        h = (height − kernel_size) // stride + 1, and w of the width. Capsules are ordered by type,
         then row, then column.
 
     Raises:
-        ValueError: ``capsule_types`` or ``capsule_dim`` is no whole number of at least 1, or the
+        ValueError: ``capsule_types`` or ``capsule_dim`` is no integer of at least 1, or the
             features have other channels or are smaller than the kernel.
     """
 
@@ -57,8 +58,8 @@ class PrimaryCapsules(nn.Module):
         stride: int = 2,
     ) -> None:
         super().__init__()
-        self.capsule_dim = whole("capsule_dim", capsule_dim)
-        channels = whole("capsule_types", capsule_types) * self.capsule_dim
+        self.capsule_dim = as_int("capsule_dim", capsule_dim)
+        channels = as_int("capsule_types", capsule_types) * self.capsule_dim
         self.conv = nn.Conv2d(in_channels, channels, kernel_size, stride)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -91,8 +92,8 @@ class CapsuleLayer(nn.Module):
         [batch, in_capsules, in_dim] → [batch, out_capsules, out_dim].
 
     Raises:
-        ValueError: ``routing_iterations`` or one of the four sizes is no whole number of at least
-            1, or the children have another shape.
+        ValueError: ``routing_iterations`` or one of the four sizes is no integer of at least 1,
+            or the children have another shape.
     """
 
     def __init__(
@@ -105,9 +106,11 @@ class CapsuleLayer(nn.Module):
         learn_prior: bool = False,
     ) -> None:
         super().__init__()
-        self.routing_iterations = whole("routing_iterations", routing_iterations)
-        in_capsules, in_dim = whole("in_capsules", in_capsules), whole("in_dim", in_dim)
-        out_capsules, out_dim = whole("out_capsules", out_capsules), whole("out_dim", out_dim)
+        self.routing_iterations = as_int("routing_iterations", routing_iterations)
+        in_capsules = as_int("in_capsules", in_capsules)
+        in_dim = as_int("in_dim", in_dim)
+        out_capsules = as_int("out_capsules", out_capsules)
+        out_dim = as_int("out_dim", out_dim)
         self.weight = nn.Parameter(torch.empty(in_capsules, out_capsules, in_dim, out_dim))
         self.prior = nn.Parameter(torch.zeros(in_capsules, out_capsules)) if learn_prior else None
         self.reset_parameters()
@@ -170,13 +173,12 @@ class Decoder(nn.Module):
         hidden: Sequence[int] = (512, 1024),
     ) -> None:
         super().__init__()
-        if len(hidden) != 2 or min(hidden) < 1:
-            raise ValueError(f"hidden must be the units of two layers, got {list(hidden)}")
+        first, second = as_hidden(hidden)
         self.num_classes, self.capsule_dim = num_classes, capsule_dim
         self.image_shape = tuple(image_shape)
-        self.fc1 = nn.Linear(num_classes * capsule_dim, hidden[0])
-        self.fc2 = nn.Linear(hidden[0], hidden[1])
-        self.fc3 = nn.Linear(hidden[1], prod(self.image_shape))
+        self.fc1 = nn.Linear(num_classes * capsule_dim, first)
+        self.fc2 = nn.Linear(first, second)
+        self.fc3 = nn.Linear(second, prod(self.image_shape))
 
     def forward(self, capsules: Tensor, classes: Tensor) -> Tensor:
         if capsules.shape[1:] != (self.num_classes, self.capsule_dim):

@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import RoutingStep, class_mask, one_hot, whole
+from capsnet.checks import as_hidden, as_image_shape, as_int, check_dtype, class_mask, one_hot
+from capsnet.functional import RoutingStep
 from capsnet.layers import CapsuleLayer, Decoder, PrimaryCapsules
 
 
@@ -63,10 +64,8 @@ class CapsNet(nn.Module):
         hidden: Sequence[int] = (512, 1024),
     ) -> None:
         super().__init__()
-        if len(image_shape) != 3 or min(image_shape) < 1:
-            raise ValueError(
-                f"image_shape must be [channels, height, width], got {list(image_shape)}"
-            )
+        channels, height, width = shape = as_image_shape(image_shape)
+        units = as_hidden(hidden)
         sizes = {
             "num_classes": num_classes,
             "conv_channels": conv_channels,
@@ -76,9 +75,7 @@ class CapsNet(nn.Module):
             "capsule_dim": capsule_dim,
             "routing_iterations": routing_iterations,
         }
-        sizes = {name: whole(name, size) for name, size in sizes.items()}
-        channels, height, width = (whole("a side of image_shape", side) for side in image_shape)
-        units = [whole(f"hidden[{i}]", size) for i, size in enumerate(hidden)]
+        sizes = {name: as_int(name, size) for name, size in sizes.items()}
         stride = 2
         smallest = 2 * sizes["kernel_size"] - 1
         if min(height, width) < smallest:
@@ -90,7 +87,7 @@ class CapsNet(nn.Module):
         self.primary_capsules = sizes["capsule_types"] * grid[0] * grid[1]
 
         self.config: dict[str, Any] = {
-            "image_shape": [channels, height, width],
+            "image_shape": shape,
             **sizes,
             "learn_prior": learn_prior,
             "reconstruct": reconstruct,
@@ -108,9 +105,7 @@ class CapsNet(nn.Module):
             routing_iterations,
             learn_prior,
         )
-        self.decoder = (
-            Decoder(num_classes, capsule_dim, image_shape, units) if reconstruct else None
-        )
+        self.decoder = Decoder(num_classes, capsule_dim, shape, units) if reconstruct else None
 
     @property
     def children_for_each_parent(self) -> float:
@@ -128,7 +123,7 @@ class CapsNet(nn.Module):
             v_j, [batch, num_classes, capsule_dim].
 
         Raises:
-            ValueError: ``images`` has another shape, or is not floating point.
+            ValueError: as :meth:`check_images`.
         """
         self.check_images(images)
         features = F.relu(self.conv(images))  # [batch, 256, 20, 20] for MNIST
@@ -136,10 +131,11 @@ class CapsNet(nn.Module):
         return self.digits(primary, trace)  # [batch, 10, 16]
 
     def check_images(self, images: Tensor) -> None:
-        """See that images are such as the network takes.
+        """Check the shape and dtype of ``images``.
 
         Raises:
-            ValueError: another shape, or not floating point.
+            ValueError: another shape, not floating point, or of another dtype than the weights
+                where autocast does not convert them.
         """
         expected = self.config["image_shape"]
         if images.dim() != 4 or list(images.shape[1:]) != expected:
@@ -151,6 +147,7 @@ class CapsNet(nn.Module):
                 f"images must be floating point with intensities in 0 … 1, got {images.dtype} "
                 "(capsnet.data.to_float converts)"
             )
+        check_dtype(images, next(self.parameters()).dtype)
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
         """Classify and reconstruct (section 4, Fig. 1 and 2).
@@ -164,8 +161,8 @@ class CapsNet(nn.Module):
             the capsules v_j, their lengths, and the reconstruction of the images.
 
         Raises:
-            ValueError: images or labels of another shape, images that are not floating point, class
-                indices that are not integers or are out of range.
+            ValueError: as :meth:`check_images`; labels of another shape, class indices that are not
+                integers or are out of range.
         """
         return self.read_out(self.encode(images), labels)
 
@@ -182,16 +179,17 @@ class CapsNet(nn.Module):
         Raises:
             ValueError: labels as :meth:`forward` refuses, or capsules of another shape.
         """
-        if capsules.dim() != 3:
+        classes = self.config["num_classes"]
+        if capsules.dim() != 3 or capsules.shape[1] != classes:
             raise ValueError(
-                "capsules must be [batch, num_classes, capsule_dim], got shape "
+                f"capsules must be [batch, {classes}, capsule_dim], got shape "
                 f"{list(capsules.shape)}"
             )
         # Lengths meet the margins 0.9 and 0.1: half precision is too coarse for that.
         wide = torch.promote_types(capsules.dtype, torch.float32)
         lengths = torch.linalg.vector_norm(capsules, dim=2, dtype=wide)
         if labels is None:
-            mask = one_hot(lengths.argmax(dim=1), lengths.shape[1])
+            mask = one_hot(lengths.argmax(dim=1), classes)
         else:  # checked with and without a decoder
             mask = class_mask(labels, *lengths.shape)
         reconstruction = None if self.decoder is None else self.decoder(capsules, mask)

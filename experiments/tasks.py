@@ -84,10 +84,10 @@ def routing_of(model: CapsNet, test: ImageSet) -> dict[str, Any]:
         trace = model.routing_trace(images)
     finally:
         digits.routing_iterations = trained
-    changes = [(b.logits - a.logits).abs().mean().item() for a, b in itertools.pairwise(trace)]
-    entropies = [torch.special.entr(step.coupling).sum(dim=2).mean().item() for step in trace]
-    first = trace[0].coupling
-    moved = [((step.coupling - first).abs().mean() / first.mean()).item() for step in trace]
+    changes = [(b.b - a.b).abs().mean().item() for a, b in itertools.pairwise(trace)]
+    entropies = [torch.special.entr(step.c).sum(dim=2).mean().item() for step in trace]
+    first = trace[0].c
+    moved = [((step.c - first).abs().mean() / first.mean()).item() for step in trace]
     even = math.log(digits.weight.shape[1])
     found: dict[str, Any] = {
         "images": len(images),

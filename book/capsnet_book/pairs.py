@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from capsnet.device import autocast
+from capsnet.checks import class_mask
 from capsnet.fast import FastCapsNet
-from capsnet.functional import class_mask, reconstruction_loss
+from capsnet.functional import reconstruction_loss
 from capsnet.training import TrainingLoss
 
 

@@ -26,7 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from capsnet.functional import require_floating
+from capsnet.checks import require_floating
 
 MOST_POINTS = 10  # a side: one more makes the error three times as large
 

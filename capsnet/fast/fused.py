@@ -22,17 +22,17 @@ from capsnet.fast.kernels import grad_kernel, one_kernel, sum_kernel
 MOST_PARENTS = 16  # with more a thread would have too few registers
 MOST_PRODUCTS = 160  # J · K, which are written out: with more, compiling takes minutes
 MOST_NUMBERS = 128  # D: four for each thread of a warp
-CHILDREN = 18  # that a program goes through
+CHILDREN_PER_PROGRAM = 18
 LAUNCH = {"num_warps": 4, "num_stages": 1}
 
 
 def power_of_2(n: int) -> int:
-    """The least of them that is not less."""
+    """The smallest power of two ≥ n."""
     return 1 << (n - 1).bit_length()
 
 
 def sizes(weight: Tensor) -> dict[str, int]:
-    """W's, D as a block wants it, a power of 2, and the images of a block."""
+    """The sizes of W, D padded to a power of 2 (DP), and the images of a block."""
     _, j, k, d = weight.shape
     padded = power_of_2(d)
     images = min(16, MOST_NUMBERS // padded)  # of a warp
@@ -40,16 +40,16 @@ def sizes(weight: Tensor) -> dict[str, int]:
 
 
 def takes(weight: Tensor) -> bool:
-    """Whether a program can hold what it makes of such matrices."""
+    """Whether weights of this shape fit into the registers of one program."""
     _, j, k, d = weight.shape
     return j <= MOST_PARENTS and j * k <= MOST_PRODUCTS and d <= MOST_NUMBERS
 
 
 def fits(u: Tensor, weight: Tensor) -> bool:
-    """Whether a program can multiply these numbers, too, and count them in 32 bits."""
-    known = u.dtype in (torch.float32, torch.bfloat16, torch.float16)
+    """Whether the kernels support this dtype, this shape, and as many predictions."""
+    supported = u.dtype in (torch.float32, torch.bfloat16, torch.float16)
     predictions = len(u) * weight[:, :, 0].numel()
-    return known and 0 < predictions < 2**31 and takes(weight)
+    return supported and 0 < predictions < 2**31 and takes(weight)  # offsets have 32 bits
 
 
 @functools.cache
@@ -69,12 +69,12 @@ def sum_over_children(
     """s_j, or from its gradient that of the sum of v: [n, out_capsules, out_dim], float32."""
     n, children, _ = u.shape
     size = sizes(weight)
-    grid = -(-n // size["IMAGES"]), -(-children // CHILDREN)
+    grid = -(-n // size["IMAGES"]), -(-children // CHILDREN_PER_PROGRAM)
     sums = v_sum.new_empty(grid[1], *v_sum.shape)
     with torch.cuda.device_of(u):
         sum_kernel[grid](
             u, weight, prior, v_sum, grad_s, sums, n, children,
-            **size, CHILDREN=CHILDREN, **LAUNCH,
+            **size, CHILDREN=CHILDREN_PER_PROGRAM, **LAUNCH,
         )  # fmt: skip
     return sums.sum(0)
 
@@ -93,14 +93,14 @@ def grad_of_predictions(
     """
     n, children, _ = u.shape
     size = sizes(weight)
-    grid = -(-n // size["IMAGES"]), -(-children // CHILDREN)
+    grid = -(-n // size["IMAGES"]), -(-children // CHILDREN_PER_PROGRAM)
     grad_u_hat = u.new_empty(children, n, size["J"] * size["D"])
     parts = 0 if prior is None else len(v_sums) * grid[0]  # an iteration's, a block's
     grad_prior = v_sums.new_empty(parts, children, size["J"])
     with torch.cuda.device_of(u):
         grad_kernel[grid](
             u, weight, prior, v_sums, grads_s, grad_u_hat, grad_prior, n, children,
-            **size, CHILDREN=CHILDREN, ITERATIONS=len(v_sums), **LAUNCH,
+            **size, CHILDREN=CHILDREN_PER_PROGRAM, ITERATIONS=len(v_sums), **LAUNCH,
         )  # fmt: skip
     return grad_u_hat, grad_prior.sum(0)
 

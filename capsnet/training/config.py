@@ -5,9 +5,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from capsnet.checks import as_int
 from capsnet.device import PRECISIONS
 from capsnet.fast import ARRANGEMENTS
-from capsnet.functional import whole
 from capsnet.model import CapsNet
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT
 
@@ -100,7 +100,7 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         for name, low in (("epochs", 1), ("batch_size", 1), ("shift", 0), ("seed", 0)):
             # In a checkpoint's JSON there are no numbers but Python's.
-            object.__setattr__(self, name, whole(name, getattr(self, name), low))
+            object.__setattr__(self, name, as_int(name, getattr(self, name), low))
         if self.seed >= MAX_SEED:
             raise ValueError(f"seed must be below {MAX_SEED}, got {self.seed}")
         for name in ("learning_rate", "average", "reconstruction_weight"):

@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from capsnet.fast import FastCapsNet, cudnn_pays_off, routing
+from capsnet.fast import FastCapsNet, routing
 from capsnet.fast.convolution import correlate, relu_conv2d, transform_kernel
+from capsnet.fast.network import cudnn_pays_off
 from capsnet_lab.wild.parts import Parts, Share, over_parents, uniform
 
 PAPERS = over_parents, uniform  # with one iteration a softmax over parents is uniform

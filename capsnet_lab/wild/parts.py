@@ -7,10 +7,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from capsnet.checks import class_mask, one_hot
 from capsnet.data import ImageSet, random_offsets, shift, to_float
 from capsnet.fast.routing import Share as Share
 from capsnet.fast.routing import Squash as Squash
-from capsnet.functional import class_mask, margin_loss, one_hot, squash
+from capsnet.functional import margin_loss, squash
 from capsnet.layers import channels_to_capsules
 from capsnet.model import CapsNet
 from capsnet.training.loss import Criterion

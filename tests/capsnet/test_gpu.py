@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import DataDependentOutputException
 
 from capsnet import CapsNet
+from capsnet.checks import class_mask
 from capsnet.fast import FastCapsNet, routing
-from capsnet.functional import class_mask, margin_loss, reconstruction_loss
+from capsnet.functional import margin_loss, reconstruction_loss
 
 SMALL: dict[str, Any] = {"conv_channels": 6, "capsule_types": 2, "hidden": (4, 5)}
 

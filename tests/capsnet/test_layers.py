@@ -1,4 +1,4 @@
-"""The layers: contracts with ``reference.py``, derivatives, masks, stacking, bad input."""
+"""The layers: contracts with ``reference.py``, derivatives, masks, stacking."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from capsnet import CapsuleLayer, Decoder, PrimaryCapsules
 from capsnet.functional import RoutingStep
 from capsnet.layers import channels_to_capsules
-from helpers import Refuses, reference
+from helpers import reference
 
 F64 = torch.float64
 PRECISION = [(torch.float64, 1e-10), (torch.float32, 1e-5)]
@@ -118,7 +118,7 @@ def test_capsule_layer_has_three_iterations_and_no_prior_unless_told() -> None:
     assert layer.routing_iterations == 3
     assert layer.prior is None
     assert [name for name, _ in layer.named_parameters()] == ["weight"]
-    assert CapsuleLayer(5, 4, 3, 2, 1).routing_iterations == 1
+    assert type(CapsuleLayer(5, 4, 3, 2, np.int64(1)).routing_iterations) is int
 
 
 def test_capsule_layer_learns_a_prior_that_starts_at_zero() -> None:
@@ -243,52 +243,6 @@ def test_decoder_gradcheck() -> None:
     decoder = Decoder(2, 3, (1, 2, 2), hidden=(4, 5)).to(F64)
     capsules = torch.randn(2, 2, 3, dtype=F64, requires_grad=True)
     assert gradcheck(lambda v: decoder(v, torch.tensor([1, 0])), capsules)
-
-
-def test_what_primary_capsules_cannot_take(refuses: Refuses) -> None:
-    layer, dims = PrimaryCapsules(2, 1, 2), [[2, 9, 9], [1, 1, 2, 9, 9], [1, 2, 81], []]
-    for shape in ([1, 3, 9, 9], [1, 1, 9, 9], [1, 2, 8, 9], [1, 2, 9, 8], *dims):
-        with refuses("[batch, 2, height, width]", "at least 9 × 9", f"got shape {shape}"):
-            layer(torch.rand(shape))
-    odd, dims = [2, 8, 3, 3], [[8, 3, 3], [2, 8, 9], [1, 8, 2, 3, 3]]
-    for shape, dim in [(odd, 5), (odd, 16), (odd, 0), (odd, -4), *((shape, 4) for shape in dims)]:
-        expected = f"maps must be [batch, a multiple of capsule_dim = {dim}, height, width]"
-        with refuses(f"{expected}, got shape {shape}"):
-            channels_to_capsules(torch.rand(shape), dim)
-
-
-def test_what_a_capsule_layer_cannot_take(refuses: Refuses) -> None:
-    layer = CapsuleLayer(5, 4, 3, 2)
-    for shape in ([2, 5, 3], [2, 4, 4], [2, 4, 5], [5, 4], [2, 5, 4, 1], [2, 20]):
-        with refuses("capsules must be [batch, 5, 4]", f"got shape {shape}"):
-            layer(torch.rand(shape))
-    for iterations in (0, -1, 2.5):
-        expected = "routing_iterations must be a whole number of at least 1"
-        with refuses(f"{expected}, got {iterations}"):
-            CapsuleLayer(5, 4, 3, 2, iterations)  # type: ignore[arg-type]
-    assert type(CapsuleLayer(5, 4, 3, 2, np.int64(2)).routing_iterations) is int
-    for name in ("in_capsules", "in_dim", "out_capsules", "out_dim"):
-        for size in (0, -1, 3.0):
-            sizes = {"in_capsules": 5, "in_dim": 4, "out_capsules": 3, "out_dim": 2} | {name: size}
-            with refuses(f"{name} must be a whole number of at least 1, got {size}"):
-                CapsuleLayer(**sizes)
-    for name in ("capsule_types", "capsule_dim"):
-        with refuses(f"{name} must be a whole number of at least 1, got 0"):
-            PrimaryCapsules(4, **{name: 0})
-
-
-def test_what_a_decoder_cannot_take(refuses: Refuses) -> None:
-    decoder, capsules = Decoder(3, 4, (1, 2, 2)), torch.rand(2, 3, 4)
-    for shape in ([2, 3, 5], [2, 4, 4], [2, 4, 3], [2, 12], [2, 3, 4, 1]):
-        with refuses("capsules must be [batch, 3, 4]", f"got shape {shape}"):
-            decoder(torch.rand(shape), torch.tensor([0, 1]))
-    with refuses("0 … 2", "got 3"):
-        decoder(capsules, torch.tensor([0, 3]))
-    with refuses("[2]", "[2, 3]", "got shape [3]"):
-        decoder(capsules, torch.arange(3))
-    for hidden in ([], [5], [5, 6, 7], [5, 0], [0, 5]):
-        with refuses("two layers", f"got {hidden}"):
-            Decoder(3, 4, (1, 2, 2), hidden)
 
 
 @pytest.mark.parametrize("hidden", [(1, 6), (5, 1)])

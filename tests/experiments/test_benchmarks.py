@@ -47,7 +47,7 @@ def test_xifengguo_routes_as_the_paper_but_stops_the_gradient() -> None:
     # Vectors of 0.01: an ε of 1e-8 is felt under the root, not beside the norm.
     assert_close(v, dynamic_routing(u_hat, trace=trace), rtol=1e-5, atol=0)
     stopped = torch.autograd.grad(v.sum(), router.weight)[0]
-    coupling = trace[-1].coupling.detach().unsqueeze(-1)
+    coupling = trace[-1].c.detach().unsqueeze(-1)
     expected = torch.autograd.grad(squash((coupling * u_hat).sum(1)).sum(), router.weight)[0]
     assert_close(stopped, expected, rtol=1e-5, atol=0)
 

@@ -474,9 +474,9 @@ def test_the_routing_is_looked_into() -> None:
     for change, before, after in zip(
         found["change"], (first, second), (second, third), strict=False
     ):
-        expected = (after.logits - before.logits).abs().mean().item()
+        expected = (after.b - before.b).abs().mean().item()
         assert change == pytest.approx(expected, abs=1e-6)
-    entropy = -(third.coupling * third.coupling.log()).sum(2).mean().item() / math.log(10)
+    entropy = -(third.c * third.c.log()).sum(2).mean().item() / math.log(10)
     assert found["entropy"][2] == pytest.approx(entropy, abs=1e-5)
     with torch.no_grad():
         model.digits.prior[0, 0] = -2.0

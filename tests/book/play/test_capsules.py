@@ -49,7 +49,7 @@ def test_the_page_sees_what_pytorch_sees(tab: Any, folder: Path) -> None:
     trace: list[RoutingStep] = []
     found = model.read_out(model.encode(images, trace))
     keep(
-        folder, images=images, lengths=found.lengths, shares=trace[-1].coupling,
+        folder, images=images, lengths=found.lengths, shares=trace[-1].c,
         drawings=found.reconstruction,
     )  # fmt: skip
     differences = ask(tab, "digits", DIGITS)

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.testing import assert_close
 
-from capsnet import CapsNet, fast
+from capsnet import CapsNet
 from capsnet.data import ImageSet, load, to_float
 from capsnet.fast import FastCapsNet, arrange
+from capsnet.fast import network as network_module
 from capsnet.fast.routing import LANES
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.training import TrainingLoss
@@ -122,46 +123,55 @@ def test_arrangements(refuses: Refuses) -> None:
         arrange(model, "fast")
 
 
-def test_auto_leaves_alone_what_was_changed_and_what_is_large(refuses: Refuses) -> None:
-    class Mine(CapsNet):
-        pass
+class Mine(CapsNet):
+    pass
 
-    assert type(arrange(Mine(**SMALL))) is Mine
+
+def changed(change: Callable[[CapsNet], Any], **options: Any) -> CapsNet:
+    model = CapsNet(**SMALL, **options)
+    change(model)
+    return model
+
+
+def with_conv(layer: str, *size: Any, **options: Any) -> Callable[[CapsNet], None]:
+    """Replace a convolution by one with the same channels."""
+
+    def change(model: CapsNet) -> None:
+        owner = model.primary if layer == "primary" else model
+        old = owner.conv
+        owner.conv = nn.Conv2d(old.in_channels, old.out_channels, *size, **options)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: setattr(m, "digits", nn.Sequential(m.digits)),
+        lambda m: setattr(m, "encode", lambda x: x),
+        lambda m: setattr(m.digits, "predict", lambda x: x),
+        lambda m: setattr(m.conv, "forward", lambda x: x),
+        lambda m: m.primary.conv.register_forward_hook(lambda *_: None),
+        lambda m: m.primary.register_full_backward_hook(lambda *_: None),
+        with_conv("primary", 9, 2, groups=2),
+        with_conv("primary", (9, 5), 2),
+        with_conv("first", 13, padding=2),
+        with_conv("first", 9, stride=2),
+    ],
+)
+def test_auto_leaves_alone_what_was_changed(change: Callable[[CapsNet], Any]) -> None:
+    model = changed(change)
+    assert arrange(model) is model
+
+
+def test_auto_leaves_alone_other_classes_and_what_is_large(refuses: Refuses) -> None:
+    for model in (Mine(**SMALL), CapsNet((1, 65, 28), **SMALL)):
+        assert arrange(model) is model
     with refuses("arrangement fast is of CapsNet", "got a Mine"):
         arrange(Mine(**SMALL), "fast")
-    replaced = CapsNet(**SMALL)
-    replaced.digits = torch.nn.Sequential(replaced.digits)  # type: ignore[assignment]
-    assert arrange(replaced) is replaced
-    for part in "", "digits":
-        patched = CapsNet(**SMALL)
-        layer = patched.get_submodule(part)
-        layer.predict = layer.encode = lambda x: x  # type: ignore[assignment]
-        assert arrange(patched) is patched
     hooked = CapsNet(**SMALL)
-    handle = hooked.primary.conv.register_forward_hook(lambda *_: None)
-    assert arrange(hooked) is hooked
-    handle.remove()
+    hooked.conv.register_forward_hook(lambda *_: None).remove()
     assert arrange(hooked) is not hooked
-    hooked.primary.register_full_backward_hook(lambda *_: None)
-    assert arrange(hooked) is hooked
-    grouped = CapsNet(**SMALL)
-    channels, out = grouped.primary.conv.in_channels, grouped.primary.conv.out_channels
-    grouped.primary.conv = torch.nn.Conv2d(channels, out, 9, 2, groups=2)
-    assert arrange(grouped) is grouped
-    padded = CapsNet(**SMALL)
-    padded.conv = torch.nn.Conv2d(1, padded.conv.out_channels, 13, padding=2)
-    assert arrange(padded) is padded
-    oblong = CapsNet(**SMALL)
-    oblong.primary.conv = torch.nn.Conv2d(channels, out, (9, 5), 2)
-    assert arrange(oblong) is oblong
-    coarse = CapsNet(**SMALL)
-    coarse.conv = torch.nn.Conv2d(1, coarse.conv.out_channels, 9, stride=2)
-    assert arrange(coarse) is coarse
-    patched = CapsNet(**SMALL)
-    patched.conv.forward = lambda images: images  # type: ignore[assignment, method-assign]
-    assert arrange(patched) is patched
-    large = CapsNet((1, 65, 28), **SMALL)
-    assert arrange(large) is large
 
 
 def test_without_gradients_the_kernel_is_transformed_once_for_every_change(
@@ -171,8 +181,13 @@ def test_without_gradients_the_kernel_is_transformed_once_for_every_change(
     network = FastCapsNet(model)
     images = torch.rand(2, 1, 28, 28, dtype=F64)
     calls = []
-    transform = fast.transform_kernel
-    monkeypatch.setattr(fast, "transform_kernel", lambda *a: calls.append(1) or transform(*a))
+    transform = network_module.transform_kernel
+
+    def counted(*arguments: Any) -> list[Tensor]:
+        calls.append(1)
+        return transform(*arguments)
+
+    monkeypatch.setattr(network_module, "transform_kernel", counted)
 
     def check(expected: int, context: Callable[[], Any] = torch.no_grad) -> None:
         with context():
@@ -218,14 +233,40 @@ def test_a_network_of_another_dtype(dtype: torch.dtype, device: torch.device) ->
         assert_close(ours, plain, rtol=0.05, atol=0.02)
 
 
-def test_bad_input_is_told_as_by_the_plain_network(refuses: Refuses) -> None:
-    network = FastCapsNet(CapsNet(**SMALL))
-    with refuses("['batch', 1, 28, 28]", "[2, 1, 28, 27]"):
-        network(torch.rand(2, 1, 28, 27))
-    with refuses("floating point", "torch.uint8"):
-        network(torch.zeros(2, 1, 28, 28, dtype=torch.uint8))
-    with refuses("0 … 9", "got 10"):
-        network(torch.rand(1, 1, 28, 28), torch.tensor([10]))
+OK = torch.zeros(2, 1, 28, 28)
+
+
+@pytest.mark.parametrize("reconstruct", [True, False])
+def test_bad_input_is_refused_as_by_the_plain_network(reconstruct: bool, refuses: Refuses) -> None:
+    model = CapsNet(**SMALL, reconstruct=reconstruct)
+    float64 = copy.deepcopy(model).double()
+    for plain in (model, float64):
+        for images, labels, autocast in (
+            (OK[..., :27], None, False),
+            (OK.byte(), None, False),
+            (OK.to(next(plain.parameters()).dtype), torch.tensor([1, 10]), False),
+            (OK.bfloat16(), None, False),
+            (OK.to(torch.float64 if plain is model else torch.float32), None, False),
+            (OK.to(torch.float64 if plain is model else torch.float32), None, True),
+        ):
+            with torch.autocast("cpu", enabled=autocast):
+                with pytest.raises(ValueError, match="must") as told:
+                    plain(images, labels)
+                with refuses(told.value):
+                    FastCapsNet(plain)(images, labels)
+
+
+@pytest.mark.parametrize(
+    ("weights", "images"),
+    [(F64, F64), (torch.float32, torch.bfloat16), (torch.bfloat16, torch.float32)],
+)
+def test_what_autocast_converts_is_taken(weights: torch.dtype, images: torch.dtype) -> None:
+    model = CapsNet(**SMALL).to(weights)
+    with torch.autocast("cpu"):
+        plain, fast = (network(OK.to(images)) for network in (model, FastCapsNet(model)))
+    for one, other in zip(plain, fast, strict=True):
+        assert_close(other.double(), one.double(), rtol=0.05, atol=0.02)
+    assert (fast.capsules.dtype == F64) == (weights == F64)  # which autocast leaves as it is
 
 
 @pytest.mark.slow

@@ -19,8 +19,8 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from capsnet import CapsNet, fast
-from capsnet.fast import FastCapsNet, arrange, fused, kernels, routing
+from capsnet import CapsNet
+from capsnet.fast import FastCapsNet, arrange, fused, kernels, network, routing
 from capsnet.functional import dynamic_routing, squash
 from capsnet_lab.wild import WildCapsNet
 from helpers.interpreted import routed
@@ -120,12 +120,16 @@ def compile_for(capability: int, name: str, dtype: str, given: set[str], **const
 @pytest.mark.parametrize(
     ("name", "given", "constants"),
     [
-        ("sum_kernel", {"v_sum", "sums"}, {"CHILDREN": fused.CHILDREN}),
-        ("sum_kernel", {"v_sum", "sums", "grad_s", "prior"}, {"CHILDREN": fused.CHILDREN}),
+        ("sum_kernel", {"v_sum", "sums"}, {"CHILDREN": fused.CHILDREN_PER_PROGRAM}),
+        (
+            "sum_kernel",
+            {"v_sum", "sums", "grad_s", "prior"},
+            {"CHILDREN": fused.CHILDREN_PER_PROGRAM},
+        ),
         (
             "grad_kernel",
             {"v_sums", "grads_s", "grad_u_hat", "grad_prior"},
-            {"ITERATIONS": 3, "CHILDREN": fused.CHILDREN},
+            {"ITERATIONS": 3, "CHILDREN": fused.CHILDREN_PER_PROGRAM},
         ),
     ],
 )
@@ -167,7 +171,7 @@ def test_auto_is_fast_where_there_are_kernels(
         others_shares = WildCapsNet(deviations=["leak"])
     assert isinstance(arrange(model), FastCapsNet) == (classes == 16)
     assert arrange(others_shares) is others_shares
-    monkeypatch.setattr(fast, "has_triton", lambda: False)
+    monkeypatch.setattr(network, "has_triton", lambda: False)
     assert arrange(model) is model
 
 

@@ -1,0 +1,214 @@
+"""The fast arrangement of :class:`CapsNet`, and when it pays."""
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from capsnet.fast.convolution import (
+    Phases,
+    correlate,
+    phases_of,
+    points_suffice,
+    relu_conv2d,
+    relu_conv2d_channels_last,
+    transform_kernel,
+)
+from capsnet.fast.routing import compiled, has_triton, routed_capsules
+from capsnet.functional import squash
+from capsnet.layers import CapsuleLayer, PrimaryCapsules, channels_to_capsules
+from capsnet.model import CapsNet, CapsNetOutput
+
+ARRANGEMENTS = ("auto", "plain", "fast")
+FAST_DEVICES = ("cpu", "cuda")  # MPS lacks the float64 in which the Fourier basis is computed
+LARGEST_SIDE = 64  # pixels; the transforms, matrix products themselves, grow with its fourth power
+
+
+def arrange(model: CapsNet, arrangement: str = "auto") -> nn.Module:
+    """A network in an arrangement; it is called, and compiled, as :class:`CapsNet` is.
+
+    Args:
+        model: the network; its parameters are shared.
+        arrangement: "plain", the model itself; "fast", a :class:`FastCapsNet`; "auto", fast where
+            that pays and computes the same: on a processor and, for up to 16 classes and with
+            Triton, on a GPU; for images of up to 64 pixels a side, and for a network whose layers
+            nobody has replaced or hooked into. A subclass of :class:`CapsNet` has a fast
+            arrangement if its ``fast_arrangement`` names one.
+
+    Raises:
+        ValueError: another arrangement, or "fast" on a device other than "cpu" and "cuda", or of
+            a network for which there is none.
+    """
+    if arrangement not in ARRANGEMENTS:
+        raise ValueError(f"arrangement must be one of {', '.join(ARRANGEMENTS)}, got {arrangement}")
+    device = next(model.parameters()).device.type
+    if arrangement == "fast" and device not in FAST_DEVICES:
+        raise ValueError(f"arrangement fast needs {' or '.join(FAST_DEVICES)}, got device {device}")
+    own = FastCapsNet if type(model) is CapsNet else getattr(model, "fast_arrangement", None)
+    if arrangement == "fast" and own is None:
+        raise ValueError(f"arrangement fast is of CapsNet, got a {type(model).__name__}")
+    if own is None or arrangement == "plain":
+        return model
+    return own(model) if arrangement == "fast" or pays_off(model, own) else model
+
+
+def pays_off(model: CapsNet, own: "type[FastCapsNet]") -> bool:
+    """Whether "auto" means fast, for a network that has such an arrangement."""
+    replaced, device = own.replaced(model), next(model.parameters()).device.type
+    return (
+        device in FAST_DEVICES
+        and max(model.config["image_shape"][1:]) <= LARGEST_SIDE
+        and all(type(layer) is stock and is_as_made(layer) for layer, stock in replaced)
+        and is_as_made(model)
+        and model.conv.stride == (1, 1)
+        and (device == "cpu" or own.has_kernels(model))
+    )
+
+
+def cudnn_pays_off(images: Tensor) -> bool:
+    """Whether to use cuDNN for the second convolution: in half precision on CUDA.
+
+    It is one launch. In Fourier space there are dozens, and not much less time, even in a graph.
+    """
+    return images.device.type == "cuda" and images.dtype in (torch.bfloat16, torch.float16)
+
+
+def is_as_made(layer: nn.Module) -> bool:
+    """Whether a layer has its own methods and no hooks, and is no convolution of another kind."""
+    hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    patched = any(callable(getattr(type(layer), name, None)) for name in vars(layer))
+    if patched or any(getattr(layer, name) for name in hooks):
+        return False
+    if not isinstance(layer, nn.Conv2d):
+        return True
+    square = len({*layer.kernel_size}) == len({*layer.stride}) == 1
+    return square and (layer.groups, *layer.dilation, *layer.padding) == (1, 1, 1, 0, 0)
+
+
+class FastCapsNet(nn.Module):
+    """:class:`CapsNet` with its convolutions as matrix products, its routing in chunks or kernels.
+
+    Where gradients are recorded on a processor in float32, the second convolution is exact to 2e-5
+    and the gradients to 1e-4 (see :mod:`capsnet.fast.convolution`); all else is as exact as its
+    dtype allows.
+
+    Gradients are of first order, and not for torch.func; hooks on the model and on its
+    convolutions and routed capsules are not called. For all of these there is the model itself.
+
+    Shape and errors are those of :class:`CapsNet`; the parameters are the model's own.
+    """
+
+    def __init__(self, model: CapsNet) -> None:
+        super().__init__()
+        self.model = model
+        self.compiled = False
+        self.kept: tuple[Tensor, list[Phases], list[Tensor]] | None = None  # by transform_once
+
+    @staticmethod
+    def replaced(model: Any) -> list[tuple[nn.Module, type[nn.Module]]]:
+        """The layers whose parameters it takes and whose code it does not run, with their kinds."""
+        return [
+            (model.conv, nn.Conv2d),
+            (model.primary, PrimaryCapsules),
+            (model.primary.conv, nn.Conv2d),
+            (model.digits, CapsuleLayer),
+        ]
+
+    @staticmethod
+    def has_kernels(model: Any) -> bool:
+        """Whether its routing has kernels of its own on CUDA, if Triton works there."""
+        if not has_triton():
+            return False
+        from capsnet.fast import fused
+
+        return fused.takes(model.digits.weight)
+
+    def compile(self) -> None:
+        """torch.compile for the convolutions and for the loops of the routing, each by itself."""
+        self.compiled = True
+
+    def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
+        model = self.model
+        model.check_images(images)
+        kind = images.device.type
+        # Autocast leaves float64 as it is.
+        autocast = torch.is_autocast_enabled(kind) and images.dtype != torch.float64
+        if autocast:
+            images = images.to(torch.get_autocast_dtype(kind))
+        children = self.children_of(images).to(images.dtype)
+        capsules = self.capsules_of(children)
+        if not autocast:
+            capsules = capsules.to(images.dtype)
+        return model.read_out(capsules, labels)
+
+    def children_of(self, images: Tensor) -> Tensor:
+        """Images to primary capsules, [n, channels, height, width] → [n, children, dim]."""
+        if cudnn_pays_off(images):
+            conv = self.model.conv
+            features = relu_conv2d_channels_last(images, conv.weight, conv.bias)
+            return cast(Tensor, self.model.primary(features))
+
+        conv, primary = self.model.conv, self.model.primary
+        compute = compiled(primary_capsules) if self.compiled else primary_capsules
+        phases = self.phases_of(images)
+        kernel, transformed = primary.conv.weight, None
+        # On a GPU the comparison with the kept kernel would wait for the device.
+        if not torch.is_grad_enabled() and images.device.type == "cpu":
+            transformed = self.transform_once(kernel, phases, images.dtype)
+        first, second = (conv.weight, conv.bias), (kernel, primary.conv.bias)
+        children: Tensor = compute(images, first, second, transformed, phases, primary.capsule_dim)
+        return children
+
+    def phases_of(self, images: Tensor) -> list[Phases]:
+        """The phases of the second convolution; at points, which are less exact, while training."""
+        first, second = self.model.conv, self.model.primary.conv
+        height, width = (side - first.weight.shape[2] + 1 for side in images.shape[2:])
+        kernel, stride = second.weight.shape[2], second.stride[0]
+        # torch.compile cannot read the precision of matrix products, on which points depend.
+        may_depend = torch.is_grad_enabled() and not torch.compiler.is_compiling()
+        at_points = may_depend and points_suffice(images)
+        return phases_of(height, width, kernel, stride, at_points)
+
+    def capsules_of(self, children: Tensor) -> Tensor:
+        """Primary capsules to those of the classes, [n, out_capsules, out_dim]."""
+        digits = self.model.digits
+        return routed_capsules(
+            children, digits.weight, digits.routing_iterations, digits.prior, compile=self.compiled
+        )
+
+    def transform_once(
+        self, kernel: Tensor, phases: list[Phases], dtype: torch.dtype
+    ) -> list[Tensor]:
+        """:func:`transform_kernel`, computed again only where the kernel has changed."""
+        # Compared value by value, a tenth of the transform's time: a tensor's version does not tell
+        # of changes through ``.data``.
+        if self.kept is not None:
+            seen, its_phases, transformed = self.kept
+            kind = its_phases, transformed[0].dtype, seen.device
+            if kind == (phases, dtype, kernel.device) and torch.equal(seen, kernel):
+                return transformed
+        with torch.inference_mode(False):
+            seen = kernel.detach().clone()
+            transformed = transform_kernel(seen, phases, dtype)
+        self.kept = seen, phases, transformed
+        return transformed
+
+
+def primary_capsules(
+    images: Tensor,
+    first: tuple[Tensor, Tensor | None],
+    second: tuple[Tensor, Tensor | None],
+    transformed: list[Tensor] | None,
+    phases: list[Phases],
+    capsule_dim: int,
+) -> Tensor:
+    """:meth:`FastCapsNet.children_of`, from both convolutions' kernels and biases.
+
+    ``transformed`` is the second kernel transformed, where it is known already.
+    """
+    features = relu_conv2d(images, *first, phases)
+    kernel, bias = second
+    if transformed is None:
+        transformed = transform_kernel(kernel, phases, images.dtype)
+    maps = correlate(features, transformed, bias, phases)  # [n, 256, 6, 6]
+    return squash(channels_to_capsules(maps, capsule_dim))

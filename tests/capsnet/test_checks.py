@@ -1,0 +1,176 @@
+"""What arguments must be: numbers of things, class labels, dtypes; and what each error says."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.func import vmap
+from torch.testing import assert_close
+
+from capsnet import CapsuleLayer, Decoder, PrimaryCapsules
+from capsnet.checks import as_int, check_dtype, class_mask
+from capsnet.functional import dynamic_routing, margin_loss, reconstruction_loss, squash
+from capsnet.layers import channels_to_capsules
+from helpers import Refuses
+
+HALF, F32, F64 = torch.bfloat16, torch.float32, torch.float64
+
+
+@pytest.mark.parametrize("value", [3, np.int64(3), np.array(3), torch.tensor(3), True + 2])
+def test_any_integer_becomes_pythons(value: Any) -> None:
+    assert as_int("n", value) == 3 and type(as_int("n", value)) is int
+
+
+@pytest.mark.parametrize(
+    "value",
+    [0, -1, 2.5, 2.0, np.float64(2), np.array(2.5), np.array([2, 3]), torch.tensor(2.5),
+     torch.tensor(2.9), torch.tensor([2, 3]), torch.ones(20, 20), "2", None],
+)  # fmt: skip
+def test_what_is_no_integer_of_at_least_1_is_refused(refuses: Refuses, value: Any) -> None:
+    with refuses("n must be a whole number of at least 1, got "):
+        as_int("n", value)
+
+
+def test_class_mask_makes_indices_one_hot() -> None:
+    expected = torch.tensor([[0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 1]], dtype=torch.bool)
+    assert_close(class_mask(torch.tensor([2, 0, 3]), 3, 4), expected)
+    assert class_mask(torch.zeros(0, dtype=torch.int64), 0, 4).shape == (0, 4)
+    for mask in (torch.eye(3), torch.ones(3, 3, dtype=torch.bool), torch.zeros(3, 3).long()):
+        assert class_mask(mask, 3, 3) is mask
+    targets = torch.tensor([2, 0])
+    with torch.device("meta"):  # any other default device would do
+        assert class_mask(targets, 2, 3).device == targets.device
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.int8, torch.int16, torch.int32],
+)
+def test_class_indices_of_any_integer_type(refuses: Refuses, dtype: torch.dtype) -> None:
+    mask = class_mask(torch.tensor([2, 0]).to(dtype), 2, 3)
+    assert_close(mask, torch.tensor([[False, False, True], [True, False, False]]))
+    with refuses("class indices must lie in 0 … 2", "got 5"):
+        margin_loss(torch.rand(2, 3), torch.tensor([5, 1]).to(dtype))
+
+
+def test_class_mask_under_vmap_has_no_values_to_check() -> None:
+    """As everywhere where they are not looked at, an index out of range gives a row of zeros."""
+    mask = vmap(lambda label: class_mask(label, 1, 3))(torch.tensor([[2], [7]]))
+    assert mask.tolist() == [[[False, False, True]], [[False] * 3]]
+
+
+def test_class_mask_refuses(refuses: Refuses) -> None:
+    for shape in ([], [3], [1, 1], [2, 1], [2, 4], [3, 2], [1, 3], [2, 3, 1], [2, 2]):
+        with refuses("class indices [2]", "a mask [2, 3]", f"got shape {shape}"):
+            class_mask(torch.zeros(shape, dtype=torch.int64), 2, 3)
+    for dtype in (F32, HALF, torch.bool):
+        with refuses("class indices must be integers", f"got {dtype}"):
+            class_mask(torch.zeros(2, dtype=dtype), 2, 3)
+    for shape in ([2], [2, 3]):
+        with refuses("class indices or a mask", "got torch.complex64"):
+            class_mask(torch.zeros(shape, dtype=torch.complex64), 2, 3)
+    for indices, got in [([3], 3), ([-1], -1), ([0, 5], 5), ([-2, 1], -2), ([-7, 9], -7)]:
+        with refuses("class indices must lie in 0 … 2", f"got {got}"):
+            class_mask(torch.tensor(indices), len(indices), 3)
+
+
+@pytest.mark.parametrize("images", [HALF, F32, F64])
+@pytest.mark.parametrize("weights", [HALF, F32, F64])
+@pytest.mark.parametrize("autocast", [False, True])
+def test_images_have_the_weights_dtype_unless_autocast_converts_them(
+    refuses: Refuses, images: torch.dtype, weights: torch.dtype, autocast: bool
+) -> None:
+    """Whatever PyTorch's own convolution takes is taken, and nothing else."""
+    convolution = torch.nn.Conv2d(1, 1, 1).to(weights)
+    pixels = torch.zeros(1, 1, 1, 1, dtype=images)
+    with torch.autocast("cpu", enabled=autocast):
+        try:
+            convolution(pixels)
+        except RuntimeError:
+            with refuses(f"images must be {weights}, as the weights are, got {images}"):
+                check_dtype(pixels, weights)
+        else:
+            check_dtype(pixels, weights)
+
+
+U_HAT, LENGTHS, IMAGES = torch.rand(1, 2, 3, 4), torch.rand(4, 3), torch.zeros(2, 1, 4, 3)
+DECODER, LAYER, PRIMARY = Decoder(3, 4, (1, 2, 2)), CapsuleLayer(5, 4, 3, 2), PrimaryCapsules(2, 1)
+
+MESSAGES = [  # a call that is refused, and parts of what it says
+    (lambda: squash(torch.ones(2, 3).long()), "s must be floating point, got torch.int64"),
+    (lambda: dynamic_routing(U_HAT.long()), "u_hat must be floating point, got torch.int64"),
+    (lambda: dynamic_routing(U_HAT, 0), "iterations must be a whole number of at least 1, got 0"),
+    (lambda: dynamic_routing(U_HAT, 2.5), "iterations must be a whole number", "got 2.5"),
+    *[
+        (lambda shape=shape: dynamic_routing(torch.ones(shape)),
+         f"u_hat must be [batch, in_capsules, out_capsules, out_dim], got shape {shape}")
+        for shape in ([2, 3, 4], [1, 2, 3, 4, 5])
+    ],
+    *[
+        (lambda shape=shape: dynamic_routing(U_HAT, 3, torch.zeros(shape)),
+         f"prior must be [in_capsules, out_capsules] = [2, 3], got shape {shape}")
+        for shape in ([3, 2], [2, 2], [1, 3], [2, 1], [1, 2, 3], [6])
+    ],
+    (lambda: margin_loss(LENGTHS.long(), torch.arange(4)), "lengths must be floating point"),
+    *[
+        (lambda shape=shape: margin_loss(torch.ones(shape), torch.tensor([0, 1])),
+         f"lengths must be [batch, classes], got shape {shape}")
+        for shape in ([3], [2, 3, 1], [])
+    ],
+    (lambda: margin_loss(LENGTHS, torch.arange(3)), "[4]", "[4, 3]", "got shape [3]"),
+    (lambda: margin_loss(LENGTHS, torch.arange(4)), "0 … 2", "got 3"),
+    *[
+        (lambda shape=shape: reconstruction_loss(IMAGES, torch.zeros(shape)),
+         f"one shape [batch, ...], got [2, 1, 4, 3] and {shape}")
+        for shape in ([2, 1, 3, 4], [1, 1, 4, 3], [2, 12], [2, 3, 4])
+    ],
+    (lambda: reconstruction_loss(torch.zeros(4), torch.zeros(4)), "one shape [batch, ...]", "[4]"),
+    # Bytes of 0 … 255 would be compared with intensities of 0 … 1.
+    (lambda: reconstruction_loss(IMAGES, IMAGES.byte()), "images must be floating point"),
+    (lambda: reconstruction_loss(IMAGES.byte(), IMAGES), "reconstruction must be floating point"),
+    *[
+        (lambda shape=shape: PRIMARY(torch.rand(shape)),
+         f"features must be [batch, 2, height, width] of at least 9 × 9, got shape {shape}")
+        for shape in ([1, 3, 9, 9], [1, 1, 9, 9], [1, 2, 8, 9], [1, 2, 9, 8], [2, 9, 9], [])
+    ],
+    *[
+        (lambda shape=shape, dim=dim: channels_to_capsules(torch.rand(shape), dim),
+         f"maps must be [batch, a multiple of capsule_dim = {dim}, height, width], "
+         f"got shape {shape}")
+        for shape, dim in [([2, 8, 3, 3], 5), ([2, 8, 3, 3], 16), ([2, 8, 3, 3], 0),
+                           ([2, 8, 3, 3], -4), ([8, 3, 3], 4), ([1, 8, 2, 3, 3], 4)]
+    ],
+    *[
+        (lambda name=name: PrimaryCapsules(4, **{name: 0}), f"{name} must be a whole number")
+        for name in ("capsule_types", "capsule_dim")
+    ],
+    *[
+        (lambda shape=shape: LAYER(torch.rand(shape)),
+         f"capsules must be [batch, 5, 4], got shape {shape}")
+        for shape in ([2, 5, 3], [2, 4, 4], [2, 4, 5], [5, 4], [2, 5, 4, 1], [2, 20])
+    ],
+    *[
+        (lambda n=n: CapsuleLayer(*[0 if i == n else 3 for i in range(5)]), f"{name} must be")
+        for n, name in enumerate(
+            ("in_capsules", "in_dim", "out_capsules", "out_dim", "routing_iterations")
+        )
+    ],
+    *[
+        (lambda shape=shape: DECODER(torch.rand(shape), torch.tensor([0, 1])),
+         f"capsules must be [batch, 3, 4], got shape {shape}")
+        for shape in ([2, 3, 5], [2, 4, 4], [2, 4, 3], [2, 12], [2, 3, 4, 1])
+    ],
+    (lambda: DECODER(torch.rand(2, 3, 4), torch.tensor([0, 3])), "0 … 2", "got 3"),
+    *[
+        (lambda hidden=hidden: Decoder(3, 4, (1, 2, 2), hidden), "two layers", f"got {hidden}")
+        for hidden in ([], [5], [5, 6, 7])
+    ],
+    (lambda: Decoder(3, 4, (1, 2, 2), [5, 0]), "hidden[1] must be a whole number", "got 0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "parts"), [(call, parts) for call, *parts in MESSAGES])
+def test_equations_and_layers_refuse(refuses: Refuses, call: Any, parts: list[str]) -> None:
+    with refuses(*parts):
+        call()
