@@ -1,4 +1,4 @@
-"""What the numbers of a capsule change in what the decoder draws of it, measured, not guessed."""
+"""What the numbers of a capsule change in its reconstruction, measured, not guessed."""
 
 import torch
 from torch import Tensor
@@ -9,8 +9,8 @@ PROPERTIES = ["ink", "slant", "width", "height", "x", "y"]
 STEPS = torch.linspace(-0.25, 0.25, 11)
 
 
-def measure(pictures: Tensor) -> Tensor:  # [n, 28, 28] -> [n, 6]
-    """The properties of pictures: image moments, in the order of ``PROPERTIES``."""
+def image_moments(pictures: Tensor) -> Tensor:  # [n, 28, 28] -> [n, 6]
+    """The properties of pictures by image moments, in the order of ``PROPERTIES``."""
     p = pictures[:, None]
     ink = p.sum((2, 3))
     y, x = (torch.arange(float(side)) for side in p.shape[2:])
@@ -27,33 +27,33 @@ def measure(pictures: Tensor) -> Tensor:  # [n, 28, 28] -> [n, 6]
 
 
 @torch.no_grad()
-def draw(decoder: Decoder, v: Tensor, digit: int) -> Tensor:  # [n, 16] -> [n, 28, 28]
-    """What the decoder draws of capsules of one digit; those of all others are zeros."""
+def reconstruct(decoder: Decoder, v: Tensor, digit: int) -> Tensor:  # [n, 16] -> [n, 28, 28]
+    """The decoder's pictures of capsules of one digit; those of all others are zeros."""
     slots = v.new_zeros(len(v), decoder.num_classes, decoder.capsule_dim)
     slots[:, digit] = v
-    drawings: Tensor = decoder(slots, torch.full((len(v),), digit))[:, 0]
-    return drawings
+    pictures: Tensor = decoder(slots, torch.full((len(v),), digit))[:, 0]
+    return pictures
 
 
 def sweep(
     decoder: Decoder, v: Tensor, digit: int, directions: Tensor, steps: Tensor = STEPS
 ) -> Tensor:
-    """Drawings of capsules [n, 16], moved in steps along each direction [k, 16].
+    """Reconstructions of capsules [n, 16], moved in steps along each direction [k, 16].
 
     Returns:
         [n, k, steps, height, width].
     """
     moved = v[:, None, None] + steps[:, None] * directions[:, None]
-    pictures = draw(decoder, moved.flatten(0, 2), digit)
+    pictures = reconstruct(decoder, moved.flatten(0, 2), digit)
     return pictures.unflatten(0, moved.shape[:3])
 
 
 def changes(
     decoder: Decoder, v: Tensor, digit: int, directions: Tensor, spread: Tensor
 ) -> Tensor:  # [n, 16], [k, 16], [6] -> [k, 6]
-    """How much each property rises along each direction, from end to end, in spreads."""
+    """How much each property rises along each direction, from end to end, in its spreads."""
     steps = STEPS[::2]
     pictures = sweep(decoder, v, digit, directions, steps)
-    found = measure(pictures.flatten(0, 2)).unflatten(0, pictures.shape[:3])
+    found = image_moments(pictures.flatten(0, 2)).unflatten(0, pictures.shape[:3])
     slope = (steps[:, None] * found).sum(2).mean(0) / steps.square().sum()
     return (steps[-1] - steps[0]) * slope / spread

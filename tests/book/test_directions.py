@@ -1,22 +1,24 @@
-"""What is measured in a drawing, and along which directions of a capsule it changes."""
+"""Properties of a picture, and along which directions of a capsule they change."""
 
 import torch
 
 from capsnet import Decoder
-from capsnet_book.directions import PROPERTIES, STEPS, changes, draw, measure, sweep
+from capsnet_book.directions import PROPERTIES, STEPS, changes, image_moments, reconstruct, sweep
 
 
 def test_moments_of_a_bar() -> None:
     bar = torch.zeros(20, 28)
     bar[4:14, 12:16] = 0.5
-    measured = dict(zip(PROPERTIES, measure(bar[None])[0].tolist(), strict=True))
+    measured = dict(zip(PROPERTIES, image_moments(bar[None])[0].tolist(), strict=True))
     expected = {"ink": 20, "slant": 0, "width": 1.25**0.5, "height": 8.25**0.5, "x": 13.5, "y": 8.5}
     torch.testing.assert_close(measured, {k: float(x) for k, x in expected.items()})
     leaning = torch.stack([row.roll((13 - i) // 2) for i, row in enumerate(bar.unbind())])
-    assert abs(measure(leaning[None])[0, 1] - 0.5) < 0.04  # a column to the right for two rows up
+    assert (
+        abs(image_moments(leaning[None])[0, 1] - 0.5) < 0.04
+    )  # a column to the right for two rows up
 
 
-def test_sweeps_are_drawings_one_by_one() -> None:
+def test_sweeps_are_reconstructions_one_by_one() -> None:
     torch.manual_seed(0)
     decoder = Decoder(3, 4, (1, 28, 28))
     v, ways = torch.randn(2, 4), torch.randn(5, 4)
@@ -27,7 +29,7 @@ def test_sweeps_are_drawings_one_by_one() -> None:
     slots[0, 1] = v[n] + STEPS[step] * ways[k]
     alone = decoder(slots, torch.tensor([1]))[0, 0]
     torch.testing.assert_close(swept[n, k, step], alone)
-    torch.testing.assert_close(draw(decoder, slots[:, 1], 1)[0], alone)
+    torch.testing.assert_close(reconstruct(decoder, slots[:, 1], 1)[0], alone)
 
 
 def test_changes_are_slopes() -> None:

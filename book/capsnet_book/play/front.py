@@ -18,7 +18,7 @@ from capsnet.data import ImageSet, load, to_float
 from capsnet.fast import arrange
 from capsnet.files import write_atomically
 from capsnet_book import ledger
-from capsnet_book.directions import PROPERTIES, STEPS, changes, measure
+from capsnet_book.directions import PROPERTIES, STEPS, changes, image_moments
 from capsnet_book.play import pack
 
 FILE = "front.json"
@@ -41,7 +41,7 @@ def found_directions(model: CapsNet, images: ImageSet) -> Tensor:
         some = to_float(images.images[images.labels == digit][:EXAMPLES])
         v = fast(some[: EXAMPLES // 2]).capsules[:, digit]
         each = torch.eye(v.shape[1])
-        table = changes(model.decoder, v, digit, each, measure(some[:, 0]).std(0))
+        table = changes(model.decoder, v, digit, each, image_moments(some[:, 0]).std(0))
         directions.append(F.normalize(torch.linalg.pinv(table), dim=1))  # [6, 16]
     rows = [PROPERTIES.index(name) for name in SLIDERS.values()]
     return torch.stack(directions)[:, rows]

@@ -14,7 +14,7 @@ from capsnet import CapsNet
 from capsnet.checkpoint import load_weights
 from capsnet.data import load, to_float
 from capsnet_book import ledger
-from capsnet_book.directions import draw, measure
+from capsnet_book.directions import image_moments, reconstruct
 from capsnet_book.play import front
 
 SEVEN = [(0.3, 0.25), (0.7, 0.25), (0.45, 0.8)]
@@ -89,13 +89,13 @@ def test_what_is_drawn_on_the_front_page_is_classified_and_bent(page_of: Any) ->
     out = model(seen_by(tab, SEVEN))
     assert lengths(tab) == pytest.approx(out.lengths[0].tolist(), abs=0.02)  # the mouse rounds
     torch.testing.assert_close(reconstruction(tab), out.reconstruction[0], rtol=0, atol=0.1)
-    before = measure(reconstruction(tab))[0]
+    before = image_moments(reconstruction(tab))[0]
     for name, of in zip(front.SLIDERS, (1, 0, 2), strict=True):  # in the order of PROPERTIES
         slider = tab.get_by_role("slider", name=name)
         slider.fill("0.15")
         tab.get_by_text("alone, moved").wait_for()
         tab.wait_for_selector(".play:not([aria-busy='true'])")
-        assert measure(reconstruction(tab))[0][of] > before[of] + 0.1, name
+        assert image_moments(reconstruction(tab))[0][of] > before[of] + 0.1, name
         slider.fill("0")
 
 
@@ -206,7 +206,7 @@ def test_the_numbers_of_a_capsule_are_moved_among_any_axes(page_of: Any, data_of
     def check(v: Tensor) -> None:
         tab.wait_for_function("!document.querySelector('.said').textContent.includes('way')")
         shown = torch.tensor(tab.evaluate(GREYS)[0])
-        expected = draw(decoder, v[None], digit)[0].flatten()
+        expected = reconstruct(decoder, v[None], digit)[0].flatten()
         torch.testing.assert_close(shown, expected, atol=2 / 255, rtol=0)
 
     def numbers() -> Tensor:

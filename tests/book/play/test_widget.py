@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from capsnet import Decoder
-from capsnet_book.directions import draw
+from capsnet_book.directions import reconstruct
 from capsnet_book.play import FOLDER, Playable
 from capsnet_book.play.knobs import Knobs
 from capsnet_book.play.widget import Widget, inlined, widget
@@ -86,7 +86,7 @@ def test_the_knobs_bring_their_weights(notebook: Any, data_of: Any) -> None:
         """() => [...document.querySelector("canvas").getContext("2d")
             .getImageData(0, 0, 28, 28).data].filter((_, k) => k % 4 == 0)"""
     )
-    expected = draw(decoder, v[None], digit).flatten()
+    expected = reconstruct(decoder, v[None], digit).flatten()
     in_8_bits = 2 / 255  # and a canvas rounds
     torch.testing.assert_close(torch.tensor(drawn) / 255, expected, atol=in_8_bits, rtol=0)
     tab.close()
