@@ -14,10 +14,8 @@ from PIL import Image
 from capsnet.checkpoint import load_weights, save_weights
 from capsnet.data import to_float
 from capsnet_book import ledger
-from capsnet_lab import pictures
-from capsnet_lab import predict as answers
+from capsnet_lab import pictures, predict
 from capsnet_lab.cli import main, outputs
-from capsnet_lab.pictures import read_picture
 from helpers import Refuses
 from helpers.tiny import mnist, tiny_model
 
@@ -44,33 +42,36 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+def run(*words: object) -> int:
+    return main(["predict", *map(str, words)])
+
+
 def test_the_files_of_folders(folder: Path, tmp_path: Path, refuses: Refuses) -> None:
     files = [folder / name for name in NAMES]
-    assert answers.find_pictures([folder]) == files
-    assert answers.find_pictures([files[3], folder, files[3]]) == [files[3], *files, files[3]]
+    assert predict.find_pictures([folder]) == files
+    assert predict.find_pictures([files[3], folder, files[3]]) == [files[3], *files, files[3]]
     named = [folder / ".cache", folder / "sub" / "Thumbs.db"]  # what is asked for is tried
-    assert answers.find_pictures(named) == [folder / ".cache" / "x.png", named[1]]
+    assert predict.find_pictures(named) == [folder / ".cache" / "x.png", named[1]]
     (tmp_path / "empty").mkdir()
     with refuses("no pictures in", tmp_path / "empty"):
-        answers.find_pictures([folder, tmp_path / "empty"])
+        predict.find_pictures([folder, tmp_path / "empty"])
     with pytest.raises(FileNotFoundError, match=r"no such file: nowhere\.png"):
-        answers.find_pictures([folder, Path("nowhere.png")])
+        predict.find_pictures([folder, Path("nowhere.png")])
 
 
 def test_many_pictures(
     weights: str, folder: Path, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answers, "BATCH", 2)
+    monkeypatch.setattr(predict, "BATCH", 2)
     monkeypatch.setattr(outputs, "SHEET", 4)
     (folder / "sub" / "blank").write_bytes(WHITE)
     written = {name: tmp_path / "out" / f"a.{name}" for name in ("svg", "json", "csv")}
-    words = ["predict", weights, str(folder)]
-    options = ["--sheet", written["svg"], "--json", written["json"], "--csv", written["csv"]]
-    assert main([*words, *map(str, options)]) == 0
+    files = ["--sheet", written["svg"], "--json", written["json"], "--csv", written["csv"]]
+    assert run(weights, folder, *files) == 0
     out, err = capsys.readouterr()
     assert err == ""
 
-    images = torch.stack([read_picture(folder / name, style="digit") for name in NAMES])
+    images = torch.stack([pictures.read_picture(folder / name, style="digit") for name in NAMES])
     with torch.no_grad():  # all at once
         lengths = load_weights(weights)[0](to_float(images)).lengths
     order = [*NAMES[:2], "sub/blank", *NAMES[2:]]
@@ -85,9 +86,8 @@ def test_many_pictures(
 
     lines = [f"{r['picture']}: {r['answer']}  {r['length']:.3f}" for r in records]
     lines.insert(2, f"{blank['picture']}: blank")
-    told = [f"written: {written[name]}" for name in ("json", "csv", "svg")]
-    told[2] += " (4 of 6 pictures)"  # a blank one takes no place
-    assert out.splitlines() == lines + told
+    lines += [f"written: {written[name]}" for name in ("json", "csv", "svg")]
+    assert out == "\n".join(lines) + " (4 of 6 pictures)\n"  # a blank one takes no place
     assert written["svg"].read_text().count(".png -->") == 4
 
     with written["csv"].open(newline="") as file:
@@ -98,55 +98,42 @@ def test_many_pictures(
         values = [record["length"], *record["lengths"].values()]
         assert row == [record["picture"], record["answer"], *map(str, values)]
 
-    assert main([*words, "--top", "2"]) == 0
+    assert run(weights, folder, "--top", 2) == 0
     for line, record in zip(capsys.readouterr().out.splitlines()[3:], records[2:], strict=True):
         best, second = sorted(record["lengths"].items(), key=lambda item: -item[1])[:2]
         told = ", ".join(f"{name} {length:.3f}" for name, length in (best, second))
         assert line == f"{record['picture']}: {best[0]}  {told}"
 
 
-@pytest.mark.parametrize("buffering", [1, -1])  # the reader is missed at a line, or at the end
+@pytest.mark.parametrize("buffering", [1, -1])  # of lines, or of more
+@pytest.mark.parametrize("suffixes", [(), ("csv", "json", "png")])
 def test_files_are_written_though_nobody_reads_the_text(
-    weights: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buffering: int
-) -> None:
-    """And each picture is predicted once."""
-    words = ["predict", weights, str(folder)]
-    files = [tmp_path / name for name in ("o.csv", "o.json", "o.png")]
-    for path, option in zip(files, ("--csv", "--json", "--sheet"), strict=True):
-        words += [option, str(path)]
-    assert main(words) == 0
-    whole = [path.read_bytes() for path in files]
-    for path in files:
+    weights: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buffering: int,
+    suffixes: tuple[str, ...],
+) -> None:  # fmt: skip
+    """And each picture is read once; without files, none is that nobody hears of."""
+    options: list[object] = []
+    for suffix in suffixes:
+        options += ["--sheet" if suffix == "png" else f"--{suffix}", tmp_path / f"o.{suffix}"]
+    assert run(weights, folder, *options) == 0
+    whole = {path: path.read_bytes() for path in tmp_path.glob("o.*")}
+    for path in whole:
         path.unlink()
-    read = []
-    own = pictures.read_picture
-    monkeypatch.setattr(
-        pictures, "read_picture", lambda path, *rest: read.append(path) or own(path, *rest)
-    )
+    monkeypatch.setattr(predict, "BATCH", 1)
+    read, own = [], pictures.read_picture
+
+    def counted(path: Path, *rest: object) -> torch.Tensor:
+        read.append(path)
+        return own(path, *rest)
+
+    monkeypatch.setattr(pictures, "read_picture", counted)
     reader, writer = os.pipe()
     os.close(reader)
     with open(writer, "w", buffering=buffering) as nobody:
         monkeypatch.setattr(sys, "stdout", nobody)
-        assert main(words) == 141
-    assert [path.read_bytes() for path in files] == whole
-    assert sorted(read) == [folder / name for name in NAMES]
-
-
-def test_without_files_nothing_is_predicted_that_nobody_reads(
-    weights: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(answers, "BATCH", 1)
-    read = []
-    own = pictures.read_picture
-    monkeypatch.setattr(
-        pictures, "read_picture", lambda path, *rest: read.append(path) or own(path, *rest)
-    )
-    reader, writer = os.pipe()
-    os.close(reader)
-    with open(writer, "w") as nobody:
-        monkeypatch.setattr(sys, "stdout", nobody)
-        assert main(["predict", weights, str(folder)]) == 141
-    assert len(read) == 1
+        assert run(weights, folder, *options) == 141
+    assert {path: path.read_bytes() for path in tmp_path.glob("o.*")} == whole
+    assert read == [folder / name for name in NAMES[: 5 if suffixes else 1]]
 
 
 def test_names_with_dollars_and_of_any_bytes(
@@ -158,9 +145,9 @@ def test_names_with_dollars_and_of_any_bytes(
     os.rename(folder / "zero.png", folder / "z\udcff.png")
     files = [tmp_path / name for name in ("o.csv", "o.json", "o.png", "one.svg")]
     options = ["--csv", files[0], "--json", files[1], "--threshold", 0]
-    assert main([*map(str, ["predict", other, folder, *options, "--sheet", files[2]])]) == 0
+    assert run(other, folder, *options, "--sheet", files[2]) == 0
     one = folder / "$y_{$.png"
-    assert main([*map(str, ["predict", other, one, "--save", files[3]])]) == 0
+    assert run(other, one, "--save", files[3]) == 0
     assert "b\\udcff" in capsys.readouterr().out
     header, *rows = csv.reader(files[0].read_text().splitlines())
     assert header[3:] == ["$x_{$", "b\\udcff"]
@@ -169,25 +156,14 @@ def test_names_with_dollars_and_of_any_bytes(
     assert files[2].stat().st_size and files[3].stat().st_size
 
 
-def test_answers_are_written_before_anything_is_drawn(
-    weights: str, tmp_path: Path, capsys: Captured
-) -> None:
-    blank, table = tmp_path / "blank.pgm", tmp_path / "a.csv"
-    blank.write_bytes(WHITE)
-    words = ["predict", weights, str(blank), str(blank), "--csv", str(table)]
-    assert main([*words, "--sheet", str(tmp_path / "sheet.png")]) == 2  # nothing to draw
-    assert len(table.read_text().splitlines()) == 3
-    assert capsys.readouterr().out.endswith(f"written: {table}\n")
-
-
 def test_a_batch_is_answered_before_the_next_is_read(
     weights: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answers, "BATCH", 2)
+    monkeypatch.setattr(predict, "BATCH", 2)
     model, metadata = load_weights(weights)
     files = [folder / name for name in NAMES[:3]]
     files[2].rename(folder / "elsewhere.png")
-    found = answers.predict(model, metadata["classes"], files, "digit")
+    found = predict.predict(model, metadata["classes"], files, "digit")
     assert [next(found).answer, next(found).answer] == ["7", "2"]
     (folder / "elsewhere.png").rename(files[2])
     assert [one.answer for one in found] == ["1"]
@@ -198,9 +174,8 @@ def test_pictures_that_cannot_be_read_among_many(
 ) -> None:
     monkeypatch.chdir(folder)
     table = tmp_path / "a.csv"
-    words = ["predict", weights, ".", "--csv", str(table)]
     Path("empty.png").write_bytes(b"")
-    assert main(words) == 2
+    assert run(weights, ".", "--csv", table) == 2
     out, err = capsys.readouterr()
     assert [line.split(": ")[1][0] for line in out.splitlines()] == list("72104")
     assert err == (
@@ -211,12 +186,12 @@ def test_pictures_that_cannot_be_read_among_many(
     assert not table.exists()
     for i in range(11):
         Path(f"cut {i:02}.png").write_bytes(Path(NAMES[0]).read_bytes()[:60])
-    assert main([*words, "--skip-unreadable"]) == 0
+    assert run(weights, ".", "--csv", table, "--skip-unreadable") == 0
     err = capsys.readouterr().err
     assert err.startswith("left out: 12 of 17 pictures cannot be read: ") and err.count("\n") == 1
     assert "cut 09.png and 2 more; the first: cut 00.png is damaged" in err
     assert len(table.read_text().splitlines()) == 1 + 5
-    assert main(["predict", weights, "empty.png", "cut 00.png", "--skip-unreadable"]) == 2
+    assert run(weights, "empty.png", "cut 00.png", "--skip-unreadable") == 2
     assert "2 of 2 pictures cannot be read" in capsys.readouterr().err  # nothing is answered
 
 
@@ -228,34 +203,35 @@ def test_no_class_where_no_capsule_is_long(
     dots[4::6, 4::6] = 255
     Image.fromarray(dots).save(none)
 
-    def told(*words: object) -> str:
-        assert main(["predict", *map(str, words)]) == 0
+    def printed(*words: object) -> str:
+        assert run(*words) == 0
         return capsys.readouterr().out
 
-    first, second, _ = told(weights, none, digit, "--sheet", drawn).splitlines()
+    first, second, _ = printed(weights, none, digit, "--sheet", drawn).splitlines()
     assert first.startswith(f"{none}: no digit  0.") and second.startswith(f"{digit}: 7  0.9")
-    assert told(weights, none, "--save", drawn).startswith(f"{none}: no digit\n  0  0.")
-    assert told(weights, none, "--threshold", 0).split(": ")[1][0] in "0123456789"
+    assert printed(weights, none, "--save", drawn).startswith(f"{none}: no digit\n  0  0.")
+    assert printed(weights, none, "--threshold", 0).split(": ")[1][0] in "0123456789"
     other = tmp_path / "other.safetensors"
     save_weights(other, tiny_model(num_classes=2), {"classes": ["cat", "dog"]})
-    said = told(other, digit, "--threshold", 1)
+    said = printed(other, digit, "--threshold", 1)
     assert said.startswith(f"{digit}: none of its classes\n  cat  0.")
 
 
 def test_blank_pictures(weights: str, tmp_path: Path, capsys: Captured) -> None:
-    blank = tmp_path / "blank.pgm"
+    """Of two the answers are written before anything is drawn, which fails."""
+    blank, table = tmp_path / "blank.pgm", tmp_path / "a.csv"
     blank.write_bytes(WHITE)
-    words = ["predict", weights, str(blank)]
-    assert main(words) == 2  # one picture: an error
+    assert run(weights, blank) == 2  # one picture: an error
     assert capsys.readouterr().err.endswith("no digit found, the picture is blank\n")
-    assert main([*words, str(blank)]) == 0
-    assert capsys.readouterr().out == f"{blank}: blank\n" * 2
-    assert main([*words, str(blank), "--sheet", str(tmp_path / "sheet.png")]) == 2
-    assert "there is no picture to draw" in capsys.readouterr().err
+    assert run(weights, blank, blank, "--csv", table, "--sheet", tmp_path / "sheet.png") == 2
+    out, err = capsys.readouterr()
+    assert out == f"{blank}: blank\n" * 2 + f"written: {table}\n"
+    assert "there is no picture to draw" in err
+    assert len(table.read_text().splitlines()) == 3
 
 
 def test_the_threshold_is_the_measured_one() -> None:
     record = ledger.read("pictures/threshold.json")
-    assert record["threshold"] == answers.THRESHOLD
+    assert record["threshold"] == predict.THRESHOLD
     digits = record["validation"]
     assert record["share"] / 2 < digits["refused"] / digits["images"] <= record["share"]
