@@ -19,15 +19,10 @@ def sample(x):
 
 
 def test_source_is_the_live_source_without_its_docstring() -> None:
-    shown = source(sample).data
-    assert shown == ("```python\ndef sample(x):\n    # A comment\n    y = 2 * x\n    return y\n```")
-
-
-def test_source_from_a_line_on_is_dedented() -> None:
+    body = "# A comment\ny = 2 * x\nreturn y"
+    indented = body.replace("\n", "\n    ")
+    assert source(sample).data == f"```python\ndef sample(x):\n    {indented}\n```"
     assert source(sample, start="y = 2").data == "```python\ny = 2 * x\nreturn y\n```"
-
-
-def test_source_of_a_line_that_is_gone_is_an_error() -> None:
     with pytest.raises(ValueError, match="no line of sample holds 'z = '"):
         source(sample, start="z = ")
 

@@ -7,52 +7,52 @@ from capsnet.text import columns
 from capsnet_book.figures.comparison import (
     Arm,
     Sweep,
+    accuracy_by_coverage,
     against_amount,
     bent_against_plain,
     budget_table,
-    costs,
-    effects,
+    errors_added,
     errors_beside_paper,
-    errors_by_draw,
+    errors_by_seed,
+    errors_saved,
     in_training,
+    interactions,
     intervals,
-    rejection,
+    membership,
     reliability,
-    switched,
-    who_has,
 )
-from capsnet_book.figures.decoder import following, property_map, squared_errors, sweeps
-from capsnet_book.figures.learning_curves import course, loss_curves, watched
+from capsnet_book.figures.decoder import property_agreement, property_map, squared_errors, sweeps
+from capsnet_book.figures.learning_curves import image_in_training, loss_curves, training_curves
 from capsnet_book.figures.lengths import (
     against_chance,
     before_squash,
     length_and_direction,
     length_histogram,
+    lengths_and_margins,
     margin_curves,
     mean_lengths,
-    wanted_lengths,
 )
 from capsnet_book.figures.network import capsule_members, network, receptive_fields
 from capsnet_book.figures.palette import palette
 from capsnet_book.figures.parts import Scene, scene_and_votes, scenes
 from capsnet_book.figures.pictures import (
     gallery,
-    mistakes,
+    misclassified,
     orientation_field,
+    pair_reconstructions,
     pictured_vectors,
     pooled_features,
     stages,
-    taken_apart,
-    witnesses,
+    votes_of_children,
 )
 from capsnet_book.figures.routing import (
-    by_iteration,
-    given,
-    routing_shares,
+    coupling_and_lengths,
+    coupling_bars,
+    coupling_histograms,
+    coupling_to_parent,
+    labelled_lines,
+    lengths_by_iteration,
     routing_votes,
-    runaway,
-    share_histograms,
-    shares_by_routing,
 )
 from capsnet_book.figures.speed import durations, growth, two_shares
 from capsnet_book.figures.squash import relative_errors, squash_arrows, squash_curves

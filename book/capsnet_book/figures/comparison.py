@@ -62,7 +62,7 @@ def errors_beside_paper(
 
 
 @styled
-def errors_by_draw(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
+def errors_by_seed(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
     """Each training run's error in percent as a dot, a row's mean as a stroke.
 
     All panels have the same rows, and each its own scale.
@@ -106,7 +106,7 @@ def _with_ends(found: Mapping[str, Difference]) -> dict[str, tuple[float, float,
 
 
 @styled
-def effects(found: Mapping[str, Difference], reported: Collection[str] = ()) -> Figure:
+def errors_saved(found: Mapping[str, Difference], reported: Collection[str] = ()) -> Figure:
     """The error that a change saves, with its interval, by whoever measured it.
 
     Rows from top to bottom, in percentage points; those whose names are `reported` are hollow.
@@ -121,7 +121,7 @@ def effects(found: Mapping[str, Difference], reported: Collection[str] = ()) -> 
 
 
 @styled
-def costs(found: Mapping[str, Difference]) -> Figure:
+def errors_added(found: Mapping[str, Difference]) -> Figure:
     """The error in percentage points that each deviation adds, from the most to the least.
 
     The axis is linear, but where some cost more than a point: then within ± 0.1 point. The rows
@@ -174,7 +174,7 @@ def reliability(lengths: ArrayLike, right: ArrayLike, bounds: ArrayLike) -> Figu
 
 
 @styled
-def rejection(answered: ArrayLike, accuracy: Mapping[str, ArrayLike]) -> Figure:
+def accuracy_by_coverage(answered: ArrayLike, accuracy: Mapping[str, ArrayLike]) -> Figure:
     """Accuracy of the answers that are given, against the share of images that get one.
 
     `accuracy` is by the way to choose them (two at most), both it and `answered` 0 … 1, [n].
@@ -191,7 +191,7 @@ def rejection(answered: ArrayLike, accuracy: Mapping[str, ArrayLike]) -> Figure:
 
 
 @styled
-def switched(panels: Mapping[str, Mapping[str, Sequence[Arm]]], ends: Sequence[str]) -> Figure:
+def interactions(panels: Mapping[str, Mapping[str, Sequence[Arm]]], ends: Sequence[str]) -> Figure:
     """Errors of networks with two switches: left or right, and one line or the other.
 
     All panels have one scale, so that a slope means the same in each. `ends` name the places from
@@ -285,7 +285,7 @@ def bent_against_plain(
 
 
 @styled
-def who_has(rows: Mapping[str, Sequence[str]], columns: Sequence[str]) -> Figure:
+def membership(rows: Mapping[str, Sequence[str]], columns: Sequence[str]) -> Figure:
     """A dot for whatever somebody has: rows of things with their owners, columns of owners."""
     figure, axes = Figure.single(1.2 + 0.14 * len(rows), width=4.2)  # narrow: legible on a phone
     for row, who in enumerate(rows.values()):

@@ -66,7 +66,7 @@ def property_map(
 
 
 @styled
-def following(panels: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figure:
+def property_agreement(panels: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figure:
     """A property of the reconstructions against that of the images; the diagonal is equality.
 
     Each panel, by the property's name with its unit: values in the images and in their

@@ -12,7 +12,7 @@ from capsnet_lab.figures.style import FAINT, INK, PAPER, QUANTITIES, Figure, arr
 
 
 @styled
-def course(records: Sequence[Mapping[str, Any]]) -> Figure:
+def training_curves(records: Sequence[Mapping[str, Any]]) -> Figure:
     """Training epoch by epoch: the loss, logarithmic, and the learning rate.
 
     `records` are the lines of ``metrics.jsonl``.
@@ -61,7 +61,7 @@ def loss_curves(
 
 
 @styled
-def watched(
+def image_in_training(
     steps: Sequence[int],
     reconstructions: ArrayLike,
     image: ArrayLike,

@@ -25,7 +25,7 @@ ROUND = (0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999)  # lengths after squash
 
 
 @styled
-def wanted_lengths(
+def lengths_and_margins(
     image: ArrayLike,
     lengths: ArrayLike,
     present: ArrayLike,

@@ -60,7 +60,7 @@ def gallery(
 
 
 @styled
-def mistakes(
+def misclassified(
     images: ArrayLike, labels: ArrayLike, lengths: ArrayLike, classes: Sequence[str]
 ) -> Figure:
     """Misclassified images: "true → predicted" above each, and below it both lengths.
@@ -97,7 +97,7 @@ def stages(pictures: Mapping[str, ArrayLike]) -> Figure:
 
 
 @styled
-def taken_apart(
+def pair_reconstructions(
     images: ArrayLike,
     reconstructions: Mapping[str, ArrayLike],
     titles: Sequence[str],
@@ -133,7 +133,7 @@ def taken_apart(
 
 
 @styled
-def witnesses(
+def votes_of_children(
     image: ArrayLike,
     windows: Sequence[tuple[int, int]],
     side: int,

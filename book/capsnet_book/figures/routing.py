@@ -65,7 +65,7 @@ def disc(axes: Axes, votes: NDArray[Any], shares: NDArray[Any], numbers: bool = 
 
 
 @styled
-def routing_shares(shares: ArrayLike, lengths: ArrayLike, parents: Sequence[str]) -> Figure:
+def coupling_and_lengths(shares: ArrayLike, lengths: ArrayLike, parents: Sequence[str]) -> Figure:
     """Coupling coefficients [iterations, children] to the first parent, and lengths.
 
     The lengths ‖v‖ of all parents are [iterations, parents].
@@ -97,7 +97,7 @@ def _grouped(ends: NDArray[Any]) -> dict[str, float]:
 
 
 @styled
-def share_histograms(shares: ArrayLike, uniform: float, parent: str) -> Figure:
+def coupling_histograms(shares: ArrayLike, uniform: float, parent: str) -> Figure:
     """Histograms of coupling coefficients to one parent [iterations, children].
 
     `uniform` is the share when all parents get the same, drawn as a line.
@@ -119,7 +119,7 @@ def share_histograms(shares: ArrayLike, uniform: float, parent: str) -> Figure:
 
 
 @styled
-def runaway(lengths: ArrayLike, true: int, stop: int, name: str) -> Figure:
+def lengths_by_iteration(lengths: ArrayLike, true: int, stop: int, name: str) -> Figure:
     """The parents' lengths ‖v‖ [iterations, parents], as far as the routing goes on.
 
     The parent `true` is there and has a `name`; the others are faint. The network would `stop` at
@@ -143,7 +143,7 @@ def runaway(lengths: ArrayLike, true: int, stop: int, name: str) -> Figure:
 
 
 @styled
-def by_iteration(
+def labelled_lines(
     iterations: ArrayLike,
     lines: Mapping[str, ArrayLike],
     quantities: Sequence[str],
@@ -152,7 +152,7 @@ def by_iteration(
     logarithmic: str = "",
     of: str = "iteration",
 ) -> Figure:
-    """Lines against the routing iteration [n], each with its name at its right end.
+    """Lines against iterations or another count [n], each with its name at its right end.
 
     `quantities` are, for each line, the key of the quantity whose colour it has; "" for ink,
     "faint" for what it is compared with. `logarithmic` says which axes are: "", "x", "y" or "xy".
@@ -172,7 +172,7 @@ def by_iteration(
 
 
 @styled
-def shares_by_routing(shares: Mapping[str, ArrayLike], parent: str) -> Figure:
+def coupling_to_parent(shares: Mapping[str, ArrayLike], parent: str) -> Figure:
     """What each child gives to one parent, [children], a panel for each routing algorithm."""
     figure, panels = side_by_side(2.3, len(shares), sharey=True)
     for axes, (name, values) in zip(panels, shares.items(), strict=True):
@@ -188,7 +188,7 @@ def shares_by_routing(shares: Mapping[str, ArrayLike], parent: str) -> Figure:
 
 
 @styled
-def given(shares: Mapping[str, ArrayLike]) -> Figure:
+def coupling_bars(shares: Mapping[str, ArrayLike]) -> Figure:
     """Coupling coefficients c_ij [children, parents] as stacked bars, a panel for each routing."""
     figure, panels = side_by_side(2.4, len(shares), sharey=True)
     for axes, (title, values) in zip(panels, shares.items(), strict=True):

@@ -29,7 +29,7 @@ def test_a_gallery_has_pictures_in_rows_and_marks_mistakes() -> None:
 
 def test_two_digits_are_added_up_in_two_colours() -> None:
     pair = IMAGES[:2].reshape(1, 2, 1, 4, 5) / 2
-    figure = figures.taken_apart(IMAGES[:1], {"a": pair}, ["x"], alone=True)
+    figure = figures.pair_reconstructions(IMAGES[:1], {"a": pair}, ["x"], alone=True)
     image, *drawn = (axes.images[0].get_array() for axes in figure.axes)
     first, second = (pair[0, k, 0, :, :, None] * (FIRST, SECOND)[k] for k in (0, 1))
     assert np.allclose(image, IMAGES[0, 0, :, :, None])
@@ -37,14 +37,14 @@ def test_two_digits_are_added_up_in_two_colours() -> None:
 
 
 def test_dots_have_their_intervals_and_reported_ones_are_hollow() -> None:
-    (axes,) = figures.effects({"one": (0.25, 0.125), "two": (0.5, 0.25)}, ["two"]).axes
+    (axes,) = figures.errors_saved({"one": (0.25, 0.125), "two": (0.5, 0.25)}, ["two"]).axes
     _, one, two = axes.lines
     segments = [c.get_segments()[0] for c in axes.collections if isinstance(c, LineCollection)]
     assert np.allclose(segments, [[[0.125, 0], [0.375, 0]], [[0.25, 1], [0.75, 1]]])
     assert one.get_xydata().tolist() == [[0.25, 0]] and two.get_xydata().tolist() == [[0.5, 1]]
     assert one.get_markerfacecolor() == QUANTITIES["v"].colour
     assert two.get_markerfacecolor() == style.PAPER != two.get_color()
-    (axes,) = figures.costs({"one": (-0.25, 0.1), "all of two": (0.5, 0.25)}).axes
+    (axes,) = figures.errors_added({"one": (-0.25, 0.1), "all of two": (0.5, 0.25)}).axes
     assert [text.get_text() for text in axes.get_yticklabels()] == ["all of two", "one"]
 
 
@@ -60,7 +60,7 @@ def test_rows_have_their_dots_their_mean_and_the_paper() -> None:
 def test_names_are_at_the_ends_of_their_lines_and_keep_apart(logarithmic: str) -> None:
     lines = {name: [1.0, 2.0] for name in "abcdefg"} | {"far": [1.0, 100.0]}
     keys = [*QUANTITIES, "", "faint"]
-    (axes,) = figures.by_iteration([1, 2], lines, keys, "", logarithmic=logarithmic).axes
+    (axes,) = figures.labelled_lines([1, 2], lines, keys, "", logarithmic=logarithmic).axes
     axes.figure.draw_without_rendering()
     names = {text.get_text(): text for text in axes.texts}
     boxes = [text.get_window_extent() for text in names.values()]
@@ -82,7 +82,7 @@ def test_histograms_are_in_percent_of_their_group() -> None:
 
 
 def test_equal_shares_are_one_bar() -> None:
-    panels = figures.share_histograms(np.array([[0.1] * 3, [0.1, 0.12, 0.1]]), 0.1, "a").axes
+    panels = figures.coupling_histograms(np.array([[0.1] * 3, [0.1, 0.12, 0.1]]), 0.1, "a").axes
     heights = [[bar.get_height() for bar in axes.patches] for axes in panels]
     assert heights == [[3, 0, 0], [2, 1, 0]]
 
@@ -110,7 +110,7 @@ def test_zeros_are_drawn_on_a_logarithmic_axis_and_as_bars() -> None:
 
 def test_no_line_is_left_out_for_want_of_a_style() -> None:
     with pytest.raises(ValueError, match="zip"):
-        figures.rejection([0.5, 1.0], {name: [1.0, 0.5] for name in "abc"})
+        figures.accuracy_by_coverage([0.5, 1.0], {name: [1.0, 0.5] for name in "abc"})
 
 
 def test_nothing_of_the_network_is_cut_off_or_overlaps() -> None:
