@@ -1,14 +1,14 @@
 """Weights and checkpoints as safetensors files.
 
-A file holds tensors and one JSON document (its safetensors metadata under the key "capsnet").
-Nothing is pickled or unpickled.
+A file holds tensors and one JSON document (its safetensors metadata under the key "capsnet"), which
+names the network's class and the arguments that make it again. Nothing is pickled or unpickled.
 """
 
 import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import safetensors.torch
 import torch
@@ -20,6 +20,22 @@ from capsnet.model import CapsNet
 
 SCALE = ".scale"  # ends the name of the scales of a tensor that is stored in 8 bits
 TOO_LARGE = "expected finite numbers of moderate size"
+NETWORKS: dict[str, Any] = {"CapsNet": CapsNet}  # the classes that `load_weights` makes, by name
+# Files from before the class was stored, by an option that only one class has.
+EARLIER = {
+    "deviations": "capsnet_lab.wild.WildCapsNet",
+    "routing": "capsnet_lab.routings.RoutedCapsNet",
+}
+Network = TypeVar("Network", bound=type[nn.Module])
+
+
+def register(network: Network) -> Network:
+    """Let :func:`load_weights` make networks of this class; a decorator.
+
+    A network has a ``config``, the arguments that make it again. It is known by its class's name.
+    """
+    NETWORKS[network.__name__] = network
+    return network
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], document: Mapping) -> None:
@@ -64,87 +80,87 @@ def save_weights(
     Args:
         path: the file; its folder is made if it is missing.
         model: the network, with its ``config``.
-        metadata: JSON-able facts to keep beside the weights, such as the names of the classes.
-        dtype: store what is floating point in this type: float16 halves the file, int8 quarters it
-            (:func:`in_8_bits`); as it is if None.
+        metadata: JSON-able facts to store with the weights, such as the names of the classes.
+        dtype: store floating-point numbers in this type: float16 halves the file, int8 quarters it
+            (:func:`quantized`); None stores them as they are.
 
     Raises:
         OSError: the file cannot be written; what was there is untouched.
-        ValueError: a weight is not finite in another type than its own, for it is too large, say.
+        ValueError: a weight is not finite in another type than its own, because it is too large.
     """
-    tensors, document = dict(model.state_dict()), {**(metadata or {}), "model": model.config}
-    floating = [name for name, tensor in tensors.items() if tensor.is_floating_point()]
+    kind = type(model)
+    document = {
+        **(metadata or {}),
+        "class": f"{kind.__module__}.{kind.__name__}",
+        "model": getattr(model, "config"),  # noqa: B009 (mypy knows no such attribute)
+    }
+    tensors = model.state_dict()
     if dtype == torch.int8:
-        document["int8"] = [name for name in floating if tensors[name].dim() > 1]
-        for name in document["int8"]:
-            try:
-                tensors[name], tensors[name + SCALE] = in_8_bits(tensors[name])
-            except ValueError as error:
-                raise ValueError(f"cannot store {name} in 8 bits: {error}") from None
+        tensors, document["int8"] = quantized(tensors)
     elif dtype is not None:
-        for name in floating:
-            tensors[name] = tensors[name].to(dtype)
-            if not tensors[name].isfinite().all():
-                raise ValueError(f"cannot store {name} in {dtype}: {TOO_LARGE}")
+        for name, tensor in tensors.items():
+            if tensor.is_floating_point():
+                tensors[name] = tensor.to(dtype)
+                if not tensors[name].isfinite().all():
+                    raise ValueError(f"cannot store {name} in {dtype}: {TOO_LARGE}")
     write_tensors(path, tensors, document)
 
 
-def in_8_bits(tensor: Tensor) -> tuple[Tensor, Tensor]:
-    """A tensor as whole numbers −127 … 127, int8, and the float16 scales that they are times of.
+def quantized(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], list[str]]:
+    """Tensors with matrices in 8 bits and the scales of these, and the names of the matrices.
 
-    A row of a matrix has a scale of its own, and of a tensor of more dimensions what lies in its
-    last two: the kernel from one channel to another, or the W_ij of a child and a parent. What
-    comes back differs by at most half of its scale, which is 1/127 of the largest in the row.
+    A matrix becomes integers −127 … 127, int8, times float16 scales. Each row has a scale of its
+    own; of a tensor with more dimensions, what lies in its last two has one: the kernel from one
+    channel to another, or the W_ij of a child and a parent. What :func:`load_weights` reads differs
+    by at most half a scale, which is 1/127 of the largest number that it belongs to.
 
     Raises:
         ValueError: a number is not finite, or too large.
     """
-    rows = max(1, tensor.dim() - 2)
-    scale = tensor.detach().float().flatten(rows).abs().amax(dim=-1) / 127
-    # Below it float16 gets coarse, and a row of zeros would be divided by 0.
-    scale = scale.clamp(min=torch.finfo(torch.float16).tiny).half()
-    if not scale.isfinite().all():
-        raise ValueError(TOO_LARGE)
-    return (tensor / spread(scale, tensor)).round().to(torch.int8), scale
+    stored = dict(tensors)
+    names = [name for name, x in tensors.items() if x.is_floating_point() and x.dim() > 1]
+    for name in names:
+        tensor = tensors[name].detach().float()
+        scale = tensor.flatten(max(1, tensor.dim() - 2)).abs().amax(dim=-1) / 127
+        # Below it float16 gets coarse, and a row of zeros would be divided by 0.
+        scale = scale.clamp(min=torch.finfo(torch.float16).tiny).half()
+        if not scale.isfinite().all():
+            raise ValueError(f"cannot store {name} in 8 bits: {TOO_LARGE}")
+        stored[name] = (tensor / broadcastable(scale, tensor)).round().to(torch.int8)
+        stored[name + SCALE] = scale
+    return stored, names
 
 
-def spread(scale: Tensor, tensor: Tensor) -> Tensor:
-    """Scales in float32, a dimension of 1 in place of each that they are shared over."""
+def broadcastable(scale: Tensor, tensor: Tensor) -> Tensor:
+    """Reshape ``scale`` to broadcast against ``tensor``, in float32."""
     return scale.float().reshape(scale.shape + (1,) * (tensor.dim() - scale.dim()))
 
 
-def load_weights(
-    path: str | Path, make: Callable[..., CapsNet] = CapsNet
-) -> tuple[CapsNet, dict[str, Any]]:
+def load_weights(path: str | Path) -> tuple[CapsNet, dict[str, Any]]:
     """Make the network that :func:`save_weights` wrote, in float32 and in evaluation mode.
 
     Args:
         path: the file.
-        make: makes the network of its ``config``, such as another subclass of :class:`CapsNet`.
 
     Returns:
-        the model and the metadata.
+        the model, of the class that the file names, and the metadata.
 
     Raises:
         FileNotFoundError: there is no such file.
         OSError: it cannot be read.
-        ValueError: it is no safetensors file, is damaged or cut short, is not capsnet's, or its
-            tensors are not those of the network that it names, or no finite numbers.
+        ValueError: it is no safetensors file, is damaged or cut short, is not capsnet's, names a
+            class that is not registered, or its tensors are not those of the network that it names,
+            or no finite numbers.
     """
     tensors, metadata = read_tensors(path)
-    if "model" not in metadata:
+    config = metadata.get("model")
+    if not isinstance(config, dict):
         raise ValueError(f"{path} does not say which network it holds")
-    stored = metadata.pop("int8", [])
-    if not isinstance(stored, list) or not all(isinstance(name, str) for name in stored):
-        raise ValueError(f"{path} is damaged: int8 should be a list of names, it is {stored}")
-    for name in stored:
-        whole, scale = tensors.get(name), tensors.pop(name + SCALE, None)
-        if whole is None or scale is None or scale.shape != whole.shape[: max(1, whole.dim() - 2)]:
-            raise ValueError(f"{path} is damaged: {name} and its scales do not fit together")
-        tensors[name] = whole * spread(scale, whole)
+    dequantize(path, tensors, metadata.pop("int8", []))
+    network = class_of(path, metadata.get("class"), config)
     try:
         with torch.device("meta"):  # no memory and no random numbers before the shapes are checked
-            model = make(**metadata["model"])
+            model = network(**config)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"{path} describes a network this version does not know: {error}"
@@ -164,8 +180,37 @@ def load_weights(
     return model.eval(), metadata
 
 
+def class_of(path: str | Path, name: object, config: Mapping[str, Any]) -> Any:
+    """The class of the network that a file names, or that its options belong to."""
+    if name is None:
+        found = (known for option, known in EARLIER.items() if option in config)
+        name = next(found, "capsnet.model.CapsNet")
+    module, _, kind = str(name).rpartition(".")
+    if kind not in NETWORKS:
+        raise ValueError(
+            f"{path} holds a {kind}, which is not registered: import {module or 'its module'} "
+            "first, and see capsnet.checkpoint.register"
+        )
+    return NETWORKS[kind]
+
+
+def dequantize(path: str | Path, tensors: dict[str, Tensor], names: object) -> None:
+    """Put float32 in place of what :func:`quantized` made."""
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{path} is damaged: int8 should be a list of names, it is {names}")
+    for name in names:
+        matrix, scale = tensors.get(name), tensors.pop(name + SCALE, None)
+        if (
+            matrix is None
+            or scale is None
+            or scale.shape != matrix.shape[: max(1, matrix.dim() - 2)]
+        ):
+            raise ValueError(f"{path} is damaged: {name} and its scales do not fit together")
+        tensors[name] = matrix * broadcastable(scale, matrix)
+
+
 def check_state(expected: Mapping[str, Tensor], got: Mapping[str, Tensor]) -> None:
-    """A ValueError where tensors have not the names and shapes that are expected."""
+    """Raise ValueError if tensors have other names or shapes than expected."""
     for name in sorted(expected.keys() | got.keys()):
         shapes = [list(t[name].shape) if name in t else "absent" for t in (expected, got)]
         if shapes[0] != shapes[1]:

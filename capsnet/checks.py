@@ -7,8 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from capsnet.text import one_line
-
 
 def as_int(name: str, value: Any, least: int = 1) -> int:
     """Return ``value`` as an int: any integer, such as NumPy's, but not 2.0.
@@ -21,7 +19,7 @@ def as_int(name: str, value: Any, least: int = 1) -> int:
     except TypeError:
         number = least - 1
     if number < least:
-        got = one_line(repr(value))
+        got = " ".join(repr(value).split())  # a tensor has several lines
         raise ValueError(f"{name} must be a whole number of at least {least}, got {got}")
     return number
 

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from capsnet.text import one_line, reason
+from capsnet.text import reason
 
 # The name of a data set -> the class of torchvision.datasets that downloads it.
 SOURCES = {
@@ -164,7 +164,7 @@ def load(name: str, train: bool = True, *, download: bool = True) -> ImageSet:
         try:
             return by_torchvision(name, data_folders()[0], train, download=True)
         except (RuntimeError, OSError, HTTPException) as error:
-            trouble = f"the download failed: {one_line(str(error))}"
+            trouble = f"the download failed: {' '.join(str(error).split())}"
         finally:
             socket.setdefaulttimeout(timeout)
     debian = ", or install Debian's dataset-fashion-mnist" if name == "fashion-mnist" else ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from capsnet.text import reason
 
-PARTIAL = ".*.partial"  # what a process that is killed while it writes leaves in a folder
+PARTIAL = ".*.partial"  # temporary files left by a killed writer
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from capsnet.checkpoint import register
 from capsnet.device import autocast
 from capsnet.functional import RoutingStep, margin_loss, reconstruction_loss
 from capsnet.layers import CapsuleLayer
@@ -48,6 +49,7 @@ def route_with(
     return v
 
 
+@register
 class WildCapsNet(CapsNet):
     """:class:`CapsNet` with deviations; without any, it computes the same bits.
 

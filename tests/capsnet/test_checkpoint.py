@@ -2,85 +2,129 @@
 
 import json
 import os
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import safetensors.torch
 import torch
+from torch import nn
 
 from capsnet import CapsNet
 from capsnet.checkpoint import (
+    NETWORKS,
     SCALE,
-    in_8_bits,
     load_weights,
+    quantized,
     read_tensors,
+    register,
     save_weights,
     write_tensors,
 )
 from capsnet.data import load, to_float
 from capsnet.files import write_atomically, write_json
 from capsnet_book import ledger
+from capsnet_lab.routings import EfficientCapsNet, RoutedCapsNet
+from capsnet_lab.wild import WildCapsNet
 from helpers import Refuses
 
-SMALL = {
-    "conv_channels": 8,
-    "capsule_types": 2,
-    "primary_dim": 4,
-    "capsule_dim": 4,
-    "hidden": (8, 8),
-}
+SMALL: dict[str, Any] = {
+    "conv_channels": 8, "capsule_types": 2, "primary_dim": 4, "capsule_dim": 4, "hidden": (8, 8),
+}  # fmt: skip
 
 
-def make(**changes: object) -> CapsNet:
-    return CapsNet((1, 17, 18), 3, **{**SMALL, **changes})  # type: ignore[arg-type]
+def make(kind: type[CapsNet] = CapsNet, **changes: Any) -> CapsNet:
+    return kind((1, 17, 18), 3, **{**SMALL, **changes})
 
 
-@pytest.mark.parametrize("changes", [{}, {"learn_prior": True}, {"reconstruct": False}])
-def test_weights_come_back_bit_for_bit(tmp_path: Path, changes: dict[str, object]) -> None:
-    model = make(**changes)
-    save_weights(tmp_path / "w.safetensors", model, {"classes": ["a", "b", "c"]})
-    loaded, metadata = load_weights(tmp_path / "w.safetensors")
-    assert metadata["classes"] == ["a", "b", "c"]
-    assert loaded.config == model.config
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "w.safetensors"
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        make(),
+        make(learn_prior=True),
+        make(reconstruct=False).to(memory_format=torch.channels_last),
+        make(RoutedCapsNet, routing="em", stack=[4]),
+        make(RoutedCapsNet, routing="shared"),
+        make(WildCapsNet, deviations=["shared-w", "leak"]),
+        EfficientCapsNet((1, 28, 28), 3, reconstruct=False),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_any_network_comes_back_bit_for_bit(path: Path, model: CapsNet) -> None:
+    """With its class, so that nobody needs to know it who reads the file."""
+    save_weights(path, model, {"classes": ["a", "b", "c"], "ünïcode": [1, 2.5]})
+    loaded, metadata = load_weights(path)
+    assert (metadata["classes"], metadata["ünïcode"]) == (["a", "b", "c"], [1, 2.5])
+    assert type(loaded) is type(model) and loaded.config == model.config
     assert not loaded.training
-    for (name, left), (other, right) in zip(
-        model.state_dict().items(), loaded.state_dict().items(), strict=True
-    ):
-        assert name == other
-        assert torch.equal(left, right)
+    torch.testing.assert_close(loaded.state_dict(), model.state_dict(), rtol=0, atol=0)
+    assert list(loaded.state_dict()) == list(model.state_dict())
 
 
-def test_half_precision_halves_the_file_and_comes_back_as_float32(tmp_path: Path) -> None:
-    model = CapsNet((1, 28, 28), 3, conv_channels=16, capsule_types=4)
-    save_weights(tmp_path / "full.safetensors", model)
-    save_weights(tmp_path / "half.safetensors", model, dtype=torch.float16)
-    full, half = ((tmp_path / f"{name}.safetensors").stat().st_size for name in ("full", "half"))
-    assert half < 0.51 * full
-    loaded, _ = load_weights(tmp_path / "half.safetensors")
-    for left, right in zip(model.parameters(), loaded.parameters(), strict=True):
-        assert right.dtype == torch.float32
-        assert torch.equal(left.half().float(), right)
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [(CapsNet, {}), (RoutedCapsNet, {"routing": "em"}), (WildCapsNet, {"deviations": ["leak"]})],
+)
+def test_files_from_before_the_class_was_stored(
+    path: Path, kind: type[CapsNet], changes: dict[str, Any]
+) -> None:
+    model = make(kind, **changes)
+    write_tensors(path, model.state_dict(), {"model": model.config})
+    assert type(load_weights(path)[0]) is kind
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.int8])
-def test_whole_numbers_stay_what_they_are(tmp_path: Path, dtype: torch.dtype) -> None:
-    model, path = make(), tmp_path / "w.safetensors"
-    model.register_buffer("seen", torch.tensor([[70_001, 3]]))
-    save_weights(path, model, dtype=dtype)
+def test_a_class_of_ones_own(path: Path, monkeypatch: pytest.MonkeyPatch, refuses: Refuses) -> None:
+    class Mine(CapsNet):
+        pass
+
+    save_weights(path, make(Mine))
+    with refuses(path, "holds a Mine, which is not registered: import", __name__, "register"):
+        load_weights(path)
+    monkeypatch.setattr("capsnet.checkpoint.NETWORKS", {**NETWORKS})
+    assert register(Mine) is Mine
+    assert type(load_weights(path)[0]) is Mine
+
+
+@pytest.mark.parametrize(("dtype", "size"), [(torch.float16, 0.51), (torch.int8, 0.27)])
+def test_fewer_bits_make_a_smaller_file_and_come_back_as_float32(
+    tmp_path: Path, dtype: torch.dtype, size: float
+) -> None:
+    model = CapsNet((1, 28, 28), 3, conv_channels=16, capsule_types=4, learn_prior=True)
+    model.register_buffer("seen", torch.tensor([[70_001, 3]]))  # integers stay what they are
+    full, path = tmp_path / "full", tmp_path / "small"
+    save_weights(full, model)
+    save_weights(path, model, {"classes": ["a"]}, dtype)
+    assert path.stat().st_size < size * full.stat().st_size
     tensors, _ = read_tensors(path)
-    torch.testing.assert_close(tensors["seen"], model.seen, rtol=0, atol=0)
-    assert tensors["conv.weight"].dtype == dtype
+    assert tensors["seen"].tolist() == [[70_001, 3]] and tensors["conv.weight"].dtype == dtype
+    del model.seen
+    save_weights(path, model, {"classes": ["a"]}, dtype)
+    loaded, metadata = load_weights(path)
+    told = {"classes": ["a"], "class": "capsnet.model.CapsNet", "model": model.config}
+    assert metadata == told  # nothing of how it was stored
+    assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float32}
+    torch.testing.assert_close(loaded.state_dict(), model.state_dict(), rtol=1e-3, atol=1e-3)
+    save_weights(path, loaded, metadata, dtype)  # and stays
+    again, _ = load_weights(path)
+    torch.testing.assert_close(again.state_dict(), loaded.state_dict(), rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(5, 300), (4, 3, 9, 9), (6, 10, 8, 16)])
 def test_8_bits_are_off_by_half_a_scale_at_most(shape: tuple[int, ...]) -> None:
     tensor = torch.randn(shape) * torch.logspace(-9, 3, shape[0]).reshape(-1, *[1] * len(shape[1:]))
     tensor[1] = 0
-    whole, scale = in_8_bits(tensor)
-    assert whole.dtype == torch.int8 and scale.dtype == torch.float16
+    stored, names = quantized({"w": tensor})
+    whole, scale = stored["w"], stored["w" + SCALE]
+    assert names == ["w"] and whole.dtype == torch.int8 and scale.dtype == torch.float16
     assert scale.shape == shape[: max(1, len(shape) - 2)]  # a row, a kernel, a W_ij
     each = scale.double().reshape(scale.shape + (1,) * (len(shape) - scale.dim()))
     error = (whole * each - tensor).abs()
@@ -91,27 +135,10 @@ def test_8_bits_are_off_by_half_a_scale_at_most(shape: tuple[int, ...]) -> None:
     torch.testing.assert_close(scale.double(), expected, rtol=1e-3, atol=0)
 
 
-def test_8_bits_quarter_the_file_and_come_back_as_float32(tmp_path: Path) -> None:
-    model = CapsNet((1, 28, 28), 3, conv_channels=16, capsule_types=4, learn_prior=True)
-    save_weights(tmp_path / "full.safetensors", model)
-    save_weights(tmp_path / "w.safetensors", model, {"classes": ["a"]}, torch.int8)
-    full, eighth = ((tmp_path / f"{name}.safetensors").stat().st_size for name in ("full", "w"))
-    assert eighth < 0.27 * full
-    assert "conv.weight" in read_tensors(tmp_path / "w.safetensors")[1]["int8"]
-    loaded, metadata = load_weights(tmp_path / "w.safetensors")
-    assert metadata == {"classes": ["a"], "model": model.config}  # nothing of how it was stored
-    assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float32}
-    assert torch.equal(loaded.conv.bias, model.conv.bias)
-    torch.testing.assert_close(loaded.digits.weight, model.digits.weight, rtol=0, atol=1e-3)
-    save_weights(tmp_path / "again.safetensors", loaded, metadata, torch.int8)  # and stay
-    again, _ = load_weights(tmp_path / "again.safetensors")
-    torch.testing.assert_close(again.state_dict(), loaded.state_dict(), rtol=1e-3, atol=1e-6)
-
-
-def test_8_bits_see_the_same_digits(tmp_path: Path) -> None:
+def test_8_bits_see_the_same_digits(path: Path) -> None:
     model, metadata = load_weights(ledger.path("mnist/weights.safetensors"))
-    save_weights(tmp_path / "w.safetensors", model, metadata, torch.int8)
-    loaded, _ = load_weights(tmp_path / "w.safetensors")
+    save_weights(path, model, metadata, torch.int8)
+    loaded, _ = load_weights(path)
     images = to_float(load("mnist", train=False).images[:100])
     with torch.no_grad():
         before, after = model(images), loaded(images)
@@ -119,45 +146,60 @@ def test_8_bits_see_the_same_digits(tmp_path: Path) -> None:
     torch.testing.assert_close(after.lengths, before.lengths, rtol=0, atol=0.03)
 
 
-def test_8_and_16_bits_refuse_what_they_cannot_hold(tmp_path: Path, refuses: Refuses) -> None:
-    path, model = tmp_path / "w.safetensors", make()
-    for bad in (float("nan"), float("inf"), 1e9):
-        torch.nn.init.constant_(model.decoder.fc2.weight, bad)  # type: ignore[union-attr]
-        with refuses("cannot store decoder.fc2.weight in 8 bits: expected finite numbers"):
-            save_weights(path, model, dtype=torch.int8)
-        with refuses("cannot store decoder.fc2.weight in torch.float16: expected finite numbers"):
-            save_weights(path, model, dtype=torch.float16)
+@pytest.mark.parametrize(("dtype", "told"), [(torch.int8, "8 bits"), (torch.float16, "float16")])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 1e9])
+def test_fewer_bits_refuse_what_they_cannot_hold(
+    path: Path, refuses: Refuses, dtype: torch.dtype, told: str, bad: float
+) -> None:
+    model = make()
+    nn.init.constant_(model.decoder.fc2.weight, bad)  # type: ignore[union-attr]
+    with refuses("cannot store decoder.fc2.weight in", told, "expected finite numbers"):
+        save_weights(path, model, dtype=dtype)
     assert not path.exists()
-    save_weights(path, make(), dtype=torch.int8)
-    tensors, document = read_tensors(path)
-    scale = "conv.weight" + SCALE
-    for damaged in (
-        {name: tensor for name, tensor in tensors.items() if name != scale},
-        {name: tensor for name, tensor in tensors.items() if name != "conv.weight"},
-        tensors | {scale: tensors[scale][:-1]},
-    ):
-        write_tensors(path, damaged, document)
-        with refuses(path, "damaged: conv.weight and its scales do not fit together"):
-            load_weights(path)
 
 
-@pytest.mark.parametrize("names", [None, 3, "conv.weight", [1], [["conv.weight"]]])
-def test_8_bits_of_no_names_are_refused(names: object, tmp_path: Path, refuses: Refuses) -> None:
-    path, model = tmp_path / "w.safetensors", make()
-    save_weights(path, model, {"int8": names})
-    with refuses(path, f"damaged: int8 should be a list of names, it is {names}"):
+def document(**changes: Any) -> dict[str, str]:
+    return {"capsnet": json.dumps({"model": make().config} | changes)}
+
+
+WEIGHTS = make().state_dict()
+BIAS, SCALES = "conv.bias", "conv.weight" + SCALE
+DAMAGED = "damaged: conv.weight and its scales do not fit together"
+EIGHT, NAMES = quantized(WEIGHTS)
+UNKNOWN = {"capsnet": json.dumps({"class": "elsewhere.nets.Other", "model": {}})}
+REFUSED = [  # tensors, the file's metadata, and what is said of them
+    (WEIGHTS, None, "not written by capsnet"),
+    (WEIGHTS, {"capsnet": "[" * 100_000}, "its description is no JSON object"),
+    (WEIGHTS, {"capsnet": "{}"}, "does not say which network"),
+    (WEIGHTS, {"capsnet": '{"model": [1]}'}, "does not say which network"),
+    (WEIGHTS, {"capsnet": '{"model": {"colour": "red"}}'}, "does not know.*colour"),
+    (WEIGHTS, UNKNOWN, "holds a Other, which is not registered: import elsewhere.nets"),
+    (WEIGHTS, document(**{"class": 7}), "not registered"),
+    (WEIGHTS, document(model=make(capsule_dim=5).config),
+     r"another architecture: expected decoder.fc1.weight \[8, 15\], got \[8, 12\]"),
+    (WEIGHTS | {BIAS: WEIGHTS[BIAS].int()}, document(),
+     "expected conv.bias in torch.float32, got torch.int32"),
+    (WEIGHTS | {BIAS: WEIGHTS[BIAS] * float("nan")}, document(),
+     "expected finite weights, conv.bias holds NaN"),
+    *[(WEIGHTS, document(int8=names), f"damaged: int8 should be a list.*{re.escape(str(names))}")
+      for names in (None, 3, "conv.weight", [1], [["conv.weight"]])],
+    ({n: x for n, x in EIGHT.items() if n != SCALES}, document(int8=NAMES), DAMAGED),
+    ({n: x for n, x in EIGHT.items() if n != "conv.weight"}, document(int8=NAMES), DAMAGED),
+    (EIGHT | {SCALES: EIGHT[SCALES][:-1]}, document(int8=NAMES), DAMAGED),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tensors", "metadata", "told"), REFUSED)
+def test_a_file_of_another_kind_is_refused(
+    path: Path, tensors: Any, metadata: dict[str, str] | None, told: str
+) -> None:
+    safetensors.torch.save_file(dict(tensors), path, metadata)
+    with pytest.raises(ValueError, match=told) as caught:
         load_weights(path)
+    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_channels_last_weights_are_saved(tmp_path: Path) -> None:
-    model = make().to(memory_format=torch.channels_last)
-    save_weights(tmp_path / "w.safetensors", model)
-    loaded, _ = load_weights(tmp_path / "w.safetensors")
-    assert torch.equal(loaded.primary.conv.weight, model.primary.conv.weight)
-
-
-def test_what_is_no_networks_file_is_refused(tmp_path: Path, refuses: Refuses) -> None:
-    path = tmp_path / "w.safetensors"
+def test_what_is_no_safetensors_file_is_refused(path: Path, refuses: Refuses) -> None:
     save_weights(path, make())
     whole = path.read_bytes()
     torch.save({"weights": torch.zeros(2)}, path)  # a pickle
@@ -166,44 +208,9 @@ def test_what_is_no_networks_file_is_refused(tmp_path: Path, refuses: Refuses) -
         with refuses(path, "not a whole safetensors file"):
             load_weights(path)
     with pytest.raises(FileNotFoundError, match=r"no such file: .*nowhere"):
-        load_weights(tmp_path / "nowhere")
-    with refuses("folder", tmp_path):
-        load_weights(tmp_path)
-
-
-def test_what_is_no_finite_number_is_refused(tmp_path: Path, refuses: Refuses) -> None:
-    path, model = tmp_path / "w.safetensors", make()
-    whole = {"model": model.config}
-    for told, change in (
-        ("expected conv.bias in torch.float32, got torch.int32", lambda bias: bias.int()),
-        ("expected finite weights, conv.bias holds NaN", lambda bias: bias * float("nan")),
-    ):
-        tensors = model.state_dict()
-        tensors["conv.bias"] = change(tensors["conv.bias"])
-        write_tensors(path, tensors, whole)
-        with refuses(path, told):
-            load_weights(path)
-    metadata = {"capsnet": "[" * 100_000}
-    safetensors.torch.save_file(model.state_dict(), path, metadata)
-    with refuses(path, "its description is no JSON object"):
-        load_weights(path)
-
-
-def test_weights_of_another_architecture_are_refused(tmp_path: Path, refuses: Refuses) -> None:
-    path = tmp_path / "w.safetensors"
-    other = {"model": make(capsule_dim=5).config}
-    for metadata, *told in (
-        (None, "not written by capsnet"),
-        ({"capsnet": "{}"}, "does not say which network"),
-        ({"capsnet": '{"model": {"colour": "red"}}'}, "does not know", "colour"),
-        (
-            {"capsnet": json.dumps(other)},
-            "another architecture: expected decoder.fc1.weight [8, 15], got [8, 12]",
-        ),
-    ):
-        safetensors.torch.save_file(make().state_dict(), path, metadata)
-        with refuses(path, *told):
-            load_weights(path)
+        load_weights(path.with_name("nowhere"))
+    with refuses("folder", path.parent):
+        load_weights(path.parent)
 
 
 def test_writing_replaces_whole_files_only(tmp_path: Path) -> None:
@@ -230,14 +237,16 @@ def test_a_link_is_followed_and_a_special_file_refused(tmp_path: Path) -> None:
     write_atomically(tmp_path / "link", b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_bytes() == b"new"
+    if not hasattr(os, "mkfifo"):
+        return  # on Windows
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(OSError, match="fifo: it is no ordinary file"):
         write_atomically(tmp_path / "fifo", b"new")
     assert (tmp_path / "fifo").is_fifo()
 
 
-def test_two_writers_of_one_file(tmp_path: Path) -> None:
-    path, enough = tmp_path / "file", threading.Event()
+def test_two_writers_of_one_file(path: Path) -> None:
+    enough = threading.Event()
 
     def write(letter: bytes) -> None:
         while not enough.is_set():
@@ -256,7 +265,7 @@ def test_two_writers_of_one_file(tmp_path: Path) -> None:
             enough.set()
     assert [writer.exception() for writer in writers] == [None, None]
     assert {*seen} == {b"a", b"b"}
-    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
 def test_a_written_file_is_as_readable_as_any_other(tmp_path: Path) -> None:
@@ -267,11 +276,3 @@ def test_a_written_file_is_as_readable_as_any_other(tmp_path: Path) -> None:
     assert (tmp_path / "ours").read_text() == '{\n "a": [\n  1,\n  2\n ]\n}\n'
     write_json(tmp_path / "ours", {"a": [1, 2]}, indent=None)
     assert (tmp_path / "ours").read_text() == '{"a": [1, 2]}\n'
-
-
-def test_read_tensors_keeps_the_document(tmp_path: Path) -> None:
-    model = make()
-    save_weights(tmp_path / "w.safetensors", model, {"dataset": "mnist", "ünïcode": [1, 2.5]})
-    tensors, document = read_tensors(tmp_path / "w.safetensors")
-    assert tensors.keys() == model.state_dict().keys()
-    assert document["ünïcode"] == [1, 2.5]

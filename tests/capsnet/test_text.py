@@ -5,15 +5,8 @@ import sys
 import pytest
 import torch
 
-from capsnet.text import (
-    LONGEST,
-    bar_interval,
-    bar_moves,
-    columns,
-    confusion_text,
-    one_line,
-    per_class_table,
-)
+from capsnet.text import bar_interval, bar_moves, columns, reason
+from capsnet_lab.cli.outputs import confusion_text, per_class_table
 from capsnet_lab.pictures import read_pictures
 from helpers.tiny import FP32, fit, some_digits, tiny_model
 
@@ -27,14 +20,20 @@ def test_columns_line_up() -> None:
         "two        1/3   33.33 %\n"
         "all    978/983   99.49 %"
     )
-
-
-def test_confusion_text() -> None:
     assert confusion_text(torch.tensor([[5, 2], [0, 17]]), ["a", "b"]) == (
         "true \\ predicted  a   b\n"
         "a                 5   2\n"
         "b                 ·  17"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [(OSError(28, "No space left"), "No space left"), (ValueError("\n one\ntwo"), "one"),
+     (KeyboardInterrupt(), "KeyboardInterrupt")],
+)  # fmt: skip
+def test_the_reason_of_an_error(error: BaseException, expected: str) -> None:
+    assert reason(error) == expected
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -53,10 +52,3 @@ def test_without_stderr_nothing_is_shown(
     monkeypatch.setattr("tqdm.tqdm", lambda found, *_, disable, **__: asked.append(disable) or [])
     read_pictures([], (1, 28, 28), progress=True)
     assert asked == [True] and capsys.readouterr().out == ""
-
-
-def test_of_a_long_message_both_ends_are_told() -> None:
-    assert one_line("a\n b ") == "a b"
-    short = one_line("path/" * 1000 + " is damaged")
-    assert short.startswith("path/") and short.endswith(" is damaged")
-    assert len(short) == LONGEST + len(" … ")

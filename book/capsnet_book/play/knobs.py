@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from capsnet import Decoder
-from capsnet.checkpoint import SCALE, in_8_bits, write_tensors
+from capsnet.checkpoint import quantized, write_tensors
 from capsnet_book.play import Playable, pack
 from capsnet_lab.figures.style import Figure
 
@@ -34,8 +34,5 @@ class Knobs(Playable):
 
 def save_decoder(decoder: Decoder, path: Path) -> None:
     """A decoder alone, in 8 bits."""
-    tensors = decoder.state_dict()
-    names = [name for name, tensor in tensors.items() if tensor.dim() > 1]
-    for name in names:
-        tensors[name], tensors[name + SCALE] = in_8_bits(tensors[name])
+    tensors, names = quantized(decoder.state_dict())
     write_tensors(path, tensors, {"int8": names})
