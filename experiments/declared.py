@@ -83,7 +83,7 @@ class Experiment:
         canvas: images are put in the middle of so many pixels squared; as they are if None.
         task: a key of :data:`experiments.tasks.TASKS`: what is learned and counted.
         tuning: something is chosen by it, so it never sees the test set: what it counts on in its
-            place are the budget's unseen images, which no other experiment may count on then.
+            place are the budget's unseen images, on which no experiment that it tunes may count.
         watched: evaluate on the test set after each epoch, as the logs do that are to be compared.
             It chooses nothing, but the rate of a row whose schedule is a plateau.
     """

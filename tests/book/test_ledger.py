@@ -1,5 +1,6 @@
 """Reading the ledger; and what is installed holds none."""
 
+import json
 import subprocess
 import sys
 import zipfile
@@ -15,48 +16,65 @@ def test_a_document_of_the_ledger() -> None:
     assert ledger.read("mnist/evaluation.json")["total"] == 10_000
     epochs = ledger.read("time-to-accuracy/99.0/metrics.jsonl")
     assert [epoch["epoch"] for epoch in epochs] == [1, 2]
-    found = ledger.summary("table-1")
-    assert (found["experiment"], found["budget"], len(found["rows"])) == ("table-1", "cpu", 5)
-    for row, seed in (("1 iteration", 0), ("3 iterations, reconstruction", 1)):
-        record = ledger.record("table-1", row, seed)
-        named = [record[key] for key in ("experiment", "budget", "row", "seed")]
-        assert named == ["table-1", "cpu", row, seed]
 
 
-def test_the_four_cells_of_table_1() -> None:
-    for experiment, budget, images in (
-        ("table-1", "cpu", 10_000),
-        ("table-1", "gpu", 20_000),
-        ("table-1-slower", "gpu", 20_000),
-    ):
-        found = ledger.table_1(budget, experiment)
-        for name, end, row in (
-            ("with reconstruction", 1, "3 iterations, reconstruction"),
-            ("without reconstruction", 0, "1 iteration"),
-        ):
-            for seed in range(5):
-                record = ledger.record(experiment, row, seed, budget)
-                assert record["images"] == images
-                assert found[name][end][seed] == ledger.missed(record)
+def test_records_by_row_and_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "asked", asked := set[str]())
+    row = "3 iterations, reconstruction"
+    record = ledger.record("table-1", row, 1)
+    named = [record[key] for key in ("experiment", "budget", "row", "seed")]
+    assert named == ["table-1", "cpu", row, 1]
+    found = ledger.trainings("table-1", "gpu")
+    assert len(found) == 6 and list(found[row]) == [*range(10)]
+    assert asked == {
+        "experiments/table-1/cpu/3-iterations-reconstruction/seed-1", "experiments/table-1/gpu"
+    }  # fmt: skip
+    cells = ledger.table_1("gpu")
+    assert cells["with reconstruction"][1] == [*map(ledger.missed, found[row].values())]
 
 
-def test_a_document_that_is_not_there() -> None:
-    with pytest.raises(FileNotFoundError, match=r"the ledger has no nothing\.json: looked in"):
-        ledger.read("nothing.json")
-    with pytest.raises(FileNotFoundError, match=r"no experiments/table-1/gpu/no-row/seed-7\.json"):
-        ledger.record("table-1", "No row!", seed=7, budget="gpu")
+def test_a_name_changes_with_its_own_records_alone(tmp_path: Path) -> None:
+    names = [
+        "experiments/table-1/gpu",
+        "experiments/table-1/gpu/1-iteration/seed-1",
+        "experiments/table-1/gpu/1-iteration/seed-10",
+        "experiments/table-1/cpu",
+    ]
+
+    def contents() -> list[bytes | None]:
+        return [ledger.stored(name, tmp_path) for name in names]
+
+    file = tmp_path / ledger.records_file("table-1")
+    assert contents() == [None] * 4
+    file.parent.mkdir()
+    record = ledger.record("table-1", "1 iteration", 1, "gpu")
+    later = [record | {"seed": 10}, record | {"budget": "cpu"}]
+    lines = [json.dumps(each) for each in (record, *later)]
+    file.write_text(lines[0])
+    first = contents()
+    file.write_text("\n".join(lines))
+    second = contents()
+    assert first == [lines[0].encode(), lines[0].encode(), None, None]
+    assert second[1:] == [line.encode() for line in lines] and second[0] != first[0]
+    assert ledger.stored("none.json", tmp_path) is None
 
 
 @pytest.mark.parametrize(
-    ("row", "name"),
+    ("ask", "missing"),
     [
-        ("3 iterations, reconstruction", "3-iterations-reconstruction"),
-        ("reconstruction × 20", "reconstruction-20"),
-        ("all of the released code's", "all-of-the-released-code-s"),
+        (lambda: ledger.read("nothing.json"), r"nothing\.json: looked in"),
+        (lambda: ledger.record("no", "row"), r"experiments/no\.jsonl: looked in"),
+        (
+            lambda: ledger.record("table-1", "No row, 10 %!", 7, "gpu"),
+            r"experiments/table-1/gpu/no-row-10/seed-7$",
+        ),
+        (lambda: ledger.trainings("places"), r"experiments/places/cpu$"),
     ],
 )
-def test_the_folder_of_a_row(row: str, name: str) -> None:
-    assert ledger.run_name(row) == name
+def test_what_is_not_there(ask: object, missing: str) -> None:
+    assert callable(ask)
+    with pytest.raises(FileNotFoundError, match=f"the ledger has no {missing}"):
+        ask()
 
 
 @pytest.mark.slow
@@ -68,5 +86,5 @@ def test_an_installed_package_is_code_alone(tmp_path: Path) -> None:
     assert wheel.stat().st_size < 2e6
     with zipfile.ZipFile(wheel) as archive:
         packed = archive.namelist()
-    assert "capsnet/functional.py" in packed and "book/capsnet_book/ledger.py" in packed
+    assert "capsnet/functional.py" in packed and "capsnet_book/ledger.py" in packed
     assert not [name for name in packed if name.endswith((".json", ".jsonl", ".safetensors"))]

@@ -1,0 +1,86 @@
+"""What the ledger holds: records of declared trainings and of studies."""
+
+import importlib
+import pkgutil
+
+import pytest
+
+from capsnet_book import ledger
+from capsnet_book.statistics import error_added
+from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS
+from experiments import running, studies
+from experiments.declared import BUDGETS, EXPERIMENTS
+from experiments.running import plan, recorded
+
+
+def test_every_record_is_of_a_declared_training() -> None:
+    records = 0
+    for budget in BUDGETS:
+        for training in plan(EXPERIMENTS, budget):
+            if (record := recorded(training)) is None:
+                continue
+            records += 1
+            test = record["test"]
+            if record["task"] != "pairs":  # lengths of capsules have a margin loss, logits none
+                assert (test["margin"] is None) == record["kind"].startswith("cnn")
+            if test["errors"] is not None:
+                assert test["correct"] + len(test["errors"]) == test["total"]
+    lines = [
+        line
+        for file in (running.LEDGER / "experiments").iterdir()
+        for line in ledger.record_lines(file)
+    ]
+    assert records == len(lines) > 600
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_what_chooses_is_not_what_is_counted_on(budget: str) -> None:
+    unseen: dict[bool, set[int]] = {True: set(), False: set()}
+    for name, experiment in EXPERIMENTS.items():
+        declared = experiment.budgets[budget]
+        if not name.startswith("all-images"):  # which is counted on the test set alone
+            unseen[experiment.tuning] |= set(declared.unseen)
+        assert not declared.unseen or declared.unseen.start >= (declared.images or 60_000)
+        assert not experiment.tuning or declared.unseen
+    assert unseen[True] and not unseen[True] & unseen[False]
+
+
+def test_all_images_exclude_the_papers_four_images() -> None:
+    """The declared primary analysis: test errors, 1 iteration minus 3, paired by seed."""
+    trained = ledger.trainings("all-images", "gpu")
+    three, one = trained["3 iterations, rate 0.003"], trained["1 iteration, rate 0.0015"]
+    difference, half, seeds = error_added(one, three)
+    assert half is not None and seeds == 8
+    assert 100 * difference == pytest.approx(-1.0) and 100 * half == pytest.approx(4.5, abs=0.05)
+    assert 100 * (difference + half) < 4
+    for row, rates in (("1 iteration", [49, 47, 48]), ("3 iterations", [39, 44, 41])):
+        tuned = ledger.trainings("all-images-tuning", "gpu")
+        wrong = [
+            len(tuned[f"{row}, rate {r}"][10]["test"]["errors"]) for r in (3e-3, 1.5e-3, 7.5e-4)
+        ]
+        assert wrong == rates
+
+
+def test_originals_compute_what_our_networks_do() -> None:
+    networks = ledger.read("originals.json")["networks"]
+    assert list(networks) == [name for name in IMPLEMENTATIONS if name != "paper"]
+    ran = [found for found in networks.values() if found["runs"]]
+    assert len({found["commit"] for found in ran}) >= 7
+    for found in ran:
+        assert set(found["differences"]) == {"lengths", "loss", "gradients"}
+        assert all(0 <= difference < 1e-9 for difference in found["differences"].values())
+
+
+def test_the_checker_finds_in_others_code_what_was_read_in_it() -> None:
+    networks = ledger.read("strangers.json")["networks"]
+    ours = {made.link for made in IMPLEMENTATIONS.values()}
+    for name, network in networks.items():
+        assert network["found"] == network["read"] and DEVIATIONS.keys() >= {*network["found"]}
+        assert not any(link.endswith(name) for link in ours)
+
+
+@pytest.mark.parametrize(
+    "study", [module.name for module in pkgutil.iter_modules(studies.__path__)]
+)
+def test_a_study_can_be_imported(study: str) -> None:
+    importlib.import_module(f"experiments.studies.{study}")

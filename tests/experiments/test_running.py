@@ -1,0 +1,361 @@
+"""The ledger's runner, with real digits and small networks."""
+
+import dataclasses
+import json
+import math
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from capsnet.checkpoint import load_weights, read_tensors
+from capsnet.data import ImageSet, load
+from capsnet_book import ledger as book_ledger
+from experiments import running, tables, tasks
+from experiments.__main__ import main
+from experiments.declared import Budget, Experiment, Row
+from experiments.running import (
+    Training,
+    perform,
+    plan,
+    recorded,
+    train,
+    training_images,
+    verify,
+    write_record,
+)
+
+SMALL = {"conv_channels": 8, "capsule_types": 2, "hidden": [16, 16]}
+# To compile takes longer than all of this.
+QUICK = {"epochs": 2, "batch_size": 100, "precision": "fp32", "compile": False}
+TINY = Experiment(
+    "Does it run?",
+    {"capsules": Row(SMALL, keep_weights="digits"), "few": Row(SMALL, per_class=3)},
+    {"cpu": Budget(2, QUICK, images=600)},
+)
+NOT_KEPT = TINY.rows | {"capsules": Row(SMALL)}
+RUN = Training("tiny", "cpu", "capsules", 0, TINY)
+FILE = book_ledger.records_file("tiny")
+
+
+def of(experiment: Experiment, **changes: Any) -> Training:
+    """The training of the first row, of another experiment."""
+    return dataclasses.replace(RUN, declared=experiment, **changes)
+
+
+def a_record(training: Training = RUN, correct: int = 9_950) -> dict[str, Any]:
+    rest = {"records": [{"epoch": 2}], "seconds": 120.0, "evaluation_seconds": 1.0, "machine": {}}
+    return training.declaration | rest | {"test": {"correct": correct, "total": 10_000}}
+
+
+@pytest.fixture(autouse=True)
+def few_test_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    def few(name: str, train: bool = True) -> ImageSet:
+        return load(name, train).subset(slice(None if train else 500))
+
+    monkeypatch.setattr(running, "load", few)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return tmp_path / "ledger"
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    return tmp_path / "work"
+
+
+def test_a_row_has_images_and_seeds_of_its_own(ledger: Path, work: Path) -> None:
+    """It may be left to the larger budget, watched, and counted on images that no run saw."""
+    rows = {
+        "all": Row(SMALL),
+        "fewer": Row(SMALL | {"deviations": ["unsquared-margin"]}, "wild", images=300, seeds=3),
+        "too slow here": Row(SMALL, budgets=("gpu",)),
+    }
+    budgets = {"cpu": Budget(1, QUICK, images=600, unseen=range(59_700, 59_900), first=3)}
+    declared = Experiment("Who is another?", rows, budgets, watched=True)
+    trainings = plan({"tiny": declared}, "cpu")
+    assert [(t.row, t.seed, t.images) for t in trainings] == [
+        ("all", 3, 600), ("fewer", 3, 300), ("fewer", 4, 300), ("fewer", 5, 300)
+    ]  # fmt: skip
+    record = perform(trainings[1], ledger, work)
+    assert record["watched"] and record["images"] == 300
+    test, unseen = record["test"], record["unseen"]
+    assert record["records"][-1]["validation_accuracy"] == test["correct"] / test["total"]
+    assert unseen["total"] == 200 >= unseen["correct"] > 0
+    moved = record["routing"]["moved"]
+    assert moved[0] == 0 < moved[1] < moved[-1]
+
+
+@pytest.mark.parametrize("task", ["digits", "placed"])  # the second has a course
+def test_tuning_never_sees_the_test_set(
+    task: str, ledger: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def learned_only(name: str, train: bool = True) -> ImageSet:
+        assert train
+        return load(name)
+
+    monkeypatch.setattr(running, "load", learned_only)
+    budget = Budget(1, QUICK, images=600, unseen=range(600, 800))
+    rows = {"capsules": Row(SMALL)}
+    record = perform(
+        of(Experiment("?", rows, {"cpu": budget}, task=task, tuning=True)), ledger, work
+    )
+    assert record["tuning"] and record["test"]["total"] == 200 and "unseen" not in record
+
+
+def test_few_labels_are_few_and_drawn_by_the_seed() -> None:
+    few = dataclasses.replace(RUN, row="few")
+    images, _ = training_images(few)
+    assert images.labels.bincount().tolist() == [3] * 10
+    assert torch.equal(images.images, training_images(few)[0].images)
+    other, _ = training_images(dataclasses.replace(few, seed=1))
+    assert not torch.equal(images.images, other.images)
+
+
+def test_a_training_is_cut_off_goes_on_is_recorded_and_not_made_again(
+    tmp_path: Path, ledger: Path, work: Path
+) -> None:
+    assert recorded(RUN, ledger) is None
+    train(RUN, work, stop_after=1)
+    record = perform(RUN, ledger, work)
+    assert not list(work.rglob("*.safetensors"))  # nothing is left of it
+    written = json.loads((ledger / FILE).read_text())
+    assert written == recorded(RUN, ledger) == json.loads(json.dumps(record))
+    assert perform(RUN, ledger, tmp_path / "never") == written
+    assert [epoch["epoch"] for epoch in written["records"]] == [1, 2]
+    kept = {path.name for path in (ledger / "digits").iterdir()}
+    assert kept == {"weights.safetensors", "metrics.jsonl", "evaluation.json"}
+    evaluation = json.loads((ledger / "digits" / "evaluation.json").read_text())
+    test = written["test"]
+    assert test["total"] == 500 == test["correct"] + len(evaluation["errors"])
+    assert evaluation["weights"]["config"]["epochs"] == 2
+    whole = perform(RUN, tmp_path / "again", work)  # cut off or not: the same
+    assert whole["test"] == record["test"]
+    longer = dataclasses.replace(TINY, budgets={"cpu": Budget(2, QUICK | {"epochs": 3}, 600)})
+    assert recorded(of(longer), ledger) is None  # what is declared otherwise is another training
+
+
+def test_a_record_is_verified_by_its_first_epoch(tmp_path: Path, ledger: Path, work: Path) -> None:
+    record = perform(of(dataclasses.replace(TINY, rows=NOT_KEPT)), ledger, work)
+    assert verify(RUN, tmp_path / "verify", ledger) is None
+
+    def verified(change: float, of: str = "loss") -> str | None:
+        changed = [record["records"][0] | {of: (1 + change) * record["records"][0][of]}]
+        write_record(RUN, record | {"records": changed}, ledger)
+        return verify(RUN, tmp_path / "other", ledger)
+
+    assert verified(1, of="seconds") is None
+    assert "first epoch: expected loss" in (verified(1e-6) or "")
+    assert "first epoch: expected learning_rate" in (verified(1e-6, of="learning_rate") or "")
+    record["machine"]["processor"] = "another"  # whose last digits may differ
+    assert verified(1e-6) is None
+    assert verified(1e-2) is not None
+
+
+def test_writers_at_once_lose_no_record(ledger: Path) -> None:
+    def write_one(seed: int) -> None:
+        training = dataclasses.replace(RUN, seed=seed)
+        write_record(training, a_record(training), ledger)
+
+    with ThreadPoolExecutor(4) as writers:  # each takes a lock of its own, as processes do
+        list(writers.map(write_one, range(30)))
+    seeds = [json.loads(line)["seed"] for line in (ledger / FILE).read_text().splitlines()]
+    assert sorted(seeds) == [*range(30)]
+
+
+def test_a_new_record_replaces_the_old_one_and_a_failed_write_changes_nothing(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = dataclasses.replace(RUN, seed=1)
+    for training, correct in ((RUN, 1), (other, 2), (RUN, 3)):
+        write_record(training, a_record(training, correct), ledger)
+    written = (ledger / FILE).read_text()
+    correct = [json.loads(line)["test"]["correct"] for line in written.splitlines()]
+    assert correct == [3, 2]
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            write_record(other, a_record(other, 4), ledger)
+    assert (ledger / FILE).read_text() == written
+
+
+def test_a_long_record_keeps_what_matters() -> None:
+    epochs = [{"epoch": n} for n in range(1, 124)]
+    assert [epoch["epoch"] for epoch in running.thinned(epochs)] == [1, *range(10, 121, 10), 123]
+    assert running.thinned(epochs[:50]) == epochs[:50]
+    watched = [epoch | {"validation_accuracy": 0.9 - abs(epoch["epoch"] - 57)} for epoch in epochs]
+    assert [e["epoch"] for e in running.thinned(watched) if e["epoch"] % 10] == [1, 57, 123]
+    few, many = ({"total": 20, "errors": list(range(n))} for n in (5, 6))
+    assert running.without_many_errors(few) == few
+    assert running.without_many_errors(many) == {"total": 20, "errors": None}
+
+
+def test_nobody_else_touches_a_training_until_its_record_is_written(
+    ledger: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = of(dataclasses.replace(TINY, rows=NOT_KEPT))
+
+    def testing(*_: object) -> dict[str, Any]:  # fit has let go of its folder by now
+        with pytest.raises(BlockingIOError, match="another process makes the training"):
+            perform(training, ledger, work)
+        return {"test": {"correct": 1, "total": 2}}
+
+    monkeypatch.setitem(tasks.TASKS, "digits", tasks.TASKS["digits"]._replace(test=testing))
+    record = perform(training, ledger, work)
+    assert perform(training, ledger, work) == record  # it is free again
+
+
+def test_a_network_with_dropout_goes_on_as_if_it_had_not_been_cut_off(tmp_path: Path) -> None:
+    rows = {"capsules": Row({"channels": (8, 8, 4), "hidden": (16, 16)}, kind="cnn-small")}
+    cnn = Experiment("Does it drop out?", rows, {"cpu": Budget(1, QUICK, images=200)})
+    _, whole = train(of(cnn), tmp_path / "whole")
+    train(of(cnn), tmp_path / "cut", stop_after=1)
+    torch.rand(3)
+    _, resumed = train(of(cnn), tmp_path / "cut")
+    assert [record["loss"] for record in resumed] == [record["loss"] for record in whole]
+
+
+def test_the_command(ledger: Path, work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    declared = {"tiny": dataclasses.replace(TINY, budgets={"cpu": Budget(1, QUICK, images=100)})}
+
+    def said(*arguments: str, code: int = 0) -> list[str]:
+        assert main([*arguments, "--budget", "cpu"], declared, ledger, work) == code
+        return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+
+    train(of(declared["tiny"]), work, stop_after=1)
+    heads, tiny, everything, begun = said("--list")
+    assert heads == "experiment budget done left hours done hours left"
+    assert tiny == "tiny cpu 0 2 0.0 0.0 + ? for 1"
+    assert everything == "all" + tiny.removeprefix("tiny")
+    assert begun == "begun: tiny, cpu, capsules, seed 0, 1 epochs, 2 declared"
+    said("--minutes", "0")
+    assert not (ledger / FILE).exists()  # no time, no run
+    assert said("--verify", code=1)[-1].endswith("nothing to verify")
+    said("tiny")
+    assert all(recorded(training, ledger) for training in plan(declared, "cpu"))
+    assert said("--list")[1].startswith("tiny cpu 2 0")
+    assert sum("the first epoch is the same" in line for line in said("--verify")) == 2
+    file = ledger / FILE
+    file.write_text(file.read_text().replace('"loss": ', '"loss": 1'))
+    assert any("first epoch: expected loss" in line for line in said("--verify", code=1))
+
+
+@pytest.mark.parametrize(
+    ("words", "line", "code", "complaint"),
+    [
+        (["other"], "", 2, "experiments must be of tiny, got other"),
+        (["--list", "--verify"], "", 2, "--verify: not allowed with argument --list"),
+        (["--minutes", "nan"], "", 2, "--minutes must be a number from 0 on, got nan"),
+        (["--list"], "<<<<<<< ours", 1, "tiny.jsonl, line 2: no record: "),
+        (["--list"], "{}", 1, "tiny.jsonl, line 2: no record: it lacks budget, config, "),
+        (["--list"], json.dumps(a_record())[:-9], 1, "tiny.jsonl, line 2: no record: "),  # cut off
+    ],
+)
+def test_bad_arguments_and_damaged_files(
+    words: list[str],
+    line: str,
+    code: int,
+    complaint: str,
+    ledger: Path,
+    work: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_record(RUN, a_record(), ledger)
+    with (ledger / FILE).open("a") as file:
+        file.write(line)
+    with pytest.raises(SystemExit) as stop:
+        main(words, {"tiny": TINY}, ledger, work)
+    told = capsys.readouterr().err.splitlines()
+    assert stop.value.code == code and complaint in told[-1]
+    assert code == 2 or len(told) == 1
+
+
+def test_a_training_that_cannot_be_made_is_told_and_the_others_go_on(
+    tmp_path: Path, ledger: Path, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quick = dataclasses.replace(TINY, budgets={"cpu": Budget(1, QUICK, images=100)})
+    lost = dataclasses.replace(quick, dataset="no-such-images")
+    train(of(TINY), work, stop_after=1)  # with other images: no checkpoint of this declaration
+    assert main(["--budget", "cpu"], {"lost": lost, "tiny": quick}, ledger, work) == 1
+    told = capsys.readouterr().err
+    assert told.count("no-such-images") >= 2  # both rows' complaint
+    assert "tiny/cpu/capsules/seed-0: " in told
+    assert recorded(of(quick, row="few"), ledger)
+
+
+def test_weights_replace_nothing_before_they_are_tested_and_nothing_of_another_budget(
+    ledger: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budgets = {name: Budget(1, QUICK, images=100) for name in ("cpu", "gpu")}
+    training = of(dataclasses.replace(TINY, budgets=budgets), budget="gpu")
+    kept = ledger / "digits-gpu"
+    kept.mkdir(parents=True)
+    (kept / "weights.safetensors").write_text("before")
+
+    def stopped(*_: object) -> dict[str, Any]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setitem(tasks.TASKS, "digits", tasks.TASKS["digits"]._replace(test=stopped))
+        with pytest.raises(KeyboardInterrupt):
+            perform(training, ledger, work)
+    assert [path.read_text() for path in kept.iterdir()] == ["before"]
+    perform(training, ledger, work)
+    assert len(list(kept.iterdir())) == 3 and recorded(training, ledger)
+    assert not (ledger / "digits").exists()
+
+
+def test_pairs_are_counted_by_the_weights_that_are_kept(ledger: Path, work: Path) -> None:
+    rows = {"capsules": Row(SMALL, keep_weights="two")}
+    pairs = dataclasses.replace(TINY, canvas=36, task="pairs", rows=rows)
+    record = perform(of(pairs), ledger, work)
+    test = record["test"]
+    # Two guesses of ten classes: one pair of 45 is right, and a digit is named with 2 in 10.
+    assert test["total"] == 500 and 5 < test["correct"] < 250
+    assert 2 * test["correct"] <= test["digits"] <= 500 + test["correct"]
+    kept = ledger / "two" / "weights.safetensors"
+    assert read_tensors(kept)[0]["digits.weight"].dtype == torch.int8
+    model, _ = load_weights(kept)
+    images = running.images_of(pairs, train=False)
+    same, other = (tasks.pairs_test(model, images, shift, "auto")["test"] for shift in (2, 4))
+    assert running.without_many_errors(same) == test and same != other
+    assert len(same["errors"]) == 500 - same["correct"]
+
+
+def test_digits_anywhere_are_counted_after_each_epoch(
+    tmp_path: Path, ledger: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks.affnist, "load", lambda: None)
+    training = of(
+        Experiment("?", NOT_KEPT, {"cpu": Budget(1, QUICK, images=600)}, canvas=40, task="placed")
+    )
+    running.train_and_watch(training, work, stop_after=1)  # cut off, and gone on
+    record = perform(training, ledger, work)
+    whole = perform(training, tmp_path / "again", tmp_path / "other")
+    named = [[epoch[name] for name in ("placed", "test")] for epoch in record["records"]]
+    assert named == [[epoch[name] for name in ("placed", "test")] for epoch in whole["records"]]
+    assert named[-1] == [record[name]["correct"] for name in ("placed", "test")]
+    sets = [record[name] for name in ("test", "placed", "bent", "middle")]
+    assert {found["total"] for found in sets} == {500}
+    assert len({str(found["confusion"]) for found in sets}) == 4
+    assert "affnist" not in record
+    assert verify(training, tmp_path / "verify", ledger) is None
+
+
+def test_the_table_is_counted(ledger: Path) -> None:
+    for seed, correct in ((0, 9_950), (1, 9_970)):
+        training = dataclasses.replace(RUN, seed=seed)
+        write_record(training, a_record(training, correct), ledger)
+    _, row, empty = tables.results_table("tiny", "cpu", TINY, ledger).splitlines()
+    deviation = math.sqrt(2) * 0.1
+    half = 12.706 * deviation / math.sqrt(2)
+    assert " ".join(row.split()) == f"capsules 0.40 ± {deviation:.2f} ± {half:.2f} 2 2.0"
+    assert empty.split() == ["few", "0", "of", "2"]
