@@ -21,7 +21,9 @@ help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  PYTHON=python3.12 chooses the Python of $(VENV); now: $(PYTHON)"
 
-book: notebooks  ## execute what is stale, build the book: _build/html/index.html
+book: $(READY)  ## execute what is stale, build the book: _build/html/index.html
+	$(BIN)/python book/_tools/make_notebooks.py
+	$(BIN)/python book/_tools/picture.py
 	@rm -rf _build/html
 	@$(BIN)/python book/_tools/fingerprint.py > _build/fingerprint
 	$(BIN)/jb build --all -W -n --keep-going .
@@ -50,7 +52,7 @@ mutants: $(READY)  ## is every line of functional, layers and fast needed by a t
 	$(BIN)/python .ci/mutants
 
 notebooks: $(READY)  ## make notebooks/ from book/, executing only what is stale, and the first picture
-	$(BIN)/python book/_tools/make_notebooks.py
+	$(BIN)/python book/_tools/make_notebooks.py --address
 	$(BIN)/python book/_tools/picture.py
 
 train: $(READY)  ## train on MNIST; options in ARGS="--epochs 2 …"

@@ -12,7 +12,6 @@ from typing import Any
 
 import matplotlib as mpl
 import nbformat
-import yaml
 from docutils import nodes
 from PIL import Image
 from resvg_py import svg_to_bytes
@@ -21,6 +20,7 @@ from sphinx.util.docutils import SphinxDirective
 
 import reading
 from capsnet_lab.figures.style import PAPER
+from myst import front_matter
 
 WORDS, LINES = 200, 20  # that a reader takes in, a minute
 PICTURES = "_static/cards"
@@ -28,9 +28,7 @@ PICTURES = "_static/cards"
 
 def about(source: Path) -> dict[str, Any]:
     """What a page's front matter says of it."""
-    head = re.match(r"---\n(.*?)\n---\n", source.read_text(encoding="utf-8"), re.DOTALL)
-    found: dict[str, Any] = (yaml.safe_load(head[1]) if head else {}).get("capsnet") or {}
-    return found
+    return front_matter(source.read_text(encoding="utf-8")).get("capsnet") or {}
 
 
 def minutes(source: Path) -> int:

@@ -13,7 +13,7 @@ compared: a first cell, which installs capsnet in Colab, and the folding of solu
 The book's HTML shows the outputs of these very notebooks: they are staged in the cache that
 Jupyter Book reads, so its build executes nothing.
 
-    python book/_tools/make_notebooks.py [--stale] [CHAPTER …]
+    python book/_tools/make_notebooks.py [--address] [--stale] [CHAPTER …]
 """
 
 import argparse
@@ -38,7 +38,7 @@ from capsnet.files import write_atomically
 from capsnet_book.ledger import CLONE, stored
 from dependencies import dependencies
 from lowering import Prose
-from myst import ChapterError
+from myst import ChapterError, front_matter
 
 TIMEOUT = 900  # seconds a cell may run
 
@@ -79,7 +79,7 @@ def chapters(root: Path = ROOT) -> list[Path]:
     return [
         page
         for page in sorted((root / "book").rglob("*.md"))
-        if re.match(r"---\n(?:.*\n)*?kernelspec:", page.read_text(encoding="utf-8"))
+        if "kernelspec" in front_matter(page.read_text(encoding="utf-8"))
     ]
 
 
@@ -87,8 +87,11 @@ def notebook_path(chapter: Path, root: Path = ROOT) -> Path:
     return root / "notebooks" / chapter.relative_to(root / "book").with_suffix(".ipynb")
 
 
-def make(chapter: Path, root: Path = ROOT) -> tuple[Path, bool]:
+def make(chapter: Path, root: Path = ROOT, readdress: bool = False) -> tuple[Path, bool]:
     """Write a chapter's notebook, executing it only if its outputs are stale.
+
+    A file that differs by the repository's address alone is left as it is, unless ``readdress``:
+    `make book` must not change the notebooks of a clone.
 
     Returns:
         the notebook's path and whether it was executed.
@@ -98,9 +101,15 @@ def make(chapter: Path, root: Path = ROOT) -> tuple[Path, bool]:
     if notebook is None or is_stale(notebook, root):
         notebook, executed = execute(read_chapter(chapter, root), root), True
     text = lower(notebook, chapter, root)
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    if old != text and (readdress or without_address(old) != without_address(text)):
         write_atomically(path, text.encode())
     return path, executed
+
+
+def without_address(text: str) -> str:
+    """A notebook's file without the address in its first cell, which is another in a clone."""
+    return ADDRESS.sub(r"\1", text)
 
 
 def check(chapter: Path, root: Path = ROOT) -> str | None:
@@ -112,9 +121,8 @@ def check(chapter: Path, root: Path = ROOT) -> str | None:
     notebook = with_outputs(chapter, root)
     if notebook is None:
         return f"{name} has other code than {source}"
-    texts = lower(notebook, chapter, root), path.read_text(encoding="utf-8")
-    # A clone may have another address than the checkout in which its notebooks were made.
-    if len({ADDRESS.sub(r"\1", text) for text in texts}) > 1:
+    text = path.read_text(encoding="utf-8")
+    if without_address(lower(notebook, chapter, root)) != without_address(text):
         return f"{name} has other prose than {source}"
     return f"{name} is {STALE}" if is_stale(notebook, root) else None
 
@@ -315,6 +323,9 @@ def stage(root: Path = ROOT) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("chapters", nargs="*", help="names, such as squash; all if none is given")
+    parser.add_argument(
+        "--address", action="store_true", help="write the repository's address into all of them"
+    )
     parser.add_argument("--stale", action="store_true", help="only list the stale notebooks")
     options = parser.parse_args(arguments)
     wanted = [page for page in chapters() if not options.chapters or page.stem in options.chapters]
@@ -329,7 +340,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{path.relative_to(ROOT)}: removed, it has no chapter")
     for chapter in wanted:
         start = time.perf_counter()
-        path, executed = make(chapter)
+        path, executed = make(chapter, readdress=options.address)
         done = f"executed in {time.perf_counter() - start:.0f} s" if executed else "up to date"
         print(f"{path.relative_to(ROOT)}: {done}", flush=True)
     if not options.chapters:

@@ -55,6 +55,12 @@ for name, rule in zip(RULES.get_active_rules(), RULES.getRules(""), strict=True)
     RULES.at(name, located(rule))
 
 
+def front_matter(text: str) -> dict[str, Any]:
+    """What stands between the lines ``---`` at the top of a page; empty if nothing does."""
+    head = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
+    return (yaml.safe_load(head[1]) if head else None) or {}
+
+
 def parse(text: str, page: str) -> list[Token]:
     """The blocks of a text.
 

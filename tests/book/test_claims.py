@@ -12,14 +12,13 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-import yaml
 from markdown_it.token import Token
 from sphinx.util.nodes import split_explicit_title
 
 from capsnet import CapsNet
 from helpers import ROOT
 from helpers.constants import CONSTANTS
-from myst import directives, parse, walk
+from myst import directives, front_matter, walk
 from reading import statements
 
 PAGES = sorted((ROOT / "book").rglob("*.md"))
@@ -93,8 +92,7 @@ def typed(text: str) -> list[tuple[int, str]]:
 
 def unfounded(text: str) -> list[str]:
     """What is wrong with the numbers of a page."""
-    head = [yaml.safe_load(t.content) for t in parse(text, "a page") if t.type == "front_matter"]
-    constants = (head[0].get("capsnet") or {}).get("constants") or {} if head else {}
+    constants = (front_matter(text).get("capsnet") or {}).get("constants") or {}
     own = {value(number): str(reason) for number, reason in constants.items()}
     allowed = {value(number) for number in CONSTANTS} | own.keys() | settings(text)
     numbers = typed(text)

@@ -60,7 +60,7 @@ FILES = {
     "_config.yml": 'repository:\n  url: ""\n  branch: main\n',
     "requirements.txt": "torch==2.14.1\n",
     "book/chapter.md": CHAPTER,
-    "book/page.md": "# No code",
+    "book/page.md": "---\ntitle: no code\n---\n# A page\n\nkernelspec: is a word of its text.\n",
     "capsnet_lab/cli.py": "x = 1\n",
     "book/capsnet_book/__init__.py": "from capsnet_book.notebook import glue, source\n",
     "book/capsnet_book/plots/__init__.py": '"""Every plot."""\n'
@@ -259,6 +259,11 @@ def test_prose_and_address_are_carried_over_without_executing(project, chapter):
     assert outputs(project) == before
     assert "Other prose." in path.read_text()
     assert r"repository = \"https://github.com/me/c\"" in path.read_text()
+    edit(project / "_config.yml", "me/c", "me/d")
+    notebooks.make(chapter, project)  # `make book` leaves a clone as it is
+    assert "me/d" not in path.read_text()
+    notebooks.make(chapter, project, readdress=True)
+    assert "me/d" in path.read_text()
     assert notebooks.check(chapter, project) is None
     notebooks.stage(project)
 
