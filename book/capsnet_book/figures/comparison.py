@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from capsnet.text import columns
 from capsnet_book.figures.helpers import (
     LINES,
+    B,
+    V,
     dots_and_means,
     dots_with_intervals,
     legend_above,
@@ -19,7 +21,7 @@ from capsnet_book.figures.helpers import (
     styled,
 )
 from capsnet_book.ledger import missed
-from capsnet_lab.figures.style import FAINT, INK, PAPER, QUANTITIES, Figure, array
+from capsnet_lab.figures.style import FAINT, INK, PAPER, Figure, array
 
 Difference = tuple[float, float]  # of two error rates, and the half-width of its 95 % interval
 
@@ -51,7 +53,7 @@ def errors_beside_paper(
     """
     figure, axes = Figure.single(0.9 + 0.34 * len(errors))
     dots_and_means(axes, errors)
-    axes.plot([], [], "o", color=QUANTITIES["v"].colour, markersize=5, label="a training here")
+    axes.plot([], [], "o", color=V, markersize=5, label="a training here")
     heights = [list(errors).index(name) for name in paper]
     (diamonds,) = axes.plot(list(paper.values()), heights, "D", color=INK, markersize=5)
     diamonds.set(fillstyle="none", label="the paper")
@@ -86,7 +88,7 @@ def in_training(
     """
     kinds = (
         (errors, INK, "error, percent"),
-        (changes, QUANTITIES["b"].colour, "mean change of b"),
+        (changes, B, "mean change of b"),
     )
     figure, panels = side_by_side(2.6, 2)
     for axes, (by_count, colour, label) in zip(panels, kinds, strict=True):
@@ -106,14 +108,14 @@ def _with_ends(found: Mapping[str, Difference]) -> dict[str, tuple[float, float,
 
 
 @styled
-def errors_saved(found: Mapping[str, Difference], reported: Collection[str] = ()) -> Figure:
+def errors_saved(found: Mapping[str, Difference], reported: Collection[str]) -> Figure:
     """The error that a change saves, with its interval, by whoever measured it.
 
     Rows from top to bottom, in percentage points; those whose names are `reported` are hollow.
     """
     figure, axes = Figure.single(0.9 + 0.34 * len(found))
     axes.axvline(0, color=FAINT, linewidth=0.9)
-    colours = [INK if name in reported else QUANTITIES["v"].colour for name in found]
+    colours = [INK if name in reported else V for name in found]
     dots_with_intervals(axes, _with_ends(found), colours, reported)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlabel("error saved, percentage points")
@@ -128,7 +130,7 @@ def errors_added(found: Mapping[str, Difference]) -> Figure:
     "all of …" are in ink.
     """
     order = sorted(found, key=lambda name: -found[name][0])
-    colours = [INK if name.startswith("all of ") else QUANTITIES["v"].colour for name in order]
+    colours = [INK if name.startswith("all of ") else V for name in order]
     figure, axes = Figure.single(0.9 + 0.26 * len(order))
     axes.axvline(0, color=FAINT, linewidth=0.9)
     dots_with_intervals(axes, _with_ends({name: found[name] for name in order}), colours)
@@ -160,12 +162,12 @@ def reliability(lengths: ArrayLike, right: ArrayLike, bounds: ArrayLike) -> Figu
     `lengths` are mean ‖v‖ [groups], `right` the shares that are right [groups], `bounds` the ends
     of their intervals [groups, 2].
     """
-    x, limits, colour = array(lengths), array(bounds), QUANTITIES["v"].colour
+    x, limits = array(lengths), array(bounds)
     figure, axes = Figure.single(3.6)
     axes.plot([0, 1], [0, 1], "--", color=FAINT, linewidth=1.3)
     axes.text(0.68, 0.6, "if lengths were\nprobabilities", va="top", fontsize=9)
-    axes.vlines(x, limits[:, 0], limits[:, 1], color=colour, linewidth=1.6)
-    axes.plot(x, array(right), "o", color=colour, markersize=6)
+    axes.vlines(x, limits[:, 0], limits[:, 1], color=V, linewidth=1.6)
+    axes.plot(x, array(right), "o", color=V, markersize=6)
     axes.set(xlim=(0, 1), ylim=(0, 1.03))
     axes.xaxis.set_major_locator(MultipleLocator(0.2))
     axes.set_xlabel("length ‖v‖ of the longest capsule")
@@ -180,7 +182,7 @@ def accuracy_by_coverage(answered: ArrayLike, accuracy: Mapping[str, ArrayLike])
     `accuracy` is by the way to choose them (two at most), both it and `answered` 0 … 1, [n].
     """
     figure, axes = Figure.single(3.0)
-    styles = ((QUANTITIES["v"].colour, "-"), (INK, "--"))[: len(accuracy)]
+    styles = ((V, "-"), (INK, "--"))[: len(accuracy)]
     for (name, values), (colour, line) in zip(accuracy.items(), styles, strict=True):
         percent = 100 * array(answered), 100 * array(values)
         axes.plot(*percent, line, color=colour, linewidth=1.5, label=name)
@@ -236,7 +238,7 @@ def against_amount(sweeps: Mapping[str, Sweep]) -> Figure:
     figure = Figure(4.1)
     grid = figure.subplots(2, len(sweeps), sharex="col", sharey="row", squeeze=False)
     for column, (name, sweep) in zip(grid.T, sweeps.items(), strict=True):
-        kinds = ((100 * np.array(sweep.accuracy), INK), (sweep.length, QUANTITIES["v"].colour))
+        kinds = ((100 * np.array(sweep.accuracy), INK), (sweep.length, V))
         for axes, (values, colour) in zip(column, kinds, strict=True):
             axes.axvspan(*sweep.usual, color=FAINT, alpha=0.25, linewidth=0)
             (line,) = axes.plot(sweep.amounts, values, "-o", color=colour, markersize=4)
@@ -266,7 +268,7 @@ def bent_against_plain(
     figure, axes = Figure.single(3.6)
     axes.set(xscale="log", yscale="log")
     axes.axvline(level, color=FAINT, linewidth=0.9, zorder=0)
-    styles = *LINES, (QUANTITIES["v"].colour, "D:")
+    styles = *LINES, (V, "D:")
     for (name, trainings), (colour, line) in zip(courses.items(), styles, strict=False):
         for number, training in enumerate(trainings):
             (drawn,) = axes.plot(*zip(*training, strict=True), line, color=colour, linewidth=1)

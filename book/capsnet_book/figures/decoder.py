@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capsnet_book.figures.helpers import side_by_side, styled
+from capsnet_book.figures.helpers import V, side_by_side, styled
 from capsnet_book.figures.network import sheet
-from capsnet_lab.figures.style import FAINT, INK, QUANTITIES, WIDTH, Figure, array
+from capsnet_lab.figures.style import FAINT, INK, WIDTH, Figure, array
 
 GAP = 2  # pixels between pictures
 
@@ -17,7 +17,7 @@ def sweeps(
     pictures: ArrayLike,
     rows: Sequence[str],
     columns: Sequence[str],
-    xlabel: str = "",
+    xlabel: str,
     ylabel: str = "",
 ) -> Figure:
     """A table of small grey pictures [rows, columns, height, width], of reconstructions, say.
@@ -29,7 +29,7 @@ def sweeps(
     height, width = drawn.shape[2:]
     table = sheet(drawn.reshape(-1, height, width), len(columns), GAP)
     inch = (WIDTH - 0.9) / table.shape[1]  # of a pixel
-    figure, axes = Figure.single(inch * table.shape[0] + (0.65 if xlabel else 0.35))
+    figure, axes = Figure.single(inch * table.shape[0] + 0.65)
     axes.imshow(table, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     axes.set_yticks([(i + 0.5) * (height + GAP) - GAP for i in range(len(rows))], rows)
     axes.set_xticks([(i + 0.5) * (width + GAP) - GAP for i in range(len(columns))], columns)
@@ -77,7 +77,7 @@ def property_agreement(panels: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Fig
         shown, drawn = map(array, pair)
         ends = [min(shown.min(), drawn.min()), max(shown.max(), drawn.max())]
         axes.plot(ends, ends, "--", color=FAINT, linewidth=1)
-        axes.plot(shown, drawn, "o-", color=QUANTITIES["v"].colour, markersize=4, linewidth=1.3)
+        axes.plot(shown, drawn, "o-", color=V, markersize=4, linewidth=1.3)
         axes.set_aspect("equal", adjustable="datalim")
         axes.set(title=name, xlabel="in the image")
     row[0].set_ylabel("in the drawing")

@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from capsnet_lab.figures.style import FAINT, INK, PAPER, QUANTITIES, STYLE, Figure, array
 
+# The colour of each quantity.
+U, U_HAT, B, C, S, V = (quantity.colour for quantity in QUANTITIES.values())
 styled = mpl.rc_context(STYLE)  # decorates every function that draws a figure
 # Of up to three curves: the one that matters, and what it is compared with.
-LINES = ((QUANTITIES["v"].colour, "o-"), (INK, "s--"), (FAINT, "^:"))
+LINES = ((V, "o-"), (INK, "s--"), (FAINT, "^:"))
 
 
 def side_by_side(height: float, count: int, **options: Any) -> tuple[Figure, Sequence[Axes]]:
@@ -60,13 +62,12 @@ def dots_with_intervals(
 
 def dots_and_means(axes: Axes, rows: Mapping[str, Sequence[float]]) -> None:
     """Named rows, each with a dot for every value and a stroke for their mean."""
-    colour = QUANTITIES["v"].colour
     for row, values in enumerate(rows.values()):
         axes.axhline(row, color=FAINT, linewidth=0.5, zorder=0)
         if values:
             mean = statistics.mean(values)
-            axes.plot(values, [row] * len(values), "o", color=colour, markersize=5)
-            axes.plot([mean], [row], "|", color=colour, markersize=16, markeredgewidth=2)
+            axes.plot(values, [row] * len(values), "o", color=V, markersize=5)
+            axes.plot([mean], [row], "|", color=V, markersize=16, markeredgewidth=2)
     name_rows(axes, list(rows))
 
 

@@ -7,8 +7,10 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from capsnet_book.figures.helpers import logarithmic, stacked, styled
-from capsnet_lab.figures.style import FAINT, INK, PAPER, QUANTITIES, Figure, array
+from capsnet_book.figures.helpers import C, V, logarithmic, stacked, styled
+from capsnet_lab.figures.style import FAINT, INK, PAPER, Figure, array
+
+SPAN = 20  # steps that a point of a bold line averages
 
 
 @styled
@@ -32,16 +34,14 @@ def training_curves(records: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 @styled
-def loss_curves(
-    records: Sequence[Mapping[str, float]], mean_image: float, span: int = 20
-) -> Figure:
+def loss_curves(records: Sequence[Mapping[str, float]], mean_image: float) -> Figure:
     """The two losses of a training run against its step, logarithmic: raw, and averaged.
 
     `records` have "step", "margin" and the weighted "reconstruction"; the bold lines average over
-    `span` steps. The dotted line is the loss of a decoder that always returns the mean image.
+    SPAN steps. The dotted line is the loss of a decoder that always returns the mean image.
     """
     curves = {
-        "margin": ("margin loss", QUANTITIES["v"].colour),
+        "margin": ("margin loss", V),
         "reconstruction": ("0.0005 × reconstruction loss", INK),
     }
     steps = [record["step"] for record in records]
@@ -49,8 +49,8 @@ def loss_curves(
     for key, (name, colour) in curves.items():
         values = np.array([record[key] for record in records])
         axes.plot(steps, values, color=colour, linewidth=0.6, alpha=0.4)
-        mean = np.convolve(values, np.full(span, 1 / span), "valid")
-        middle = (span - 1) // 2
+        mean = np.convolve(values, np.full(SPAN, 1 / SPAN), "valid")
+        middle = (SPAN - 1) // 2
         axes.plot(steps[middle : middle + len(mean)], mean, color=colour, linewidth=1.8, label=name)
     axes.axhline(mean_image, color=FAINT, linestyle=":", label="if the mean image were drawn")
     logarithmic(axes, "y")
@@ -91,18 +91,17 @@ def image_in_training(
 
     others = np.delete(values, label, axis=1)
     long.plot(columns, others, "-", color=FAINT, linewidth=0.9)
-    long.plot(columns, values[:, label], "o-", color=QUANTITIES["v"].colour, ms=4, linewidth=1.5)
+    long.plot(columns, values[:, label], "o-", color=V, ms=4, linewidth=1.5)
     right_of_lines = len(steps) - 0.75
     long.text(right_of_lines, values[-1, label], f"the {label}", va="center", fontsize=9)
     long.text(right_of_lines, others[-1].mean(), "others", va="center", fontsize=9)
     long.set(ylim=(0, 1), ylabel="length ‖v‖")
 
     least, low, middle, high, most = np.quantile(array(shares), [0, 0.05, 0.5, 0.95, 1], axis=1)
-    colour = QUANTITIES["c"].colour
     coupling.axhline(1 / values.shape[1], color=FAINT, linestyle=":", linewidth=1)
-    coupling.vlines(columns, least, most, color=colour, linewidth=1)
-    coupling.vlines(columns, low, high, color=colour, linewidth=4)
-    coupling.plot(columns, middle, "o", color=colour, markerfacecolor=PAPER, markersize=4)
+    coupling.vlines(columns, least, most, color=C, linewidth=1)
+    coupling.vlines(columns, low, high, color=C, linewidth=4)
+    coupling.plot(columns, middle, "o", color=C, markerfacecolor=PAPER, markersize=4)
     coupling.set_ylabel(f"shares c\nto the {label}")
 
     pull.plot(columns, 100 * array(ratios), "o-", color=INK, ms=4, linewidth=1.3)

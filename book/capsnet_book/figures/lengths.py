@@ -9,6 +9,8 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from capsnet_book.figures.helpers import (
+    U,
+    V,
     histogram,
     legend_above,
     names_at_ends,
@@ -16,11 +18,8 @@ from capsnet_book.figures.helpers import (
     stacked,
     styled,
 )
-from capsnet_lab.figures.style import FAINT, INK, QUANTITIES, Figure, array, show
+from capsnet_lab.figures.style import FAINT, INK, Figure, array, show
 
-# The two kinds of class that eq. 4 tells apart, the same in every figure here.
-PRESENT = QUANTITIES["v"].colour
-ABSENT = INK
 ROUND = (0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999)  # lengths after squash
 
 
@@ -39,7 +38,7 @@ def lengths_and_margins(
     figure, (frame, axes) = side_by_side(2.7, 2, width_ratios=[1, 1.5])
     show(frame, array(image))
     rows = np.arange(len(classes))
-    axes.barh(rows, array(lengths), color=np.where(array(present), PRESENT, FAINT))
+    axes.barh(rows, array(lengths), color=np.where(array(present), V, FAINT))
     _draw_margins([axes], margins)
     axes.set_yticks(rows, classes)
     axes.invert_yaxis()
@@ -60,8 +59,8 @@ def margin_curves(
     x = array(lengths)
     figure, row = side_by_side(2.9, len(panels))
     for axes, (name, (present, absent)) in zip(row, panels.items(), strict=True):
-        axes.plot(x, array(present), color=PRESENT, linewidth=2, label="digit present, T = 1")
-        axes.plot(x, array(absent), "--", color=ABSENT, linewidth=2, label="absent, T = 0")
+        axes.plot(x, array(present), color=V, linewidth=2, label="digit present, T = 1")
+        axes.plot(x, array(absent), "--", color=INK, linewidth=2, label="absent, T = 0")
         axes.set(xlim=(0, 1), xlabel="length ‖v‖ of the capsule", ylabel=name)
     _draw_margins(row, margins)
     legend_above(figure)
@@ -71,7 +70,7 @@ def margin_curves(
 @styled
 def length_histogram(true: ArrayLike, others: ArrayLike, margins: tuple[float, float]) -> Figure:
     """Histograms in percent of the true class's lengths (above) and of all others' (below)."""
-    groups = (("true class", true, PRESENT), ("other classes", others, FAINT))
+    groups = (("true class", true, V), ("other classes", others, FAINT))
     figure, panels = stacked(3.4, 2)
     for axes, (name, lengths, colour) in zip(panels, groups, strict=True):
         histogram(axes, lengths, np.linspace(0, 1, 41), fill=True, color=colour)
@@ -105,7 +104,7 @@ def mean_lengths(
     shrink, drawn as thin lines.
     """
     figure, axes = Figure.single(2.9)
-    colours, names = (PRESENT, INK), {}
+    colours, names = (V, INK), {}
     for (weight, curve), colour, line in zip(curves.items(), colours, ("-", "--"), strict=True):
         steps = np.arange(1, len(curve) + 1)
         axes.plot(steps, curve, line, color=colour, linewidth=1.6, label=f"λ = {weight:g}")
@@ -134,7 +133,7 @@ def before_squash(
     ratios = [*[0.95] * len(found), 1.3]
     figure, (*rows, below) = stacked(2.3 + 0.95 * len(found), len(ratios), height_ratios=ratios)
     looks: tuple[dict[str, Any], ...] = (
-        {"fill": True, "color": QUANTITIES["u"].colour},
+        {"fill": True, "color": U},
         {"color": INK, "linewidth": 1.2},
     )
     for axes, (name, groups) in zip(rows, found.items(), strict=True):
@@ -169,7 +168,7 @@ def against_chance(sums: Mapping[str, ArrayLike], true: ArrayLike) -> Figure:
     """
     there = array(true)
     edges = np.linspace(0, 1.1 * max(array(values).max() for values in sums.values()), 41)
-    groups = (("absent digits", ~there, FAINT), ("true digit", there, QUANTITIES["v"].colour))
+    groups = (("absent digits", ~there, FAINT), ("true digit", there, V))
     figure, rows = stacked(0.75 + 1.1 * len(sums), len(sums))
     for axes, (name, values) in zip(rows, sums.items(), strict=True):
         for group, which, colour in groups:
@@ -194,13 +193,12 @@ def length_and_direction(
     """
     figure = Figure(3.9)
     grid = figure.subplots(2, len(changes), squeeze=False, sharey="row", sharex="col")
-    colour = QUANTITIES["v"].colour
     for column, (name, (amounts, *kinds)) in zip(grid.T, changes.items(), strict=True):
         x = array(amounts).astype(float)
         for axes, values in zip(column, kinds, strict=True):
             low, middle, high = np.quantile(array(values), (0.25, 0.5, 0.75), axis=1)
-            axes.fill_between(x, low, high, color=colour, alpha=0.25, linewidth=0)
-            axes.plot(x, middle, "o-", color=colour, markersize=3.5, linewidth=1.3)
+            axes.fill_between(x, low, high, color=V, alpha=0.25, linewidth=0)
+            axes.plot(x, middle, "o-", color=V, markersize=3.5, linewidth=1.3)
         column[1].set_xlabel(name)
         column[1].xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     grid[0, 0].set(ylim=(0, 1), ylabel="length ‖v‖")  # of the whole row

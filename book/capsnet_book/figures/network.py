@@ -9,11 +9,10 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
-from capsnet_book.figures.helpers import arrow, styled
-from capsnet_lab.figures.style import FAINT, INK, PAPER, QUANTITIES, Figure, array, show
+from capsnet_book.figures.helpers import U_HAT, U, V, arrow, styled
+from capsnet_lab.figures.style import FAINT, INK, PAPER, Figure, array, show
 
 SIDE, GAP = 0.97, 0.5  # inches: a box, and the room for an arrow behind it
-U, U_HAT, V = (QUANTITIES[name].colour for name in ("u", "u_hat", "v"))
 
 
 class _Box(NamedTuple):

@@ -10,12 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Polygon
 from numpy.typing import ArrayLike, NDArray
 
-from capsnet_book.figures.helpers import arrow, side_by_side, styled
+from capsnet_book.figures.helpers import U_HAT, U, arrow, side_by_side, styled
 from capsnet_book.figures.routing import disc
 from capsnet_book.parts import OUTLINES, build
-from capsnet_lab.figures.style import FAINT, QUANTITIES, WIDTH, Figure, array
+from capsnet_lab.figures.style import FAINT, WIDTH, Figure, array
 
-U, U_HAT = QUANTITIES["u"].colour, QUANTITIES["u_hat"].colour
 MARGIN = 0.1  # around what is drawn, as all lengths in the unit of the poses
 TOP = 0.3  # length of the arrow to a top
 LEVEL = {"house": -0.6, "boat": -0.57}  # of the land and of the sea, seen from the whole's middle

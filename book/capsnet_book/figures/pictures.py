@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.patches import Circle, Patch, Rectangle
 from numpy.typing import ArrayLike
 
-from capsnet_book.figures.helpers import side_by_side, styled
+from capsnet_book.figures.helpers import U, side_by_side, styled
 from capsnet_lab.figures.style import (
     FAINT,
     INK,
@@ -139,7 +139,7 @@ def votes_of_children(
     side: int,
     parts: ArrayLike,
     votes: ArrayLike,
-    compared: Sequence[tuple[str, ArrayLike]] = (),
+    compared: Sequence[tuple[str, ArrayLike]],
 ) -> Figure:
     """What single children see of an image, and below it reconstructions of their votes.
 
@@ -149,7 +149,7 @@ def votes_of_children(
     at the end of a row of children each.
     """
     picture, shares, reconstructions = array(image)[0], array(parts), array(votes)
-    across, bands = PER_ROW + bool(compared), -(-len(windows) // PER_ROW)
+    across, bands = PER_ROW + 1, -(-len(windows) // PER_ROW)
     figure = Figure(bands * (2 * WIDTH / across + 0.25))
     grid = figure.subplots(2 * bands, across, squeeze=False)
     grey = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "nearest"}
@@ -207,7 +207,7 @@ def pictured_vectors(images: ArrayLike, vectors: ArrayLike, titles: Sequence[str
         axes.quiver(
             0, 0, *arrow,
             angles="xy", scale_units="xy", scale=1, width=0.035,
-            color=QUANTITIES["u"].colour, zorder=3,
+            color=U, zorder=3,
         )  # fmt: skip
         axes.set(xlim=(-1.15, 1.15), ylim=(1.15, -1.15), aspect="equal")
         axes.set_axis_off()
@@ -233,6 +233,6 @@ def orientation_field(images: ArrayLike, fields: ArrayLike) -> Figure:
         axes.quiver(
             columns, rows, long * np.cos(turned), long * np.sin(turned),
             angles="xy", pivot="mid", scale_units="xy", scale=0.55, width=0.011, minlength=0,
-            headwidth=0, headlength=0, headaxislength=0, color=QUANTITIES["u"].colour,
+            headwidth=0, headlength=0, headaxislength=0, color=U,
         )  # fmt: skip
     return figure

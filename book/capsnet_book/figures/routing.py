@@ -11,11 +11,20 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from capsnet_book.figures import helpers
-from capsnet_book.figures.helpers import apart, arrow, names_at_ends, side_by_side, stacked, styled
+from capsnet_book.figures.helpers import (
+    U_HAT,
+    C,
+    V,
+    apart,
+    arrow,
+    names_at_ends,
+    side_by_side,
+    stacked,
+    styled,
+)
 from capsnet_lab.figures.style import FAINT, INK, PAPER, QUANTITIES, WIDTH, Figure, array
 
 MARKERS = "osD^vPX*"
-C, V = QUANTITIES["c"].colour, QUANTITIES["v"].colour
 
 
 @styled
@@ -52,7 +61,7 @@ def disc(axes: Axes, votes: NDArray[Any], shares: NDArray[Any], numbers: bool = 
     for vote, share in zip(votes, shares, strict=True):
         width = 0.4 + 3.6 * share
         arrow(
-            axes, (0, 0), vote, QUANTITIES["u_hat"].colour,
+            axes, (0, 0), vote, U_HAT,
             linewidth=width, mutation_scale=6 + width,
         )  # fmt: skip
     if numbers:

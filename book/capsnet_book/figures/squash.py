@@ -7,10 +7,9 @@ from matplotlib.patches import Circle
 from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike
 
-from capsnet_book.figures.helpers import arrow, side_by_side, styled
-from capsnet_lab.figures.style import FAINT, INK, MISTAKE, QUANTITIES, Figure, array
+from capsnet_book.figures.helpers import S, V, arrow, side_by_side, styled
+from capsnet_lab.figures.style import FAINT, INK, MISTAKE, Figure, array
 
-S, V = QUANTITIES["s"].colour, QUANTITIES["v"].colour
 ROOM = 0.9, 0.2  # beside and above the arrows, for their lengths
 # Of each implementation; the first, in ink, is the one to compare with.
 LOOKS = ((INK, "-"), (MISTAKE, "--"), (MISTAKE, "-."), (MISTAKE, ":"))

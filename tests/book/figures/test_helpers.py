@@ -101,6 +101,14 @@ def test_dashes_have_half_the_angle_of_their_vectors() -> None:
     assert np.allclose([dashes.U, dashes.V], [[0.5**0.5, 1], [0.5**0.5, 0]])
 
 
+def test_a_bold_line_is_the_mean_over_steps_about_its_place() -> None:
+    records = [{"step": n, "margin": n, "reconstruction": 1} for n in range(1, 31)]
+    raw, bold, *_ = figures.loss_curves(records, 0.5).axes[0].lines
+    assert list(raw.get_ydata()) == list(range(1, 31))
+    assert np.allclose(bold.get_xdata(), np.arange(10, 21))
+    assert np.allclose(bold.get_ydata(), np.arange(10, 21) + 0.5)
+
+
 def test_zeros_are_drawn_on_a_logarithmic_axis_and_as_bars() -> None:
     (axes,) = figures.relative_errors([1.0, 2.0], {"exact": [0.0, 0.0]}).axes
     assert axes.get_ylim()[0] > 0
