@@ -121,7 +121,8 @@ def evaluate(
         lengths=lengths,
         labels=labels,
         classes=image_set.classes,
-        margin=margin_loss(lengths, labels).item() if isinstance(model, CapsNet) else None,
+        # Others, such as a CNN, have logits for lengths.
+        margin=margin_loss(lengths, labels).item() if hasattr(model, "read_out") else None,
         reconstruction=reconstruction,
     )
 

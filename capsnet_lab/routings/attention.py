@@ -12,7 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import RoutingStep, check_predictions
+from capsnet.checks import check_predictions
+from capsnet.functional import RoutingStep
 from capsnet.layers import CapsuleLayer
 
 
@@ -24,18 +25,17 @@ def attention_routing(
 ) -> Tensor:
     """Inverted dot-product attention routing (Procedure 1), one layer after the other.
 
-    a_ij = p_j · v_ij / √d (eq. 2, but for √d), r_ij = softmax of a_i over the parents (eq. 3),
-    p_j = norm(Σ_i r_ij v_ij). Poses start at 0, and shares so at 1 / parents. Agreements replace
-    those of the iteration before, where dynamic routing adds them up.
+    a_ij = p_j · v_ij / √d (eq. 2; only the released code divides by √d), r_ij = softmax of a_i over
+    the parents (eq. 3), p_j = norm(Σ_i r_ij v_ij). Poses start at 0, so all shares start equal.
+    Agreements replace those of the iteration before, where dynamic routing adds them up.
 
-    The released code divides by √d. In a stack, the paper's schedule is concurrent:
-    an iteration updates every layer once, from the poses that the layer below had before it. Here
-    a layer is done before the next begins (the released code's sequential routing).
+    In a stack, the paper updates all layers once an iteration. Here a layer is done before the next
+    begins, as in the released code's sequential routing.
 
     Args:
         votes: v_ij, [batch, in_capsules, out_capsules, out_dim].
         norm: layer normalisation of the last dimension.
-        iterations: at least 1; a single one reads no agreement.
+        iterations: at least 1; a single one computes no agreement.
         trace: a list that receives one :class:`RoutingStep` an iteration.
 
     Returns:
@@ -62,25 +62,9 @@ def attention_routing(
 class AttentionCapsules(CapsuleLayer):
     """:class:`CapsuleLayer` with :func:`attention_routing`.
 
-    Layer normalisation makes all parents about equally long: whether a class is there, the paper
-    asks a linear map of its pose, the same for all classes.
-
-    Args:
-        in_capsules: children i.
-        in_dim: numbers of a child.
-        out_capsules: parents j.
-        out_dim: numbers of a parent.
-        routing_iterations: at least 1.
-
-    Attributes:
-        weight: W_ij of v_ij = W_ij p_i (eq. 1), [in_capsules, out_capsules, in_dim, out_dim].
-        norm: layer normalisation, its gain and shift shared by the parents.
-
-    Shape:
-        [batch, in_capsules, in_dim] → [batch, out_capsules, out_dim].
-
-    Raises:
-        ValueError: as :class:`CapsuleLayer`.
+    Sizes, shapes and errors are those of :class:`CapsuleLayer`; votes are v_ij = W_ij p_i (eq. 1).
+    Layer normalisation makes all parents about equally long, so that the paper uses a linear map of
+    a class's pose, the same for all classes, as its score. ``norm`` is shared by the parents.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""EM routing: every parent a Gaussian, the children's votes the points that it explains.
+"""EM routing: every parent is a Gaussian, and the children's votes are the data that it explains.
 
 Source: G. E. Hinton, S. Sabour, N. Frosst, *Matrix capsules with EM routing*, ICLR 2018. Equation
 and procedure numbers are that paper's.
@@ -8,21 +8,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import (
-    RoutingStep,
-    check_predictions,
-    class_mask,
-    require_floating,
-    whole,
-)
+from capsnet.checks import as_int, check_predictions, class_mask, require_floating
+from capsnet.functional import RoutingStep
 
 ROWS = 4  # of a pose, a matrix: 16 numbers are 4 × 4, 8 are 4 × 2
-MIN_VARIANCE = 1e-6  # for a single vote has none; the authors' released code adds 5e-4
-LEAST_ACTIVATION = 1e-12  # its logarithm is needed, so that no child is less active
+MIN_VARIANCE = 1e-6  # because a single vote has none; the authors' released code adds 5e-4
+MIN_ACTIVATION = 1e-12  # because its logarithm is needed
 
 
 def inverse_temperature_at(final: float, iteration: int) -> float:
-    """λ of an iteration, counted from 1: final · (1 − 0.95^iteration), as the authors say."""
+    """λ of an iteration, counted from 1: final · (1 − 0.95^iteration), the authors' schedule."""
     return float(final * (1 - 0.95**iteration))
 
 
@@ -46,13 +41,13 @@ def em_routing(
     Args:
         votes: V_ij, [batch, in_capsules, out_capsules, numbers h].
         activations: a_i in 0 … 1, [batch, in_capsules].
-        beta_u: β_u, [out_capsules]; Procedure 1 charges it for each h, eq. 2 once for all.
+        beta_u: β_u, [out_capsules]; Procedure 1 adds it for each h, eq. 2 once for all.
         beta_a: β_a, [out_capsules].
         iterations: at least 1.
-        inverse_temperature: what λ grows to, see :func:`inverse_temperature_at`.
-        min_variance: is added to every σ²; 0 for Procedure 1 to the letter.
+        inverse_temperature: final λ, see :func:`inverse_temperature_at`.
+        min_variance: is added to every σ²; Procedure 1 has 0.
         trace: a list that receives a :class:`RoutingStep` an iteration: log R_ij and R_ij before
-            it, the means μ_j, and these with the length a_j.
+            it, the means μ_j, and these scaled to the length a_j.
 
     Returns:
         the parents' poses μ_j, [batch, out_capsules, numbers], and activations a_j, [batch,
@@ -77,7 +72,7 @@ def em_routing(
     narrow, wide = votes.dtype, torch.promote_types(votes.dtype, torch.float32)
     with torch.autocast(votes.device.type, enabled=False):
         votes = votes.to(wide)
-        log_active = activations.to(wide).clamp(min=LEAST_ACTIVATION).log().unsqueeze(2)
+        log_active = activations.to(wide).clamp(min=MIN_ACTIVATION).log().unsqueeze(2)
         log_r = F.log_softmax(votes.new_zeros(votes.shape[:3]), dim=2)  # 1 / parents
         for iteration in range(1, iterations + 1):
             weights = log_r + log_active  # M 2
@@ -92,7 +87,7 @@ def em_routing(
             if trace is not None:
                 v = F.normalize(mean, dim=2) * logit.sigmoid().unsqueeze(2)
                 trace.append(RoutingStep(log_r, log_r.exp(), mean, v))
-            if iteration < iterations:  # nothing would read the last shares
+            if iteration < iterations:  # the last shares would not be used
                 # E 2, without the power of 2π, which is the same for all parents
                 log_p = torch.einsum("nijh,njh->nij", distance, -0.5 / variance)
                 log_p = log_p - log_sigma.sum(dim=2).unsqueeze(1)
@@ -101,10 +96,10 @@ def em_routing(
 
 
 class EMCapsules(nn.Module):
-    """Capsules with a pose and an activation, routed to by EM, every child voting for every parent.
+    """Capsules with a pose and an activation, by EM routing; every child votes for every parent.
 
-    Poses are matrices of 4 rows, kept as vectors, so that the paper's primary capsules of 8 numbers
-    may be children (4 × 2) as well as those of 16 (4 × 4).
+    Poses are matrices of 4 rows, stored as vectors, so that children may have 8 numbers (4 × 2), as
+    the primary capsules of :class:`capsnet.CapsNet`, or 16 (4 × 4).
 
     Args:
         in_capsules: children i.
@@ -117,8 +112,8 @@ class EMCapsules(nn.Module):
         weight: W_ij, [in_capsules, out_capsules, in_dim / 4, out_dim / 4].
         beta_u: β_u, [out_capsules].
         beta_a: λ β_a at the last iteration, [out_capsules]; β_a would have to move by hundreds.
-        inverse_temperature: what λ grows to, parents / children, which is the authors' 0.01 at 100
-            children a parent. Costs grow with the children, and λ makes up for it.
+        inverse_temperature: final λ, parents / children, which is the authors' 0.01 at 100 children
+            a parent: costs grow with the children, and λ compensates.
 
     Shape:
         poses [batch, in_capsules, in_dim] and activations [batch, in_capsules], in 0 … 1,
@@ -139,9 +134,9 @@ class EMCapsules(nn.Module):
         routing_iterations: int = 3,
     ) -> None:
         super().__init__()
-        self.routing_iterations = whole("routing_iterations", routing_iterations)
-        in_capsules, in_dim = whole("in_capsules", in_capsules), whole("in_dim", in_dim)
-        out_capsules, out_dim = whole("out_capsules", out_capsules), whole("out_dim", out_dim)
+        self.routing_iterations = as_int("routing_iterations", routing_iterations)
+        in_capsules, in_dim = as_int("in_capsules", in_capsules), as_int("in_dim", in_dim)
+        out_capsules, out_dim = as_int("out_capsules", out_capsules), as_int("out_dim", out_dim)
         if in_dim % ROWS or out_dim % ROWS:
             raise ValueError(f"poses must be multiples of {ROWS} numbers, got {in_dim}, {out_dim}")
         self.inverse_temperature = out_capsules / in_capsules
@@ -152,9 +147,9 @@ class EMCapsules(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw W anew; the paper does not say how. β are such that parents are half active."""
+        """Draw W anew; the paper does not say how. With these β, parents start half active."""
         nn.init.normal_(self.weight)
-        nn.init.constant_(self.beta_u, 2)  # votes for a parent differ by σ ≈ e^−2 at first
+        nn.init.constant_(self.beta_u, 2)  # because votes for a parent start with σ ≈ e^−2
         nn.init.zeros_(self.beta_a)
 
     def predict(self, poses: Tensor) -> Tensor:

@@ -11,33 +11,34 @@ from capsnet.layers import CapsuleLayer
 
 
 class FastRoutedCapsNet(FastCapsNet):
-    """What :class:`FastCapsNet` is for ours, for a :class:`RoutedCapsNet` but "em".
+    """:class:`FastCapsNet` for a :class:`RoutedCapsNet` with any routing but "em".
 
-    The convolutions are fast, and so are layers that are routed by agreement.
+    The convolutions are fast, and so are layers with dynamic routing.
     """
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self.route = model.route
+        self.dynamic = model.routing.layer is CapsuleLayer
 
     @staticmethod
     def replaced(model: Any) -> list[tuple[nn.Module, type[nn.Module]]]:
         *convolutions, _ = FastCapsNet.replaced(model)
-        layers = (*model.stack, model.digits) if model.config["routing"] == "dynamic" else ()
+        layers = (*model.stack, model.digits) if model.routing.layer is CapsuleLayer else ()
         return [*convolutions, *((layer, CapsuleLayer) for layer in layers)]
 
     @staticmethod
     def has_kernels(model: Any) -> bool:
-        return model.config["routing"] == "dynamic" and FastCapsNet.has_kernels(model)
+        return model.routing.layer is CapsuleLayer and FastCapsNet.has_kernels(model)
 
     def compile(self) -> None:
         super().compile()
         self.route = torch.compile(self.route, dynamic=False)
 
     def capsules_of(self, children: Tensor) -> Tensor:
-        model: Any = self.model
-        if model.config["routing"] != "dynamic":
+        if not self.dynamic:
             return self.route(children)
+        model: Any = self.model
         for layer in (*model.stack, model.digits):
             how = layer.routing_iterations, layer.prior
             children = routed_capsules(children, layer.weight, *how, compile=self.compiled)

@@ -1,14 +1,16 @@
 """The paper's network with another way to route, and with more than one routed layer."""
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import RoutingStep, one_hot
+from capsnet.checkpoint import register
+from capsnet.checks import as_int, one_hot
+from capsnet.functional import RoutingStep
 from capsnet.layers import CapsuleLayer, channels_to_capsules
 from capsnet.model import CapsNet, CapsNetOutput
 from capsnet_lab.routings.attention import AttentionCapsules
@@ -17,24 +19,39 @@ from capsnet_lab.routings.fast import FastRoutedCapsNet
 from capsnet_lab.routings.self_attention import SelfAttentionCapsules
 from capsnet_lab.routings.uniform import UniformCapsules
 
-ROUTINGS = ("dynamic", "em", "self-attention", "attention", "uniform", "shared")
-ITERATED = ("dynamic", "em", "attention")
-SCORED = ("em", "attention")  # where another number than its length says that a capsule is there
+
+class Routing(NamedTuple):
+    """A way to route, and how a network that uses it says which classes are present."""
+
+    layer: Callable[..., Any]  # of children, their numbers, parents and theirs, and of options
+    options: tuple[str, ...] = ()  # that the layer takes
+    presence: str = "length"  # of a capsule; "score", a linear map of it; or "activation", EM's
 
 
+ROUTINGS = {
+    "dynamic": Routing(CapsuleLayer, ("routing_iterations", "learn_prior")),
+    "em": Routing(EMCapsules, ("routing_iterations",), "activation"),
+    "self-attention": Routing(SelfAttentionCapsules),
+    "attention": Routing(AttentionCapsules, ("routing_iterations",), "score"),
+    "uniform": Routing(UniformCapsules),
+    "shared": Routing(UniformCapsules, ("positions",)),
+}
+
+
+@register
 class RoutedCapsNet(CapsNet):
-    """:class:`CapsNet` whose capsules are routed to in another way.
+    """:class:`CapsNet` with another routing, and with a stack of routed layers.
 
-    What ``out.lengths`` holds: with "em" the activations, with "attention" the logistic of a linear
-    map of each pose, else the capsules' lengths. With "em" the primary capsules are not squashed,
-    the logistic of a linear map of each is its activation, and the criterion that suits is
+    ``out.lengths`` are the activations with "em", the logistic of a linear map of each pose with
+    "attention", else the capsules' lengths. With "em" the primary capsules are not squashed, the
+    logistic of a linear map of each is its activation, and the criterion that suits is
     :func:`spread_loss`. With "attention", layer normalisation follows their squash. All but "em"
     have a fast arrangement.
 
     Args:
         image_shape: as of :class:`CapsNet`.
-        num_classes: likewise.
-        routing_iterations: likewise; "self-attention", "uniform" and "shared" have none.
+        num_classes: as of :class:`CapsNet`.
+        routing_iterations: of "dynamic", "em" and "attention".
         routing: "dynamic", "em", "self-attention", "attention", "uniform" (no routing), or
             "shared": no routing, and one W for all positions of a type of primary capsule.
         stack: capsules of each further layer between the primary capsules and the classes', from
@@ -46,9 +63,8 @@ class RoutedCapsNet(CapsNet):
         stack: the layers in between.
 
     Raises:
-        ValueError: as of :class:`CapsNet`; another routing, a layer without capsules, a learned
-            prior where routing is not "dynamic", other than 3 iterations where it has none, or
-            numbers of a capsule that suit not "em".
+        ValueError: as of :class:`CapsNet`; an unknown routing, a layer without capsules, an option
+            that the routing does not have, or "em" with capsules of no multiple of 4 numbers.
     """
 
     digits: Any
@@ -66,55 +82,40 @@ class RoutedCapsNet(CapsNet):
     ) -> None:
         if routing not in ROUTINGS:
             raise ValueError(f"routing must be one of {', '.join(ROUTINGS)}, got {routing}")
-        listed = list(stack) if isinstance(stack, Sequence) else None
-        if listed is None or not all(type(n) is int and n > 0 for n in listed):
-            raise ValueError(f"stack must be numbers of capsules, got {listed or stack}")
+        if not isinstance(stack, Sequence):
+            raise ValueError(f"stack must be numbers of capsules, got {stack!r}")
         super().__init__(image_shape, num_classes, routing_iterations, **options)
-        config = self.config
-        if config["learn_prior"] and routing != "dynamic":
-            raise ValueError(f"learn_prior is of routing dynamic, got routing {routing}")
-        if routing_iterations != 3 and routing not in ITERATED:
-            raise ValueError(
-                f"routing_iterations is of routing {', '.join(ITERATED)}, got {routing_iterations} "
-                f"with {routing}"
-            )
-        config |= {"routing": routing, "stack": list(stack)}
-        children, dim = self.primary_capsules, config["primary_dim"]
-        out_dim = config["capsule_dim"]
-        positions = children // config["capsule_types"]
+        self.routing = ROUTINGS[routing]
+        for name, default in (("routing_iterations", 3), ("learn_prior", False)):
+            if name in self.routing.options:
+                continue
+            if (value := self.config.pop(name)) != default:
+                having = ", ".join(kind for kind, of in ROUTINGS.items() if name in of.options)
+                raise ValueError(f"{name} is of routing {having}, got {value} with {routing}")
+        parents = [as_int(f"stack[{i}]", size) for i, size in enumerate(stack)]
+        self.config |= {"routing": routing, "stack": parents}
+
+        children, dim = self.primary_capsules, self.config["primary_dim"]
+        out_dim = self.config["capsule_dim"]
+        available = self.config | {"positions": children // self.config["capsule_types"]}
         layers = []
-        for parents in (*stack, num_classes):
-            layer = self.layer((children, dim, parents, out_dim), positions)
-            if stack and routing not in SCORED:
-                # Each squash shortens what is short: children of length 1 shall give sums as long.
-                nn.init.normal_(layer.weight, std=parents / math.sqrt(children * out_dim))
+        for size in (*parents, self.config["num_classes"]):
+            chosen = {name: available[name] for name in self.routing.options}
+            layer = self.routing.layer(children, dim, size, out_dim, **chosen)
+            if stack and self.routing.presence == "length":
+                # Each squash shortens what is short, so children of length 1 must give sums of
+                # length 1.
+                nn.init.normal_(layer.weight, std=size / math.sqrt(children * out_dim))
             layers.append(layer)
-            children, dim, positions = parents, out_dim, 1
+            children, dim, available["positions"] = size, out_dim, 1
         self.stack, self.digits = nn.Sequential(*layers[:-1]), layers[-1]
-        scored = config["primary_dim"] if routing == "em" else out_dim
-        self.score = nn.Linear(scored, 1) if routing in SCORED else None
-
-    def layer(self, shape: tuple[int, int, int, int], positions: int) -> Any:
-        """A routed layer: of children, their numbers, parents and theirs."""
-        config = self.config
-        routing, iterations = config["routing"], config["routing_iterations"]
-        if routing == "dynamic":
-            return CapsuleLayer(*shape, iterations, config["learn_prior"])
-        if routing == "em":
-            return EMCapsules(*shape, iterations)
-        if routing == "attention":
-            return AttentionCapsules(*shape, iterations)
-        if routing == "self-attention":
-            return SelfAttentionCapsules(*shape)
-        return UniformCapsules(*shape, positions if routing == "shared" else 1)
-
-    @property
-    def children_for_each_parent(self) -> float:
-        return self.primary_capsules / [*self.config["stack"], self.config["num_classes"]][0]
+        scored = {"score": out_dim, "activation": self.config["primary_dim"]}
+        numbers = scored.get(self.routing.presence)
+        self.score = None if numbers is None else nn.Linear(numbers, 1)
 
     @property
     def fast_arrangement(self) -> type[FastRoutedCapsNet] | None:
-        return None if self.config["routing"] == "em" else FastRoutedCapsNet
+        return None if self.routing.presence == "activation" else FastRoutedCapsNet
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         return self.present(images, trace)[0]
@@ -122,7 +123,7 @@ class RoutedCapsNet(CapsNet):
     def present(
         self, images: Tensor, trace: list[RoutingStep] | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Images → the classes' capsules, and how present each is, if their lengths do not say.
+        """Images → the classes' capsules, and how present each is, unless its length says so.
 
         Args:
             images: as :meth:`forward`.
@@ -136,21 +137,24 @@ class RoutedCapsNet(CapsNet):
         """
         self.check_images(images)
         features = F.relu(self.conv(images))
-        if self.config["routing"] != "em":
+        if self.routing.presence != "activation":
             capsules = self.route(self.primary(features), trace)
-            return capsules, None if self.score is None else self.logistic(capsules)
+            return capsules, self.scores(capsules)
         capsules = channels_to_capsules(self.primary.conv(features), self.primary.capsule_dim)
-        present = self.logistic(capsules)
+        activations = self.logistic(capsules)
         for layer in self.stack:
-            capsules, present = layer(capsules, present)
-        return self.digits(capsules, present, trace)
+            capsules, activations = layer(capsules, activations)
+        return self.digits(capsules, activations, trace)
 
     def route(self, children: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
-        """Primary capsules → the classes', in all ways but "em"."""
-        if self.config["routing"] == "attention":
+        """Primary capsules → the classes', for all routings but "em"."""
+        if self.routing.presence == "score":
             children = F.layer_norm(children, children.shape[2:])
         capsules: Tensor = self.digits(self.stack(children), trace)
         return capsules
+
+    def scores(self, capsules: Tensor) -> Tensor | None:
+        return self.logistic(capsules) if self.routing.presence == "score" else None
 
     def logistic(self, capsules: Tensor) -> Tensor:
         """How present each capsule is, by a linear map of it: [batch, capsules], 0 … 1."""
@@ -158,18 +162,18 @@ class RoutedCapsNet(CapsNet):
         return score.to(torch.promote_types(score.dtype, torch.float32)).sigmoid()
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
-        return self.say(*self.present(images), labels)
+        return self._output(*self.present(images), labels)
 
     def read_out(self, capsules: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
-        if self.config["routing"] == "em":
+        if self.routing.presence == "activation":
             raise ValueError(
                 "EM's poses do not say what is present: expected a call of the network"
             )
-        scored = self.config["routing"] == "attention"
-        return self.say(capsules, self.logistic(capsules) if scored else None, labels)
+        return self._output(capsules, self.scores(capsules), labels)
 
-    def say(self, capsules: Tensor, present: Tensor | None, labels: Tensor | None) -> CapsNetOutput:
-        """What :meth:`forward` returns, of :meth:`present`."""
+    def _output(
+        self, capsules: Tensor, present: Tensor | None, labels: Tensor | None
+    ) -> CapsNetOutput:
         if present is None:
             return super().read_out(capsules, labels)
         if labels is None:

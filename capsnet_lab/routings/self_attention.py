@@ -12,15 +12,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import RoutingStep, check_predictions, check_prior, whole
+from capsnet.checkpoint import register
+from capsnet.checks import as_image_shape, as_int, check_predictions, check_prior
+from capsnet.functional import RoutingStep
 from capsnet.layers import CapsuleLayer, Decoder, channels_to_capsules
-from capsnet.model import CapsNet
+from capsnet.model import CapsNet, CapsNetOutput
 
-TINY = 1e-5  # a length below which the squash is its own series
+TINY = 1e-5  # below this length the squash is computed by its Taylor series
 
 
 def exponential_squash(s: Tensor, dim: int = -1) -> Tensor:
-    """(1 − e^{−‖s‖}) s / ‖s‖, of a length below 1; the shorter a vector, the less it changes.
+    """(1 − e^{−‖s‖}) s / ‖s‖, of a length below 1; a short vector hardly changes.
 
     Shapes as :func:`capsnet.functional.squash`.
     """
@@ -32,12 +34,11 @@ def exponential_squash(s: Tensor, dim: int = -1) -> Tensor:
 def self_attention_routing(
     u_hat: Tensor, prior: Tensor | None = None, trace: list[RoutingStep] | None = None
 ) -> Tensor:
-    """Children share themselves out by how their predictions agree with their siblings'.
+    """Routing by how a child's predictions agree with those of the other children, in one pass.
 
     For each parent j, A_j = Û_j Û_jᵀ / √d holds the agreement of every two children. C is the
     softmax over the parents of Σ_k A_ikj, and v_j = squash(Σ_i (C + B)_ij û_{j|i}), with
-    :func:`exponential_squash`. No iterations; and A, whose sums are û_{j|i} · Σ_k û_{j|k} / √d,
-    need not be formed.
+    :func:`exponential_squash`. A need not be formed: its sums are û_{j|i} · Σ_k û_{j|k} / √d.
 
     Args:
         u_hat: û_{j|i}, [batch, in_capsules, out_capsules, out_dim].
@@ -71,7 +72,7 @@ def self_attention_routing(
 class SelfAttentionCapsules(CapsuleLayer):
     """:class:`CapsuleLayer` with :func:`self_attention_routing`; it has a prior, and no iterations.
 
-    Sizes, shapes and their errors are those of :class:`CapsuleLayer`.
+    Sizes, shapes and errors are those of :class:`CapsuleLayer`.
     """
 
     def __init__(self, in_capsules: int, in_dim: int, out_capsules: int, out_dim: int) -> None:
@@ -80,7 +81,7 @@ class SelfAttentionCapsules(CapsuleLayer):
     def reset_parameters(self) -> None:
         """Draw W as the released code does: Keras's he_normal, cut at 2 standard deviations."""
         super().reset_parameters()
-        std = math.sqrt(2 / self.weight[..., 0].numel()) / 0.8796  # what the cut takes away
+        std = math.sqrt(2 / self.weight[..., 0].numel()) / 0.8796  # of what is left by the cut
         nn.init.trunc_normal_(self.weight, std=std, a=-2 * std, b=2 * std)
 
     def forward(self, u: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
@@ -104,12 +105,13 @@ class DepthwiseCapsules(nn.Module):
         return exponential_squash(channels_to_capsules(self.conv(features), self.capsule_dim))
 
 
-class EfficientCapsNet(CapsNet):
+@register
+class EfficientCapsNet(nn.Module):
     """Efficient-CapsNet for MNIST, 161,824 parameters without the decoder.
 
     Four convolutions with ReLU and batch normalisation, 16 primary capsules of 8 numbers by a
     depthwise one, and a capsule of 16 numbers for each class by self-attention. It is trained and
-    called as :class:`CapsNet`; the decoder is the same. Only the plain arrangement computes it.
+    called as :class:`CapsNet`, whose decoder and read-out it shares. It has no fast arrangement.
 
     Args:
         image_shape: [channels, height, width]; height and width of at least 27.
@@ -123,9 +125,9 @@ class EfficientCapsNet(CapsNet):
         ValueError: no capsule is left of such an image, or there is no class.
     """
 
-    conv: Any
-    primary: Any
-    digits: Any
+    check_images: Any = CapsNet.check_images
+    read_out: Any = CapsNet.read_out
+    routing_trace: Any = CapsNet.routing_trace
 
     def __init__(
         self,
@@ -134,17 +136,17 @@ class EfficientCapsNet(CapsNet):
         *,
         reconstruct: bool = True,
     ) -> None:
-        nn.Module.__init__(self)  # of CapsNet the methods, not the layers
-        # The kernels 5, 3, 3, 3 with stride 2 leave a grid, and 9 × 9 what are positions of it.
+        super().__init__()
+        # After the kernels 5, 3, 3 and, with stride 2, 3; then after the depthwise one of 9.
         grid = [(side - 11) // 2 + 1 - 8 for side in image_shape[1:]]
         if len(grid) != 2 or min(grid) < 1:
             raise ValueError(
                 f"image_shape must be [channels, at least 27, at least 27], got {list(image_shape)}"
             )
-        shape = [whole("a side of image_shape", side) for side in image_shape]
+        shape = as_image_shape(image_shape)
         self.config: dict[str, Any] = {
             "image_shape": shape,
-            "num_classes": whole("num_classes", num_classes),
+            "num_classes": as_int("num_classes", num_classes),
             "reconstruct": reconstruct,
         }
         layers: list[nn.Module] = []
@@ -167,3 +169,7 @@ class EfficientCapsNet(CapsNet):
         children = self.primary(features)  # [batch, 16, 8]
         capsules: Tensor = self.digits(children, trace)  # [batch, 10, 16]
         return capsules
+
+    def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
+        output: CapsNetOutput = self.read_out(self.encode(images), labels)
+        return output

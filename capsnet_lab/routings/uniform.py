@@ -11,33 +11,18 @@ class UniformCapsules(CapsuleLayer):
     """What :class:`CapsuleLayer` computes in a single iteration: c_ij = 1 / parents.
 
     v_j = squash(Σ_i W_ij u_i / parents): a linear map and a squash, so that the predictions need
-    not be formed.
+    not be formed. Sizes and shapes are those of :class:`CapsuleLayer`.
 
     Args:
-        in_capsules: children i.
-        in_dim: components of a child.
-        out_capsules: parents j.
-        out_dim: components of a parent.
-        positions: children in a row that share one W, such as all of one type of primary capsule.
-
-    Attributes:
-        weight: W_ij, [in_capsules / positions, out_capsules, in_dim, out_dim].
-
-    Shape:
-        [batch, in_capsules, in_dim] → [batch, out_capsules, out_dim].
+        positions: neighbouring children that share one W, such as all of one type of primary
+            capsule; ``weight`` is [in_capsules / positions, out_capsules, in_dim, out_dim].
 
     Raises:
-        ValueError: ``in_capsules`` is not a multiple of ``positions``, or the children have another
-            shape.
+        ValueError: as :class:`CapsuleLayer`, or ``in_capsules`` is not a multiple of ``positions``.
     """
 
     def __init__(
-        self,
-        in_capsules: int,
-        in_dim: int,
-        out_capsules: int,
-        out_dim: int,
-        positions: int = 1,
+        self, in_capsules: int, in_dim: int, out_capsules: int, out_dim: int, positions: int = 1
     ) -> None:
         if positions < 1 or in_capsules % positions:
             raise ValueError(

@@ -57,7 +57,7 @@ def layer_norm(s: reference.Array) -> reference.Array:
 
 
 def inverted_attention(votes: reference.Array, iterations: int) -> reference.Array:
-    """Procedure 1, as often: [i, j, d] → [j, d]."""
+    """Procedure 1: [i, j, d] → [j, d]."""
     children, parents, numbers = votes.shape
     poses = np.zeros((parents, numbers))
     for _ in range(iterations):
@@ -82,33 +82,29 @@ def test_exponential_squash() -> None:
     assert_close(zero.grad, torch.ones(2, 3))
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(F64, 1e-10), (torch.float32, 1e-4)])
-def test_self_attention_is_the_sum_of_a(dtype: torch.dtype, tolerance: float) -> None:
-    layer = SelfAttentionCapsules(6, 4, 3, 2).to(dtype)
+def test_self_attention_is_the_sum_of_a() -> None:
+    layer = SelfAttentionCapsules(6, 4, 3, 2).double()
     assert layer.prior is not None
     nn.init.normal_(layer.weight)
     nn.init.normal_(layer.prior)
     u = torch.randn(2, 6, 4, dtype=F64)
-    weight, prior = (p.detach().double().numpy() for p in (layer.weight, layer.prior))
+    weight, prior = (p.detach().numpy() for p in (layer.weight, layer.prior))
     expected = [self_attention(reference.predictions(weight, x), prior) for x in u.numpy()]
-    seen = layer(u.to(dtype))
-    assert_close(seen.double(), torch.tensor(np.stack(expected)), rtol=tolerance, atol=tolerance)
+    assert_close(layer(u), torch.tensor(np.stack(expected)), rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(F64, 1e-10), (torch.float32, 1e-4)])
 @pytest.mark.parametrize("iterations", [1, 2, 3])
-def test_attention_is_procedure_1(dtype: torch.dtype, tolerance: float, iterations: int) -> None:
-    layer = AttentionCapsules(6, 4, 3, 8, iterations).to(dtype)
+def test_attention_is_procedure_1(iterations: int) -> None:
+    layer = AttentionCapsules(6, 4, 3, 8, iterations).double()
     nn.init.normal_(layer.weight)
     u = torch.randn(2, 6, 4, dtype=F64)
-    weight = layer.weight.detach().double().numpy()
-    votes = [reference.predictions(weight, x) for x in u.numpy()]
+    votes = [reference.predictions(layer.weight.detach().numpy(), x) for x in u.numpy()]
     expected = torch.tensor(np.stack([inverted_attention(v, iterations) for v in votes]))
-    assert_close(layer(u.to(dtype)).double(), expected, rtol=tolerance, atol=tolerance)
-    nn.init.constant_(layer.norm.weight, 2)
-    nn.init.constant_(layer.norm.bias, 1)
-    if iterations == 1:  # gain and shift are the layer norm's own
-        assert_close(layer(u.to(dtype)).double(), 2 * expected + 1, rtol=1e-3, atol=1e-3)
+    assert_close(layer(u), expected, rtol=1e-10, atol=1e-10)
+    if iterations == 1:
+        nn.init.constant_(layer.norm.weight, 2)
+        nn.init.constant_(layer.norm.bias, 1)
+        assert_close(layer(u), 2 * expected + 1)
 
 
 def test_no_routing_is_one_iteration() -> None:
@@ -116,16 +112,12 @@ def test_no_routing_is_one_iteration() -> None:
     routed.load_state_dict(plain.state_dict())
     u = torch.randn(2, 6, 4, dtype=F64) * 10
     assert_close(plain(u), routed(u))
-    for x, seen in zip(u, plain(u), strict=True):
-        u_hat = reference.predictions(plain.weight.detach().numpy(), x.numpy())
-        assert_close(seen, torch.tensor(reference.procedure_1(u_hat, 1)[-1].v))
 
     shared = UniformCapsules(6, 4, 3, 2, positions=3).double()
     assert shared.weight.shape == (2, 3, 4, 2)
     with torch.no_grad():  # children are ordered by type, then by position
         routed.weight.copy_(shared.weight.repeat_interleave(3, dim=0))
     assert_close(shared(u), routed(u))
-    assert_close(shared(u.view(2, 2, 3, 4).flip(2).flatten(1, 2)), shared(u))
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -142,7 +134,7 @@ def test_gradcheck(name: str) -> None:
 
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_shares_sum_to_one_and_children_have_no_order(name: str, dtype: torch.dtype) -> None:
+def test_shares_sum_to_one_and_gradients_are_finite(name: str, dtype: torch.dtype) -> None:
     layer = LAYERS[name]().to(dtype)
     u = (100 * torch.randn(2, 6, 4)).to(dtype).requires_grad_()
     trace: list[RoutingStep] = []
@@ -150,35 +142,25 @@ def test_shares_sum_to_one_and_children_have_no_order(name: str, dtype: torch.dt
     assert v.shape == (2, 3, 2) and v.dtype == dtype and trace[-1].v is v
     assert len(trace) == (3 if name == "attention" else 1)
     for step in trace:
-        assert step.coupling.shape == step.logits.shape == (2, 6, 3)
-        assert_close(step.coupling.sum(dim=2).float(), torch.ones(2, 6), rtol=0, atol=0.02)
+        assert step.b.shape == (2, 6, 3)
+        assert_close(step.c.sum(dim=2).float(), torch.ones(2, 6), rtol=0, atol=0.02)
     v.float().square().sum().backward()
     for tensor in (v, u.grad, *(p.grad for p in layer.parameters())):
         assert tensor is not None and tensor.isfinite().all()
-    if dtype == torch.float32 and name != "shared":
-        order = torch.randperm(6)
-        for parameter in (p for p in layer.parameters() if len(p) == 6):
-            parameter.data = parameter.data[order]
-        assert_close(layer(u[:, order]), v, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", LAYERS)
-def test_reset_draws_weights_anew(name: str) -> None:
-    layer = LAYERS[name]()
+def test_initial_weights_are_those_of_the_released_codes() -> None:
+    weight = SelfAttentionCapsules(16, 8, 10, 16).weight.detach()
+    assert float(weight.std()) == pytest.approx(math.sqrt(2 / (16 * 10 * 8)), rel=0.02)
+    assert float(weight.abs().max()) < 2.3 * math.sqrt(2 / (16 * 10 * 8))
+    layer = AttentionCapsules(32, 16, 10, 16)
     before = layer.weight.detach().clone()
+    assert float(before.std()) == pytest.approx(math.sqrt(10 / (16 * 32)), rel=0.03)
     layer.reset_parameters()
     assert (layer.weight != before).all()
 
 
-def test_starts_are_those_of_the_released_codes() -> None:
-    weight = SelfAttentionCapsules(16, 8, 10, 16).weight.detach()
-    assert float(weight.std()) == pytest.approx(math.sqrt(2 / (16 * 10 * 8)), rel=0.02)
-    assert float(weight.abs().max()) < 2.3 * math.sqrt(2 / (16 * 10 * 8))
-    weight = AttentionCapsules(32, 16, 10, 16).weight.detach()
-    assert float(weight.std()) == pytest.approx(math.sqrt(10 / (16 * 32)), rel=0.03)
-
-
-def test_what_layers_cannot_take(refuses: Refuses) -> None:
+def test_refuses(refuses: Refuses) -> None:
     for make in LAYERS.values():
         with refuses("capsules must be [batch, 6, 4]", "got shape [2, 6, 3]"):
             make()(torch.rand(2, 6, 3))
