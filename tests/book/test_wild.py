@@ -1,4 +1,4 @@
-"""What the chapter *In the wild* shows: source made for a deviation, folds, a board."""
+"""What the chapter *In the wild* shows: source, folds, a board."""
 
 import re
 from html import unescape
@@ -15,30 +15,18 @@ from helpers import ROOT
     ("name", "changes"),
     [
         ("softmax-over-children",
-         ["- return F.softmax(logits, dim=2)", "+ return F.softmax(logits, dim=1)"]),
-        ("batch-logits", ["- b = b + agreed", "+ b = b + agreed.mean(dim=0, keepdim=True)"]),
-        ("mean-margin", ["+ loss = loss / out.lengths.shape[1]"]),
-        ("same-padding", ["- pad = valid", "+ pad = same"]),
-        ("shared-w", ["- return self.digits.predict(u)", "+ weight = self.digits.weight"]),
-        ("digit-bias", ["+ s = s + self.bias"]),
-        ("prediction-mask", ["- return labels", "+ return None"]),
-        ("guard-1e-9", ["+ return (lengths.square() + 1e-09).sqrt()"]),
+         ["- share = over_parents", "+     return F.softmax(logits, dim=1)"]),
         ("two-iterations", ["- routing_iterations = 3", "+ routing_iterations = 2"]),
-        ("small-w", ["- nn.init.trunc_normal_(self.weight, std=0.1, a=-0.2, b=0.2)",
-                     "+ return nn.init.normal_(weight, std=0.01)"]),
-        ("constant-rate", ["- schedule = exponential", "+ schedule = constant"]),
-        ("one-shift-for-all", ["+ images = image_set.images[index]"]),
+        ("guard-1e-9", ["- squash = squash", "+ return lambda lengths: (lengths.square() + epsilon)"
+                        ".sqrt()"]),
+        ("relu-before-squash", ["- activation = unchanged", "+ activation = relu"]),
+        ("no-shift", ["+ shift = 0"]),
     ],
 )  # fmt: skip
 def test_the_change_of_the_source(name: str, changes: list[str]) -> None:
     found = wild.diff(DEVIATIONS[name])
     assert set(changes) <= set(found)
-    assert len(found) <= 8 and not any("raise " in line or '"""' in line for line in found)
-
-
-def test_each_changes_the_source_in_a_way_of_its_own() -> None:
-    changes = ["\n".join(wild.diff(deviation)) for deviation in DEVIATIONS.values()]
-    assert all("+ " in change for change in changes) and len(set(changes)) == len(changes)
+    assert not any('"""' in line for line in found)
 
 
 def test_a_fold_says_all_of_a_deviation() -> None:
@@ -47,27 +35,17 @@ def test_a_fold_says_all_of_a_deviation() -> None:
     folds = dict(re.findall(r"<details><summary><code>(.*?)</code>(.*?)</details>", page, re.S))
     assert list(folds) == list(DEVIATIONS)
     leak = unescape(folds["leak"])
-    assert DEVIATIONS["leak"].paper in leak and DEVIATIONS["leak"].code in leak
-    assert IMPLEMENTATIONS["sarasra-cifar10"].link in leak
-    assert "+0.50 points, 1 seed" in leak and "not measured" not in leak
-    assert "shares < 1" in leak
-    assert "+0.10 points, with mean-margin<br>" in folds["halved-margin"]
-    assert "<em>Fewer labels, other data</em>" in folds["leak"] and "<em>" not in folds["no-shift"]
-    assert "not measured alone" in folds["bare-norm"] and RECIPE in folds["no-shift"]
-
-
-def test_the_chapters_that_are_named_exist() -> None:
+    link = IMPLEMENTATIONS["sarasra-cifar10"].link
+    for text in (DEVIATIONS["leak"].paper, DEVIATIONS["leak"].code, link, costs["leak"]):
+        assert text in leak
+    assert "shares < 1" in leak and "<em>Fewer labels, other data</em>" in leak
+    assert "+0.10 points, with mean-margin<" in folds["halved-margin"]
+    assert wild.NOT_ALONE in folds["bare-norm"] and RECIPE in folds["no-shift"]
     titles = {
         page.read_text().partition("\n# ")[2].partition("\n")[0]
         for page in (ROOT / "book").glob("*.md")
     }
     assert wild.ELSEWHERE.keys() <= DEVIATIONS.keys() and set(wild.ELSEWHERE.values()) <= titles
-
-
-def test_the_tests_that_are_named_exist() -> None:
-    for deviation in DEVIATIONS.values():
-        file, _, function = wild.test_of(deviation).partition("[")[0].partition("::")
-        assert f"def {function}(" in (ROOT / file).read_text()
 
 
 def test_the_board_says_who_has_what_and_what_it_costs() -> None:
@@ -80,6 +58,4 @@ def test_the_board_says_who_has_what_and_what_it_costs() -> None:
         assert own == {each for each, row in rows.items() if name in row["who"]}
         assert (name in networks) == bool(own)
     assert rows["leak"]["cost"] == "+0.50 points, 1 seed"
-    assert rows["bare-norm"]["cost"] == wild.NOT_ALONE
-    assert rows["unit-w"]["change"] == wild.diff(DEVIATIONS["unit-w"])
     assert networks["geron"]["cost"] == "+1.00 points, 1 seed"
