@@ -1,9 +1,6 @@
 """Source with notes: what is a fault, what the page shows, and that the book's own notes fit."""
 
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -63,11 +60,6 @@ Equation [(1)](#equation-1), $x^2$.
 :::
 """
 TESTS = '@pytest.mark.equation(1)\n@pytest.mark.equation("a rule")\ndef test_area(): pass\n'
-CONFIG = """\
-extensions = ["myst_parser", "annotated"]
-myst_enable_extensions = ["colon_fence", "dollarmath"]
-root_doc, include_patterns, suppress_warnings = "book/page", ["book/page.md"], ["myst.header"]
-"""
 COMPUTED = """\
 <a id="equation-1"></a>
 - Computed by
@@ -83,7 +75,7 @@ SOURCE_FILE, PAGE_FILE = "capsnet/square.py", "book/page.md"
 @pytest.fixture
 def project(tmp_path):
     files = {SOURCE_FILE: SOURCE, PAGE_FILE: NOTES, "tests/test_square.py": TESTS}
-    for name, text in {**files, "book/references.bib": "", "conf.py": CONFIG}.items():
+    for name, text in {**files, "book/references.bib": ""}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     return tmp_path
@@ -146,30 +138,6 @@ def test_the_notebook_has_listings_and_notes_in_turn(project):
     assert "\n\n```python\ndef area(self, side):\n```\n\nIn square metres.\n\n" in lowered
     last = "```python\n    # half of it twice\n\n    return side * side / 2 * 2\n```"
     assert lowered.endswith(last + "\n\nEquation [(1)](#equation-1), $x^2$.")
-
-
-def test_the_page_shows_lines_with_anchors_beside_their_notes_and_fails_at_a_false_one(project):
-    build = [sys.executable, "-m", "sphinx", "-W", "-n", "-q", ".", "html"]
-    run = {"cwd": project, "capture_output": True, "text": True}
-    run["env"] = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "book/_tools")]),
-    }
-    result = subprocess.run(build, **run)
-    assert result.returncode == 0, result.stderr
-    html = (project / "html" / "book" / "page.html").read_text()
-    for number in (3, 6, 9, 10, 11, 12):
-        assert html.count(f'id="square-{number}"') == 1
-    assert 'href="#square-10">10–12</a>' in html
-    assert "<summary>Says what it does.</summary>" in html  # roles are for Sphinx
-    assert re.search(r'class="annotated-note[^>]*>\s*<p>Not <em>needed</em>', html)
-    assert re.search(r'<a [^>]*href="#equation-1"', html)
-    assert "tests/test_square.py::test_area" in html
-
-    edit(project / SOURCE_FILE, "import math", "import sys")
-    result = subprocess.run(build, **run)
-    assert result.returncode != 0
-    assert "book/page.md:3: the note is for 'import math', but capsnet/sq" in result.stderr
 
 
 def test_every_statement_of_the_three_files_has_its_note_and_every_equation_its_lines():
