@@ -1,4 +1,4 @@
-"""The chapters as cards: picture, question and minutes; and what is said of a page elsewhere.
+"""The chapters as cards (picture, question, minutes), and their descriptions for search engines.
 
 A chapter's front matter has its question (``capsnet: question: …``). The picture is its first
 figure, the minutes are its words and lines of code.
@@ -27,7 +27,7 @@ PICTURES = "_static/cards"
 
 
 def about(source: Path) -> dict[str, Any]:
-    """What a page's front matter says of it."""
+    """The book's own part of a page's front matter, ``capsnet``."""
     return front_matter(source.read_text(encoding="utf-8")).get("capsnet") or {}
 
 
@@ -109,7 +109,7 @@ def visit_cards(translator: Any, node: Cards) -> None:
 def describe(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """Say what the page is about to who shares its link, and to a search engine."""
+    """Describe the page for search engines and for whoever shares its link."""
     source = Path(app.srcdir, f"{pagename}.md")
     head = about(source) if source.is_file() else {}
     said = head.get("question")

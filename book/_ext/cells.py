@@ -20,7 +20,7 @@ def name_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             for body in group.findall(nodes.tbody):
                 for row in body:
                     for head, entry in zip(heads[1:], row[1:], strict=True):
-                        # An empty cell says nothing of its column.
+                        # An empty cell needs no name.
                         if head and entry.astext().strip():
                             entry[0].insert(0, nodes.inline("", f"{head}: ", classes=["column"]))
 

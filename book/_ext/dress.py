@@ -64,7 +64,7 @@ def cut_icons(out: Path) -> None:
     def unless_unused(rule: re.Match[str]) -> str:
         return rule[0] if used & set(re.findall(r"\.fa-([a-z0-9-]+)", rule[1])) else ""
 
-    # What is left are the rules of icons in use, and the signs that the theme itself sets.
+    # The rules of icons in use are left, and the signs that the theme itself sets.
     rule = re.compile(r'((?:\.fa-[\w.:,-]+)+)\{content:"[^"]*"\}')
     signs = set()
     for file in out.rglob("*.css"):

@@ -91,7 +91,7 @@ NUMBERED = re.compile(LINE + "( *)")
 
 
 def colour(html: str, letters: bool) -> str:
-    """Give the quantities in a listing their colours, and tell a style each line's indentation.
+    """Give the quantities in a listing their colours, and give the style each line's indentation.
 
     ``letters`` says whether a single one, such as ``s``, means what it means in the paper.
     """

@@ -101,7 +101,7 @@ def inline(translator: Any, node: nodes.math) -> None:
 
 
 def block(translator: Any, node: nodes.math_block) -> None:
-    # A block that scrolls by itself must be reached with the keys as well.
+    # A block that scrolls by itself must also be reached with the keys.
     keys = {"tabindex": "0", "role": "group", "aria-label": "equation"}
     translator.body.append(translator.starttag(node, "div", CLASS="math", **keys))
     translator.body.append(f"{rendered(translator, node, True)}</div>\n")

@@ -1,4 +1,4 @@
-"""A Sphinx extension: source with a note beside each statement, as ``notes.py`` reads it."""
+"""Sphinx directives for source with a note for each statement, as ``notes.py`` reads it."""
 
 from html import escape
 from pathlib import Path
@@ -14,7 +14,7 @@ from notes import Listing, Pieces, annotated, computed, place
 
 
 class Notes(SphinxDirective):
-    """``annotate`` and ``computed``: parts of the page's notes, beside the live source."""
+    """``annotate`` and ``computed``: parts of the page's notes, with the live source."""
 
     required_arguments = 1
     final_argument_whitespace = True

@@ -1,4 +1,4 @@
-"""What the outputs of a chapter depend on, beside its own cells: the code that they import.
+"""What the outputs of a chapter depend on besides its own cells: the code that they import.
 
 Imports are followed from module to module, those inside functions too. A package that only hands
 names on (``capsnet``, ``capsnet_book.figures``) is followed to the modules of the names that are
@@ -112,7 +112,7 @@ def started(tree: ast.Module, root: Path) -> set[str]:
 
 
 def shown(tree: ast.Module, root: Path) -> set[str]:
-    """The modules of the objects whose source a cell shows; all where that cannot be told."""
+    """The modules of the objects whose source a cell shows; all of them if these are unknown."""
     names = {
         name.id
         for node in ast.walk(tree)

@@ -59,7 +59,7 @@ class Prose:
         return ChapterError(f"{self.chapter.name}: {message}")
 
     def lower(self, text: str) -> str:
-        """Lower the blocks that only MyST understands; what is between them stays as it is."""
+        """Lower the blocks that only MyST understands, and keep the text between them."""
         lines, lowered, done = text.splitlines(), list[str](), 0
         for token in myst.parse(text, self.chapter.name):
             if token.map is None or token.map[0] < done:
@@ -123,7 +123,7 @@ class Prose:
         return text
 
     def edits(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """What is replaced within a block: from where to where, and by what."""
+        """Yield (start, end, replacement) for each part of a block that is replaced."""
         for token in myst.parse_inline(text):
             start, end = token.meta.get("span", (0, 0))
             if token.type == "myst_role":

@@ -113,7 +113,7 @@ def without_address(text: str) -> str:
 
 
 def check(chapter: Path, root: Path = ROOT) -> str | None:
-    """What is wrong with a chapter's notebook, or None."""
+    """Return the fault of a chapter's notebook, or None."""
     path = notebook_path(chapter, root)
     name, source = path.relative_to(root), chapter.relative_to(root)
     if not path.exists():
@@ -175,7 +175,7 @@ def read_chapter(chapter: Path, root: Path = ROOT) -> NotebookNode:
 
 
 def key(notebook: NotebookNode, root: Path = ROOT) -> str:
-    """Hash of what the outputs depend on beside cells and records: the imports and the lock."""
+    """Hash of what the outputs depend on besides cells and records: the imports and the lock."""
     code = "\n".join(cell.source for cell in code_cells(notebook))
     lock = (root / "requirements.txt").read_text(encoding="utf-8")
     return digest(json.dumps([dependencies(code, root), lock], sort_keys=True).encode())

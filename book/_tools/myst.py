@@ -37,7 +37,7 @@ class Directive:
 
 
 def located(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
-    """A rule that also says where in the text it found a token; markdown-it's own do not."""
+    """A rule that also stores where in the text it found a token; markdown-it's own do not."""
 
     def run(state: StateInline, silent: bool) -> bool:
         start, count = state.pos, len(state.tokens)
@@ -56,7 +56,7 @@ for name, rule in zip(RULES.get_active_rules(), RULES.getRules(""), strict=True)
 
 
 def front_matter(text: str) -> dict[str, Any]:
-    """What stands between the lines ``---`` at the top of a page; empty if nothing does."""
+    """The YAML between the lines ``---`` at the top of a page; empty if there is none."""
     head = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
     return (yaml.safe_load(head[1]) if head else None) or {}
 
@@ -80,7 +80,7 @@ def parse(text: str, page: str) -> list[Token]:
 
 
 def parse_inline(text: str) -> list[Token]:
-    """What stands within the lines of a block; ``meta["span"]`` says where, but not for text."""
+    """Tokens within a block; ``meta["span"]`` has their places, except for text."""
     tokens: list[Token] = []
     PARSER.inline.parse(text, PARSER, {}, tokens)
     return tokens

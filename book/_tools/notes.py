@@ -1,4 +1,4 @@
-"""Source with a note beside each statement: read from a page, compared with the live files.
+"""Source with a note for each statement: read from a page, compared with the live files.
 
 A page says ``:::{annotate} capsnet/functional.py`` and holds the file's own lines, in order, in
 ``python`` listings, each followed by its note. Blank lines and docstrings are left out. All such
@@ -90,7 +90,7 @@ def numbered(lines: list[str], start: int) -> Lines:
 def fill(noted: Noted, page: str, file: str, text: str) -> Iterator[tuple[str, list[Listing]]]:
     """Give each directive of a file its lines as they are, and the docstrings on the way."""
     lines, tree = text.splitlines(), ast.parse(text)
-    every = list(ast.walk(tree))  # what is around comes before what is within
+    every = list(ast.walk(tree))  # outer nodes come before inner ones
     scopes = [node for node in every if isinstance(node, ast.ClassDef | ast.FunctionDef)]
     documents = [node.body[0] for node in (tree, *scopes) if ast.get_docstring(node)]
     docstrings = deque(sorted((node.lineno, node.end_lineno or node.lineno) for node in documents))
@@ -139,7 +139,7 @@ def computed(pieces: Pieces, root: Path, equation: str) -> tuple[list[list[Listi
 
 
 def place(group: list[Listing]) -> str:
-    """The file of listings of one function, to say before their numbers."""
+    """The file of listings of one function, as it stands before their line numbers."""
     several = len(group) > 1 or group[0].last > group[0].first
     return f"{Path(group[0].file).name}, line{'s' if several else ''} "
 

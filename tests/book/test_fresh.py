@@ -51,7 +51,7 @@ def needed(names: list[str]) -> dict[str, Distribution]:
 
 
 def run(*command: object, **options: object) -> str:
-    """Run a command; what it said, errors too."""
+    """Run a command and return its output, errors included."""
     options |= {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     result = subprocess.run([str(part) for part in command], **options)
     assert result.returncode == 0, result.stdout

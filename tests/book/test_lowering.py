@@ -1,4 +1,4 @@
-"""What a chapter's MyST becomes in plain Markdown, and what its writer is told."""
+"""What a chapter's MyST becomes in plain Markdown, and the errors for its writer."""
 
 import re
 

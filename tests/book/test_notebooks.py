@@ -149,7 +149,7 @@ def test_glue_is_stored_as_myst_nb_stores_it(made):
 
 @pytest.fixture
 def first_cell(project, monkeypatch):
-    """Run the first cell as IPython would, and say what it gave to git and to pip."""
+    """Run the first cell as IPython would, and return what it gave to git and to pip."""
     from IPython.core.inputtransformer2 import TransformerManager
 
     def run(colab=True, installed=False):

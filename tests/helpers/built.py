@@ -58,7 +58,7 @@ def copy(root: Path) -> Path:
 
 
 def build(root: Path) -> tuple[Site, str]:
-    """Build the book in a folder that has its sources; also what the build said."""
+    """Build the book in a folder that has its sources; return the site and the build's output."""
     notebooks.stage(root)
     result = subprocess.run(
         [Path(sys.executable).with_name("jb"), "build", "--all", "-W", "-n", "--keep-going", "."],
@@ -68,6 +68,6 @@ def build(root: Path) -> tuple[Site, str]:
         stderr=subprocess.STDOUT,
         text=True,
     )
-    told = re.findall(r".*(?:WARNING|ERROR|Error).*", result.stdout)
-    assert result.returncode == 0, "\n".join(told or [result.stdout])
+    faults = re.findall(r".*(?:WARNING|ERROR|Error).*", result.stdout)
+    assert result.returncode == 0, "\n".join(faults or [result.stdout])
     return Site(root / "_build" / "html"), result.stdout

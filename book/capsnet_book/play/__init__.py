@@ -1,4 +1,4 @@
-"""What a reader can touch: widgets in the page, ES modules beside this file, and their data.
+"""Widgets of the pages: the Python side. Their ES modules are in the same folder.
 
 A widget stands where a picture does: in a cell with the tag ``play-NAME`` or a figure of class
 ``play-NAME``. ``play.js`` puts ``NAME.js`` into the picture's box once it is in sight; without
@@ -77,7 +77,7 @@ class Playable:
         return "<a figure to play with>"  # the same wherever it stands in memory
 
     def widget(self) -> "Widget":
-        """The widget itself; ``told`` says what its reader does."""
+        """The widget itself; its trait ``told`` holds what its reader did."""
         from capsnet_book.play.widget import widget
 
         return widget(self.name, pack(self.data))

@@ -1,9 +1,5 @@
-"""What the front page plays with: two networks in 8 bits, and what is there before they are loaded.
+"""Data of the front page's widget: two networks in 8 bits, and what is shown until they load."""
 
-``python -m capsnet_book.play.front FOLDER`` writes the files that a build puts beside the scripts.
-"""
-
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,7 +18,7 @@ from capsnet_book.directions import PROPERTIES, STEPS, changes, image_moments
 from capsnet_book.play import pack
 
 FILE = "front.json"
-SLIDERS = {"slant": "slant", "stroke": "ink", "width": "width"}  # what a reader reads: the property
+SLIDERS = {"slant": "slant", "stroke": "ink", "width": "width"}  # label: name of the property
 NETWORKS = ("page", "mnist")  # folders of the ledger
 EXAMPLES = 40  # of a digit, to find directions with: half of them are changed
 SHOWN = 7  # stands on the pad at first
@@ -64,7 +60,7 @@ def save(folder: Path, names: Iterable[str] = NETWORKS) -> None:
             "correct": evaluation["correct"],
             "total": evaluation["total"],
         }
-        if name == "page":  # of each class the first test digit that it reads rightly
+        if name == "page":  # of each class the first test digit that it classifies correctly
             out = model(to_float(images.images[:200]))
             right = out.lengths.argmax(dim=1) == images.labels[:200]
             firsts = [int((right & (images.labels[:200] == k)).nonzero()[0]) for k in range(10)]
@@ -74,9 +70,3 @@ def save(folder: Path, names: Iterable[str] = NETWORKS) -> None:
             data["lengths"] = out.lengths[shown]
             data["drawn"] = (255 * out.reconstruction[shown, 0]).round().to(torch.uint8)
     write_atomically(folder / FILE, pack(data | {"networks": networks}).encode())
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        raise SystemExit(f"expected one folder, got {sys.argv[1:]}")
-    save(Path(sys.argv[1]))

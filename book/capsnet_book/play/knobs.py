@@ -1,4 +1,4 @@
-"""The knobs of a capsule; the weights that they need come later."""
+"""The knobs of a capsule: a widget that needs the weights of a decoder."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -36,7 +36,7 @@ export default {{
 
 
 class Widget(anywidget.AnyWidget):
-    """A widget of the page. What its reader does is in ``told``, as far as it tells."""
+    """A widget of the page. ``told`` holds what its reader did, where the widget sends it."""
 
     data = traitlets.Unicode().tag(sync=True)
     told = traitlets.Dict().tag(sync=True)

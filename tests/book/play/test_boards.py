@@ -52,7 +52,7 @@ def test_the_answer_is_shown_after_yours(page_of: Any, data_of: Any) -> None:
 
 
 def check_on(tab: Any, *names: str) -> None:
-    """What is on, told of and lit is what these deviations make of it, by capsnet_lab.wild."""
+    """Check that exactly these deviations are on, and their networks lit, by capsnet_lab.wild."""
     pressed = tab.locator(".play .switches button[aria-pressed=true]").all_inner_texts()
     assert {text.split()[0].rstrip(",") for text in pressed} == set(names)
     told = tab.locator(".play .told > div")

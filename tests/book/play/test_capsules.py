@@ -29,7 +29,7 @@ def tab(browser: Any, address: str, folder: Path) -> Iterator[Any]:
 
 
 def ask(tab: Any, what: str, *given: Any) -> Any:
-    """What a function of ``compare.js`` says."""
+    """The result of a function of ``compare.js``."""
     script = "async ([what, ...given]) => (await import('/compare.js'))[what](...given)"
     return tab.evaluate(script, [what, *given])
 

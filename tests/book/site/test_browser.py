@@ -196,13 +196,29 @@ def test_code_that_the_text_asks_about_is_shown_to_who_only_reads(visit: Any) ->
     assert wrapped.evaluate("pre => pre.scrollWidth <= pre.clientWidth")
 
 
-def test_a_printed_page_has_its_solutions_at_the_end(visit: Any) -> None:
-    tab = visit("book/squash.html")
+def test_a_print_has_pictures_for_widgets_and_the_solutions_at_the_end(visit: Any) -> None:
+    tab = visit("book/routing.html")
+    solution = tab.locator("details.hide").first
+    assert not solution.locator("pre").first.is_visible()
+    solution.locator("summary").click()
+    assert solution.locator("pre").first.is_visible()
+    assert solution.locator("summary").inner_text().strip() == "Hide the solution"
+    box = tab.locator("[data-play=routing]")
+    box.scroll_into_view_if_needed()
+    box.locator("div.play").wait_for()
     where = "[...document.querySelectorAll('article .tag_hide-cell')].map(e => e.offsetTop)"
     before = tab.evaluate(where)
+    tab.emulate_media(media="print")
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert tab.locator("article > section").last.locator("h2").inner_text() == "Solutions"
-    assert tab.locator("article > section").last.locator("pre").first.is_visible()
+    assert not box.locator("div.play").is_visible() and box.locator(".poster").is_visible()
+    last = tab.locator("article > section").last
+    assert last.locator("h2").inner_text() == "Solutions"
+    code = last.locator("pre").first
+    assert code.is_visible()
+    # What fades in prints as nothing.
+    parents = "it => [...Array(5)].map(() => (it = it.parentElement).getAnimations().length)"
+    assert code.evaluate(parents) == [0, 0, 0, 0, 0]
+    tab.emulate_media(media="screen")
     tab.evaluate("dispatchEvent(new Event('afterprint'))")
     assert tab.evaluate(where) == before and len(before) > 0
     assert tab.locator("h2", has_text="Solutions").count() == 0
@@ -277,31 +293,6 @@ def test_the_networks_of_the_pages_come_when_they_are_asked_for(
     tab.context.close()
 
 
-def test_a_print_has_pictures_for_widgets_and_the_solutions(visit: Any) -> None:
-    tab = visit("book/routing.html")
-    box = tab.locator("[data-play=routing]")
-    box.scroll_into_view_if_needed()
-    box.locator("div.play").wait_for()
-    tab.emulate_media(media="print")
-    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert not box.locator("div.play").is_visible() and box.locator(".poster").is_visible()
-    solution = tab.locator("details.hide pre").first
-    assert solution.is_visible()
-    # What fades in prints as nothing.
-    assert solution.evaluate("it => it.getAnimations({ subtree: true }).length") == 0
-    parents = "it => [...Array(4)].map(() => (it = it.parentElement).getAnimations().length)"
-    assert solution.evaluate(parents) == [0, 0, 0, 0]
-
-
-def test_a_solution_unfolds(visit: Any) -> None:
-    tab = visit("book/squash.html")
-    solution = tab.locator("details.hide").first
-    assert not solution.locator("pre").first.is_visible()
-    solution.locator("summary").click()
-    assert solution.locator("pre").first.is_visible()
-    assert solution.locator("summary").inner_text().strip() == "Hide the solution"
-
-
 def line_of(words: str) -> int:
     """Which line of functional.py holds these, and no other does."""
     source = (ROOT / "capsnet/functional.py").read_text().splitlines()
@@ -309,29 +300,17 @@ def line_of(words: str) -> int:
     return line
 
 
-def test_line_by_line_shows_the_equation_of_the_line_and_the_numbers_of_the_seven(
-    visit: Any,
-) -> None:
+def test_a_line_has_its_equation_in_the_rail_and_lights_up_its_quantities(visit: Any) -> None:
     tab = visit("book/annotated.html")
-    line = line_of("return unit * ")
-    tab.locator(f"#functional-{line}").scroll_into_view_if_needed()
-    tab.locator(f".annotated-row:has(#functional-{line})").hover()
-    rail = tab.locator(".rail-equation")
-    assert rail.inner_text().startswith(f"functional.py, line {line} · squash")
-    assert rail.locator("math .q-s").count() > 0
-    tab.locator(".annotated-row .q-uhat").first.hover()
-    tab.locator(".symbol-card samp").wait_for()
-    assert "[1, 1152, 10, 16]" in tab.locator(".symbol-card").inner_text()
-
-
-def test_a_quantity_lights_up_in_the_equation_of_a_line_in_its_code_and_in_the_rail(
-    visit: Any,
-) -> None:
-    tab = visit("book/annotated.html")
-    row = tab.locator(f".annotated-row:has(#functional-{line_of('s = torch.einsum')})")
+    line = line_of("s = torch.einsum")
+    row = tab.locator(f".annotated-row:has(#functional-{line})")
     row.evaluate("row => row.scrollIntoView()")
     row.locator(".annotated-note math .q-c").hover()
     for place in (".annotated-note math", "pre"):
         assert row.locator(f"{place} .q-c.lit").count() == 1
-    assert tab.locator(".rail-equation .q-c.lit").count() == 1
-    assert tab.locator("#outline [aria-current]").inner_text() == "dynamic_routing: Procedure 1"
+    rail = tab.locator(".rail-equation")
+    assert rail.inner_text().startswith(f"functional.py, line {line} · ")
+    assert rail.locator(".q-c.lit").count() == 1
+    tab.locator(".annotated-row .q-uhat").first.hover()
+    tab.locator(".symbol-card samp").wait_for()
+    assert "[1, 1152, 10, 16]" in tab.locator(".symbol-card").inner_text()
