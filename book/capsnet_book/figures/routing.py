@@ -87,7 +87,8 @@ def coupling_and_lengths(shares: ArrayLike, lengths: ArrayLike, parents: Sequenc
     for axes in (left, right):
         axes.set(ylim=(-0.04, 1.04), xlabel="iteration")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    names_at_ends(left, _grouped(coupling[-1]), [INK] * len(coupling[-1]))
+    children = _grouped(coupling[-1])
+    names_at_ends(left, children, [INK] * len(children))
     names_at_ends(right, dict(zip(parents, long[-1], strict=True)), [INK] * len(parents))
     left.set_ylabel(f"share c that goes to {parents[0]}")
     right.set_ylabel("length ‖v‖")

@@ -72,6 +72,13 @@ def test_names_are_at_the_ends_of_their_lines_and_keep_apart(logarithmic: str) -
     assert [text.get_color() for text in axes.texts] == colours
 
 
+def test_children_whose_lines_end_together_have_one_name() -> None:
+    shares = np.array([[0.5, 0.5, 0.5], [0.91, 0.1, 0.9]])  # [iterations, children]
+    left, right = figures.coupling_and_lengths(shares, shares[:, :2], ["A", "B"]).axes
+    assert sorted(text.get_text() for text in left.texts) == ["1 3", "2"]
+    assert [text.get_text() for text in right.texts] == ["A", "B"]
+
+
 def test_histograms_are_in_percent_of_their_group() -> None:
     true, others = np.array([0.76, 0.81, 0.91, 0.21]), np.full(36, 0.11)
     above, below = figures.length_histogram(true, others, (0.9, 0.1)).axes
