@@ -15,11 +15,11 @@ from capsnet import data
 from capsnet.data import ImageSet
 from capsnet_lab.pictures import (
     check_shape,
+    describe_unreadable,
     open_picture,
     pictures_in,
     plain,
     read_pictures,
-    unreadable,
 )
 
 Shape = tuple[int, int, int]  # of an image: channels, height, width
@@ -248,11 +248,11 @@ class Folder(Source):
         images, errors = read_pictures(paths, self.image_shape, progress=progress)
         if errors:
             names = [str(paths[i].relative_to(self.path)) for i in errors]
-            said = unreadable(names, next(iter(errors.values())), len(paths))
+            message = describe_unreadable(names, next(iter(errors.values())), len(paths))
             if not skip_unreadable:
-                raise ValueError(f"{said}; --skip-unreadable leaves them out")
+                raise ValueError(f"{message}; --skip-unreadable leaves them out")
             if progress:
-                print(f"left out: {said}", flush=True)
+                print(f"left out: {message}", flush=True)
         sets, start = [], 0
         for group, pictures in zip(groups, wanted, strict=True):
             stop = start + len(pictures)

@@ -116,7 +116,7 @@ def read_pictures(
         pool.shutdown(cancel_futures=True)
 
 
-def unreadable(names: Sequence[str], first: object, total: int) -> str:
+def describe_unreadable(names: Sequence[str], first: object, total: int) -> str:
     """How many pictures cannot be read, ten of their names, and why the first cannot."""
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     count = f"{len(names):,} of {total:,} pictures cannot be read"

@@ -87,8 +87,10 @@ def predict(
         images, errors = read_pictures(batch, shape, style)
         with torch.no_grad():
             out = model(to_float(images.to(device)))  # what cannot be read is black
-        drawn = repeat(None) if out.reconstruction is None else out.reconstruction.float().cpu()
-        for i, (path, image, decoded) in enumerate(zip(batch, images, drawn, strict=False)):
+        reconstructed = (
+            repeat(None) if out.reconstruction is None else out.reconstruction.float().cpu()
+        )
+        for i, (path, image, decoded) in enumerate(zip(batch, images, reconstructed, strict=False)):
             name = str(path).encode(errors="replace").decode()
             if error := errors.get(i):
                 answer = "blank" if isinstance(error, Blank) else ""

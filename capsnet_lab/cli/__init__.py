@@ -15,7 +15,7 @@ from capsnet_lab.cli.given import check_arguments
 from capsnet_lab.cli.options import make_parser, one_line
 
 INTERRUPTED = 130  # the exit code after Ctrl-C, as a shell's
-UNREAD = 141  # the exit code where the reader of our output has gone, as with `| head`
+BROKEN_PIPE = 141  # the exit code where the reader of our output has gone, as with `| head`
 ESCAPED = "backslashreplace"  # how what is not UTF-8 in a name is printed, as on stderr
 
 
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except BrokenPipeError:
         silence_stdout()
-        return UNREAD
+        return BROKEN_PIPE
     except (ValueError, OSError, RuntimeError, OverflowError, MemoryError, ImportError) as error:
         # torch says "out of memory" and more in RuntimeErrors of many lines.
         message = one_line(str(error)) or type(error).__name__

@@ -18,7 +18,7 @@ from capsnet.files import write_json
 from capsnet.training import TrainingConfig
 from capsnet_lab import folders, routings, wild
 from capsnet_lab import predict as predictions
-from capsnet_lab.cli import ESCAPED, UNREAD
+from capsnet_lab.cli import BROKEN_PIPE, ESCAPED
 from capsnet_lab.cli.given import (
     WEIGHTS,
     check_apart,
@@ -35,6 +35,7 @@ from capsnet_lab.cli.outputs import (
     write_predictions,
 )
 from capsnet_lab.wild import Implementation
+from capsnet_lab.wild.recipes import split_recipe
 
 # What only one command needs is imported in its function: most need no matplotlib, for instance.
 
@@ -45,10 +46,11 @@ def train(args: argparse.Namespace) -> int:
         print("\n\n".join(str(wild.IMPLEMENTATIONS[name]) for name in names))
         return 0
     like = wild.IMPLEMENTATIONS[args.like] if args.like else None
-    settings = chosen_settings(args, like)
+    recipe = chosen_recipe(args, like)
+    settings, by_functions = split_recipe(recipe)
     fabric = make_fabric(args.device)
     first = fabric.is_global_zero  # this process alone prints
-    model, source = network_to_train(args, like, settings)
+    model, source = network_to_train(args, like, recipe)
     groups: list[folders.Group] = [("train",), ("validation",)]
     if args.all:
         groups = [("train", "validation")]
@@ -71,11 +73,9 @@ def train(args: argparse.Namespace) -> int:
         print(f"{parameters:,} parameters, {len(learned):,} images, {fabric.device}")
         text = f"batches of {config.batch_size}, learning rate {config.learning_rate:g}"
         print(f"{config.epochs} epochs, {text}", flush=True)
-    start = f"{zlib.crc32(args.init.read_bytes()):08x}" if args.init else None
-    how = objective(model, like)
-    training.fit(
-        model, learned, validation, config, out=args.out, fabric=fabric, start=start, **how
-    )
+    tag = f"from {zlib.crc32(args.init.read_bytes()):08x}" if args.init else None
+    how = by_functions | objective(model)
+    training.fit(model, learned, validation, config, out=args.out, fabric=fabric, tag=tag, **how)
     if first:
         print(f"weights: {args.out / WEIGHTS}")
         if args.test:
@@ -83,15 +83,15 @@ def train(args: argparse.Namespace) -> int:
     return 0
 
 
-def chosen_settings(args: argparse.Namespace, like: Implementation | None) -> dict[str, Any]:
-    """The training's settings that were given, or are another's; not what is left to be fitted."""
+def chosen_recipe(args: argparse.Namespace, like: Implementation | None) -> dict[str, Any]:
+    """How to train, as it was given or is another's; not what is left to be fitted."""
     names = [field.name for field in dataclasses.fields(TrainingConfig)]
-    given = {name: v for name in names if (v := getattr(args, name, None)) is not None}
+    given = {name: v for name in names if (v := getattr(args, name)) is not None}
     return {"compile": None, **(like.recipe if like else {}), **given}
 
 
 def network_to_train(
-    args: argparse.Namespace, like: Implementation | None, settings: Mapping[str, Any]
+    args: argparse.Namespace, like: Implementation | None, recipe: Mapping[str, Any]
 ) -> tuple[CapsNet, folders.Source]:
     """The network, new or that of --init, and the data set for it."""
     options = {
@@ -101,7 +101,7 @@ def network_to_train(
     }
     shape = args.image_shape
     if args.init:
-        model, metadata = load_weights(args.init, make_network)
+        model, metadata = load_weights(args.init)
         channels, height, width = model.config["image_shape"]
         source = folders.find(args.dataset, (channels, height, width), not args.no_download)
         check_classes(class_names(metadata, model, args.init), source)
@@ -110,10 +110,11 @@ def network_to_train(
         shape = like.options.get("image_shape")
     source = folders.find(args.dataset, shape, not args.no_download)
     options |= {"image_shape": source.image_shape, "num_classes": len(source.classes)}
-    torch.manual_seed(TrainingConfig(**settings).seed)
+    torch.manual_seed(recipe.get("seed", TrainingConfig.seed))
     if like is None:
-        return make_network(**options), source
-    model = like.under(settings).make(**options)
+        routed = {"routing", "stack"} & options.keys()
+        return (routings.RoutedCapsNet if routed else CapsNet)(**options), source
+    model = like.under(recipe).make(**options)
     for name, value in options.items():
         kept = model.config[name]
         if name not in ("image_shape", "num_classes") and kept != value:  # a deviation's own
@@ -131,9 +132,9 @@ def check_training(
         check_apart(args.out, source.folders())
 
 
-def objective(model: CapsNet, like: Implementation | None) -> dict[str, Any]:
-    """What ``fit`` takes for this network in place of the paper's loss and batches."""
-    how: dict[str, Any] = {"draw": like.draw} if like else {}
+def objective(model: CapsNet) -> dict[str, Any]:
+    """What ``fit`` takes for this network in place of the paper's loss."""
+    how: dict[str, Any] = {}
     if isinstance(model, wild.WildCapsNet):
         how["loss"] = wild.WildLoss
     if model.config.get("routing") == "em":
@@ -143,7 +144,7 @@ def objective(model: CapsNet, like: Implementation | None) -> dict[str, Any]:
 
 def evaluate(args: argparse.Namespace) -> int:
     device = pick_device(args.device)
-    model, metadata = load_weights(args.weights, make_network)
+    model, metadata = load_weights(args.weights)
     if args.reconstructions and model.decoder is None:
         raise ValueError("the network has no decoder, so there are no reconstructions to draw")
     name = metadata.get("dataset") if args.dataset is None else args.dataset
@@ -191,29 +192,31 @@ def predict(args: argparse.Namespace) -> int:
     pictures = predictions.find_pictures(args.pictures)
     check_pictures(args, pictures)
     device = pick_device(args.device)
-    model, metadata = load_weights(args.weights, make_network)
+    model, metadata = load_weights(args.weights)
     classes = printable(class_names(metadata, model, args.weights))
     style = args.style
     if style == "auto":
         style = "digit" if metadata.get("dataset") == "mnist" else "plain"
     found = predictions.predict(model.to(device), classes, pictures, style, args.threshold)
     # Where nobody reads the answers, they are still predicted for the files.
-    answered, unread, heard = print_predictions(found, len(pictures), args.top, outputs(args))
-    if unread:
-        from capsnet_lab.pictures import unreadable
+    answered, failed, read = print_predictions(found, len(pictures), args.top, outputs(args))
+    if failed:
+        from capsnet_lab.pictures import describe_unreadable
 
-        said = unreadable([one.picture for one in unread], unread[0].error, len(pictures))
+        message = describe_unreadable(
+            [one.picture for one in failed], failed[0].error, len(pictures)
+        )
         if not (args.skip_unreadable and answered):
-            raise ValueError(f"{said}; no file is written; --skip-unreadable leaves them out")
-        print(f"left out: {one_line(said)}", file=sys.stderr)
+            raise ValueError(f"{message}; no file is written; --skip-unreadable leaves them out")
+        print(f"left out: {one_line(message)}", file=sys.stderr)
     write_predictions(args, answered, classes, len(pictures))
-    return 0 if heard else UNREAD
+    return 0 if read else BROKEN_PIPE
 
 
 def export(args: argparse.Namespace) -> int:
     from capsnet_lab.export import export_onnx
 
-    model, _ = load_weights(args.weights, make_network)
+    model, _ = load_weights(args.weights)
     difference = export_onnx(model, args.onnx)
     print(f"{args.onnx}: onnxruntime and PyTorch differ by at most {difference:.1e}")
     return 0
@@ -253,10 +256,3 @@ def check_classes(names: list[str], source: folders.Source) -> None:
 def printable(names: list[str] | tuple[str, ...]) -> list[str]:
     """Names of folders, any bytes, as what a figure and a table can hold."""
     return [name.encode(errors=ESCAPED).decode() for name in names]
-
-
-def make_network(**config: Any) -> CapsNet:
-    """A network of its options: ours, another's, or one that is routed in another way."""
-    if "deviations" in config:
-        return wild.WildCapsNet(**config)
-    return (routings.RoutedCapsNet if {"routing", "stack"} & config.keys() else CapsNet)(**config)

@@ -104,7 +104,7 @@ class Parser(argparse.ArgumentParser):
 PRECISION = "fp32, bf16, or auto: bf16 where the hardware has it"
 ARRANGEMENT = "of the arithmetic: plain (as the book prints it), fast, or auto: fast where it pays"
 SETS = f"{', '.join(DATASETS)}, or folder:PATH with a folder of pictures a class"
-DRAWN = f"to this file ({', '.join(FIGURE_SUFFIXES)})"
+TO_FIGURE = f"to this file ({', '.join(FIGURE_SUFFIXES)})"
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -197,8 +197,8 @@ def add_evaluate_options(command: argparse.ArgumentParser) -> None:
     text = "which images (test; all of an unsplit folder, if the network learned from no folder)"
     option("--split", choices=("train", "validation", "test", "all"), help=text)
     option("--batch-size", type=COUNT, default=500, help="images at a time (%(default)s)")
-    option("--figure", type=given_path, help=f"draw the confusion matrix {DRAWN}")
-    text = f"draw the first image of each class, and its reconstruction, {DRAWN}"
+    option("--figure", type=given_path, help=f"draw the confusion matrix {TO_FIGURE}")
+    text = f"draw the first image of each class, and its reconstruction, {TO_FIGURE}"
     option("--reconstructions", type=given_path, help=text)
     option("--json", type=given_path, help="write counts, losses and errors to this file")
     option("--precision", choices=PRECISIONS, default="fp32", help=f"{PRECISION} (fp32)")
@@ -217,9 +217,9 @@ def add_predict_options(command: argparse.ArgumentParser) -> None:
     option("--top", type=COUNT, metavar="K", help=text)
     option("--json", type=given_path, help="write answers and all lengths to this file")
     option("--csv", type=given_path, help="write them to this file, a line for a picture")
-    text = f"draw the first {SHEET} inputs, and their reconstructions, {DRAWN}"
+    text = f"draw the first {SHEET} inputs, and their reconstructions, {TO_FIGURE}"
     option("--sheet", type=given_path, help=text)
-    text = f"draw one input, its reconstruction and the lengths {DRAWN}"
+    text = f"draw one input, its reconstruction and the lengths {TO_FIGURE}"
     option("--save", type=given_path, help=text)
 
 
@@ -227,7 +227,7 @@ def add_check_options(command: argparse.ArgumentParser) -> None:
     option = command.add_argument
     text = "a torch.nn.Module, or what makes one, that Python can import from here"
     option("network", type=given_name, metavar="MODULE:NAME", help=text)
-    text = "how to reach its inside, a capsnet_lab.check.checker.Adapter"
+    text = "how to reach its inside, a capsnet_lab.check.Adapter"
     option("--adapter", type=given_name, metavar="MODULE:NAME", help=text)
     text = "the name of the module in it that maps primary capsules to the classes'"
     option("--routing", metavar="NAME", help=text)

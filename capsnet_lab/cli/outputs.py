@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from capsnet import CapsNet
 from capsnet.data import ImageSet, to_float
 from capsnet.files import write_atomically, write_json
-from capsnet.text import bar_moves, confusion_text, per_class_table
+from capsnet.text import bar_moves, columns
 from capsnet.training import Evaluation
 from capsnet_lab.cli import silence_stdout
 from capsnet_lab.cli.options import SHEET
@@ -25,10 +26,31 @@ if TYPE_CHECKING:
 def print_evaluation(result: Evaluation) -> None:
     print(f"accuracy {result.accuracy:.2%} ({result.correct}/{result.total})")
     error = result.reconstruction
-    drawn = "" if error is None else f", squared error an image {error:.2f}"
-    print(f"margin loss {result.margin:.5f}{drawn}")
+    squared = "" if error is None else f", squared error an image {error:.2f}"
+    print(f"margin loss {result.margin:.5f}{squared}")
     print(f"\n{per_class_table(result.per_class, result.classes)}")
     print(f"\n{confusion_text(result.confusion, result.classes)}")
+
+
+def per_class_table(per_class: Sequence[tuple[int, int]], classes: Sequence[str]) -> str:
+    """Counts as ``977/980`` and percentages of each class, and of all together, as text."""
+    correct = sum(right for right, _ in per_class)
+    total = sum(count for _, count in per_class)
+    rows = [("class", "correct", "accuracy")]
+    for name, (right, count) in zip([*classes, "all"], [*per_class, (correct, total)], strict=True):
+        share = f"{right / count:.2%}".replace("%", " %") if count else "–"
+        rows.append((name, f"{right}/{count}", share))
+    return columns(rows)
+
+
+def confusion_text(confusion: Tensor, classes: Sequence[str]) -> str:
+    """The confusion matrix as text: a row for each true class, a column for each predicted one."""
+    rows = [("true \\ predicted", *classes)]
+    rows += [
+        (name, *(str(count) if count else "·" for count in row))
+        for name, row in zip(classes, confusion.tolist(), strict=True)
+    ]
+    return columns(rows)
 
 
 def print_predictions(
@@ -42,19 +64,19 @@ def print_predictions(
 
     Returns:
         the answers, of which the first SHEET that have an image keep it; those of pictures that
-        cannot be read; and whether all was read.
+        cannot be read; and whether stdout was read to the end.
     """
     from tqdm import tqdm
 
     answered: list[Prediction] = []
-    unread: list[Prediction] = []
-    heard, kept = True, 0
+    failed: list[Prediction] = []
+    read, kept = True, 0
     show = total > 1 and bar_moves()
     for one in tqdm(found, total=total, unit=" pictures", leave=False, disable=not show):
         if one.error and total == 1:
             raise one.error
         if not one.answer:
-            unread.append(one)
+            failed.append(one)
             continue
         kept += one.image is not None
         answered.append(one if kept <= SHEET else one._replace(image=None, reconstruction=None))
@@ -65,8 +87,8 @@ def print_predictions(
             if not files:
                 raise
             silence_stdout()
-            heard = False
-    return answered, unread, heard
+            read = False
+    return answered, failed, read
 
 
 def write_predictions(

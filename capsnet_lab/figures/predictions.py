@@ -62,11 +62,11 @@ def reconstructions(
     Images and reconstructed are [n, channels, height, width], uint8 or floating point in 0 … 1;
     labels and predictions are class indices [n].
     """
-    originals, drawn = array(images), array(reconstructed)
-    if originals.shape != drawn.shape or originals.ndim != 4 or len(originals) == 0:
+    originals, decoded = array(images), array(reconstructed)
+    if originals.shape != decoded.shape or originals.ndim != 4 or len(originals) == 0:
         raise ValueError(
             "images and reconstructed must both be [n, channels, height, width] with n at least 1, "
-            f"got {list(originals.shape)} and {list(drawn.shape)}"
+            f"got {list(originals.shape)} and {list(decoded.shape)}"
         )
     true, predicted = array(labels), array(predictions)
     count = len(originals)
@@ -85,7 +85,7 @@ def reconstructions(
     for i in range(count):
         above, below = grid[2 * (i // columns) : 2 * (i // columns) + 2, i % columns]
         show(above, originals[i])
-        show(below, drawn[i])
+        show(below, decoded[i])
         label, prediction = classes[true[i]], classes[predicted[i]]
         if label == prediction:
             above.set_title(label)
@@ -158,11 +158,11 @@ def contact_sheet(cells: Sequence[Cell]) -> Figure:
     tall = 0.92 * height / width
     band = 0.3 + tall * (1 if cells[0][1] is None else 2) + 0.14 * max(map(len, words))
     figure, axes = Figure.single(bands * band, columns)
-    for i, (image, drawn, name, _, is_class) in enumerate(cells):
+    for i, (image, decoded, name, _, is_class) in enumerate(cells):
         x, y = i % columns + 0.04, i // columns * band + 0.2
         short = name if len(name) <= letters else "…" + name[1 - letters :]
         axes.text(x, y - 0.04, short, size=6.5, color=INK)
-        for picture in (image, drawn):
+        for picture in (image, decoded):
             if picture is not None:
                 show(axes, array(picture))
                 axes.images[-1].set_extent((x, x + 0.92, y + tall, y))

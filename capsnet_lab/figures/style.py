@@ -85,12 +85,12 @@ class Figure(mpl.figure.Figure):
 
     def _repr_svg_(self) -> str:
         """The drawing, the same for the same numbers; text is text, images keep their pixels."""
-        drawn = io.StringIO()
+        buffer = io.StringIO()
         for image in self.findobj(AxesImage):
             image.set_interpolation("none")
         with mpl.rc_context({"svg.hashsalt": "capsnet", "svg.fonttype": "none"}):
-            self.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
-        svg = re.sub(r"<metadata>.*?</metadata>\s*", "", drawn.getvalue(), flags=re.DOTALL)
+            self.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        svg = re.sub(r"<metadata>.*?</metadata>\s*", "", buffer.getvalue(), flags=re.DOTALL)
         svg = re.sub(r"'DejaVu Sans'[^;\"]*", "sans-serif", svg)
         svg = re.sub(r"(?<![\w.])([1-9]\d*\.\d\d)\d+", r"\1", svg)  # hundredths of a point
         return svg[svg.index("<svg") :]
@@ -99,10 +99,10 @@ class Figure(mpl.figure.Figure):
         """The drawing as pixels of 256 colours."""
         from PIL import Image
 
-        drawn, buffer = io.BytesIO(), io.BytesIO()
-        self.savefig(drawn, format="png")
-        # What the file says of the software is lost: it depends on what is drawn alone.
-        image = Image.open(drawn).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        raw, buffer = io.BytesIO(), io.BytesIO()
+        self.savefig(raw, format="png")
+        # The name of the software is lost: the file depends on the drawing alone.
+        image = Image.open(raw).convert("RGB").quantize(256, dither=Image.Dither.NONE)
         image.save(buffer, "PNG", optimize=True)
         return buffer.getvalue()
 

@@ -32,6 +32,7 @@ from capsnet.training.evaluation import evaluate
 from capsnet.training.run import CHECKPOINT, METRICS, WEIGHTS
 from capsnet_lab import predict, routings, wild
 from capsnet_lab.cli import given, main, options
+from capsnet_lab.cli.outputs import confusion_text, per_class_table
 from capsnet_lab.export import export_onnx
 from helpers import ROOT
 from helpers.tiny import fit, mnist, some_digits, tiny_model
@@ -130,17 +131,14 @@ EARLY = [
     ("train --wings", "unrecognized arguments: --wings"),
     ("predict w photo.png --precision fp32", "unrecognized arguments: --precision"),
     ("train --epochs many", "argument --epochs: expected a whole number of at least 1, got many"),
-    ("train --epochs 0", "expected a whole number of at least 1, got 0"),
     ("train --batch-size 0", "argument --batch-size: expected a whole number of at least 1"),
     ("train --learning-rate nan", "--learning-rate: expected a positive number, got nan"),
-    ("train --learning-rate 0", "expected a positive number, got 0"),
     ("train --average 1", "expected a number of at least 0 and below 1, got 1"),
     ("train --reconstruction-weight -1", "expected a number of at least 0, got -1"),
     ("train --shift -1", "expected a whole number of at least 0, got -1"),
     (f"train --seed {2**40}", f"expected a whole number of 0 … 2⁴⁰ - 1, got {2**40}"),
     ("train --schedule never", "argument --schedule: invalid choice: 'never'"),
     ("train --precision int8", "argument --precision: invalid choice: 'int8'"),
-    ("evaluate w --precision int8", "argument --precision: invalid choice: 'int8'"),
     ("train --device abacus", "argument --device: invalid choice: 'abacus'"),
     ("train --stack 8 0", "argument --stack: expected a whole number of at least 1, got 0"),
     ("train --routing-iterations 0", "expected a whole number of at least 1, got 0"),
@@ -148,10 +146,8 @@ EARLY = [
     ("train --dataset ''", "unknown data set ''"),
     ("train --dataset folder:", "unknown data set 'folder:'"),
     ("train --dataset folder:nowhere", "no such folder: nowhere"),
-    ("evaluate w --dataset ''", "unknown data set ''"),
     ("evaluate w --dataset folder:nowhere", "no such folder: nowhere"),
     ("train --image-shape 28", "expected a shape like 1x28x28 or 3x32x32, got 28"),
-    ("train --image-shape 4x28x28", "expected a shape like 1x28x28 or 3x32x32, got 4x28x28"),
     ("train --image-shape 1x0x0", "expected a shape like 1x28x28 or 3x32x32, got 1x0x0"),
     ("train --init nowhere", "no such file: nowhere"),
     ("train --init w --learn-prior", "--init fixes the network"),
@@ -161,10 +157,6 @@ EARLY = [
     ("train --out /proc/nobody/run", f"cannot write /proc/nobody/run/{WEIGHTS}: "),
     ("train --out done", f"done holds {WEIGHTS}, which would be overwritten, but no {CHECKPOINT}"),
     (f"train --out done --init done/{WEIGHTS}", f"done/{WEIGHTS} would be overwritten: it is an"),
-    *[
-        (f"train --out x --dataset folder:pictures --init {path}", f"no such file: {path}")
-        for path in ("new/newer", "pictures/x")
-    ],
     ("evaluate nowhere", "no such file: nowhere"),
     ("predict nowhere photo.png", "no such file: nowhere"),
     ("export nowhere x.onnx", "no such file: nowhere"),
@@ -236,14 +228,13 @@ def test_the_lists_of_the_options_are_the_modules() -> None:
     assert options.PRECISIONS == PRECISIONS
     assert options.ARRANGEMENTS == ARRANGEMENTS
     assert options.SCHEDULES == SCHEDULES
-    assert options.ROUTINGS == routings.ROUTINGS
+    assert tuple(routings.ROUTINGS) == options.ROUTINGS
     assert {k: v.dataset for k, v in wild.IMPLEMENTATIONS.items()} == options.IMPLEMENTATIONS
     assert predict.THRESHOLD == options.THRESHOLD
     assert (given.CHECKPOINT, given.WEIGHTS) == (CHECKPOINT, WEIGHTS)
     assert options.SEED(str(MAX_SEED - 1)) == MAX_SEED - 1
     parser = options.make_parser()._subparsers._group_actions[0].choices["train"]
     helps = {action.dest: action.help for action in parser._actions}
-    assert list(helps) == list(dict.fromkeys(helps))
     for field in dataclasses.fields(TrainingConfig):
         default = f"({field.default}" + (" for MNIST" if field.name in SUITED else ")")
         assert field.name == "compile" or default in helps[field.name], field.name
@@ -355,12 +346,9 @@ def test_evaluate_prints_counts_and_confusion(
     out = capsys.readouterr().out
     result = evaluate(load_weights(weights)[0], few[False])
     assert result.accuracy > 0.8
-    assert f"({result.correct}/1200)" in out
-    for name, (correct, total) in zip(result.classes, result.per_class, strict=True):
-        assert re.search(rf"^{name} +{correct}/{total} +{100 * correct / total:.2f} %$", out, re.M)
-    rows = [line.split() for line in out.split("predicted")[1].splitlines()[1:11]]
-    for row, expected in zip(rows, result.confusion.tolist(), strict=True):
-        assert [int(cell.replace("·", "0")) for cell in row[1:]] == expected
+    assert f"({result.correct}/1200)" in out and "squared error an image" in out
+    assert f"\n{per_class_table(result.per_class, result.classes)}\n" in out
+    assert f"\n{confusion_text(result.confusion, result.classes)}\n" in out
     written = json.loads(document.read_text())
     assert (written["dataset"], written["split"]) == ("mnist", "test")
     assert (written["correct"], written["total"]) == (result.correct, 1200)
@@ -524,16 +512,15 @@ def test_what_onnxruntime_does_not_take_is_not_written(
     assert said.count("\n") == 1 and not (tmp_path / "new").exists()
 
 
-def test_a_network_that_draws_nothing_has_no_error_of_its_drawing(
+def test_a_network_without_a_decoder_has_no_reconstruction_error(
     pictures: Path, tmp_path: Path, capsys: Captured
 ) -> None:
-    path, document = tmp_path / "w.safetensors", tmp_path / "e.json"
-    for reconstruct in (False, True):
-        model = tiny_model(num_classes=2, reconstruct=reconstruct)
-        save_weights(path, model, {**TWO, "dataset": f"folder:{pictures}"})
-        assert main(["evaluate", str(path), "--json", str(document)]) == 0
-        assert ("squared error" in capsys.readouterr().out) == reconstruct
-        assert (json.loads(document.read_text())["reconstruction"] is not None) == reconstruct
+    path, document = tmp_path / "w", tmp_path / "e.json"
+    model = tiny_model(num_classes=2, reconstruct=False)
+    save_weights(path, model, {**TWO, "dataset": f"folder:{pictures}"})
+    assert main(["evaluate", str(path), "--json", str(document)]) == 0
+    assert "squared error" not in capsys.readouterr().out
+    assert json.loads(document.read_text())["reconstruction"] is None
 
 
 @pytest.mark.parametrize("strict", [True, False])
@@ -669,7 +656,7 @@ def test_a_run_goes_on_but_no_other_does_in_its_folder(
     assert main([*words, str(one)]) == 0  # this very run again
     assert (out / WEIGHTS).read_bytes() == whole
     assert main([*words, str(other)]) == 2
-    assert "its task has start = " in capsys.readouterr().err
+    assert "remove it and its weights\n" in capsys.readouterr().err
     (out / WEIGHTS).unlink()
     (out / CHECKPOINT).unlink()
     assert main([*words, str(other)]) == 0  # metrics alone are of a run that was cut off
@@ -689,11 +676,11 @@ def test_weights_that_name_no_classes(place: Path, capsys: Captured) -> None:
     assert re.match(r"photo.png: \d\n  0  0\.", capsys.readouterr().out)
 
 
-def test_compile_where_there_is_no_compiler(pictures: Path, tmp_path: Path) -> None:
-    without = os.environ | {"PATH": "", "CXX": "no-such-compiler"}
-    without |= {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
-    words = ["train", "--compile", "--out", tmp_path / "run", "--dataset", f"folder:{pictures}"]
-    command = [sys.executable, "-m", "capsnet", *words]
-    done = subprocess.run(command, env=without, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "--compile: torch.compile does not work here" in done.stderr.splitlines()[-1]
+def test_compile_where_there_is_no_compiler(
+    place: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("capsnet_lab.cli.commands.can_compile", lambda device: False)
+    words = "train --compile --out x --device cpu --dataset folder:pictures"
+    assert main(words.split()) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and "--compile: torch.compile does not work here" in err
