@@ -107,11 +107,6 @@ class CapsNet(nn.Module):
         )
         self.decoder = Decoder(num_classes, capsule_dim, shape, units) if reconstruct else None
 
-    @property
-    def children_for_each_parent(self) -> float:
-        """Primary capsules, divided by the capsules that they are routed to."""
-        return self.primary_capsules / self.config["num_classes"]
-
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         """Images → one capsule a class (section 4).
 

@@ -18,6 +18,7 @@ from capsnet.files import write_atomically, write_json
 from capsnet.training import TrainingConfig, evaluate, fit
 from capsnet.training.run import METRICS, WEIGHTS
 from capsnet_book.ledger import record_lines, record_name, records_file
+from capsnet_lab.wild.recipes import split_recipe
 from experiments.declared import Budget, Experiment, Row
 from experiments.networks import KINDS, Kind
 from experiments.tasks import TASKS
@@ -28,7 +29,6 @@ WORK = ROOT / "runs"  # checkpoints; not in git
 EVALUATION = "evaluation.json"  # beside weights that are kept
 COURSE = "course.json"  # beside a checkpoint: what a task counts after each epoch
 CHECKPOINT_SECONDS = 60.0
-LATER = ("shuffle", "fresh_adam")  # options that older records lack: there they are as by default
 CLOCKED = ("seconds", "images_per_second")  # of an epoch; never the same twice
 
 
@@ -55,10 +55,15 @@ class Training:
         return KINDS[self.row_options.kind]
 
     @property
-    def config(self) -> TrainingConfig:
-        """The budget's options, where the row has no others."""
+    def recipe(self) -> dict[str, Any]:
+        """The budget's options of the training, where the row has no others."""
         given = {"arrangement": self.kind.arrangement, "compile": None, "seed": self.seed}
-        return TrainingConfig(**(given | self.budget_options.config | self.row_options.config))
+        return given | self.budget_options.config | self.row_options.config
+
+    @property
+    def config(self) -> TrainingConfig:
+        """The recipe, without what is done by functions."""
+        return TrainingConfig(**split_recipe(self.recipe)[0])
 
     @property
     def images(self) -> int | None:
@@ -69,11 +74,8 @@ class Training:
     def declaration(self) -> dict[str, Any]:
         """What the training is made from: with it, it can be made again."""
         row = self.row_options
-        config = dataclasses.asdict(self.config)
+        config = dataclasses.asdict(self.config) | self.recipe
         del config["compile"]  # of the machine
-        for name in LATER:
-            if config[name] == getattr(TrainingConfig, name):
-                del config[name]
         return {
             "experiment": self.experiment,
             "budget": self.budget,
@@ -197,6 +199,7 @@ def train(
         loss=kind.loss or task.loss,
         stop_after=stop_after,
         checkpoint_seconds=CHECKPOINT_SECONDS,
+        **split_recipe(training.recipe)[1],
     )
     return model, records
 

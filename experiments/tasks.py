@@ -15,7 +15,7 @@ from capsnet.fast import arrange
 from capsnet.layers import CapsuleLayer
 from capsnet.multimnist import multimnist, overlaid
 from capsnet.training import TrainingLoss, evaluate
-from capsnet.training.loop import Draw
+from capsnet.training.fit import Draw
 from capsnet_book import affnist
 from capsnet_book.pairs import PairsLoss
 
@@ -101,7 +101,7 @@ def routing_of(model: CapsNet, test: ImageSet) -> dict[str, Any]:
     return found
 
 
-def drawn(
+def distorted(
     image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """A batch as of :func:`capsnet.data.shifted`, of digits that are also turned, sheared and
@@ -181,7 +181,7 @@ def placed_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) ->
 
 TASKS = {
     "digits": Task(shifted, digits_test),
-    "drawn": Task(drawn, digits_test),
+    "drawn": Task(distorted, digits_test),
     "pairs": Task(overlaid, pairs_test, PairsLoss),
     "placed": Task(placed, placed_test, course=placed_course),
 }

@@ -2,7 +2,7 @@
 
 from capsnet.training.config import TrainingConfig
 from capsnet.training.evaluation import Evaluation, evaluate
-from capsnet.training.loop import TrainingError, fit
+from capsnet.training.fit import TrainingError, fit
 from capsnet.training.loss import TrainingLoss
 from capsnet.training.step import make_optimizer, make_step
 

@@ -9,15 +9,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from capsnet.checkpoint import check_state, write_tensors
+from capsnet.checkpoint import check_state, read_tensors, write_tensors
 from capsnet.files import PARTIAL, write_atomically
 from capsnet.text import reason
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 CHECKPOINT, WEIGHTS = "checkpoint.safetensors", "weights.safetensors"
 METRICS, EVENTS = "metrics.jsonl", "events"
@@ -32,7 +36,7 @@ class Run:
     optimizer: torch.optim.Optimizer
     schedule: LRScheduler
     decay: float  # of the weights' moving average; 0 for none
-    identity: dict[str, dict[str, Any]]  # what must be equal for a checkpoint to be this run's
+    identity: dict[str, dict[str, Any]]  # must be equal for a checkpoint to be this run's
     records: list[dict[str, Any]] = field(default_factory=list)  # one an epoch
     step: int = 0
     averaged: nn.Module = field(init=False)  # the network to evaluate and to save
@@ -43,27 +47,25 @@ class Run:
 
     @torch.no_grad()
     def end_step(self) -> None:
-        """Move the learning rate and the average on, after the optimiser's step."""
-        if not isinstance(self.schedule, ReduceLROnPlateau):  # which follows evaluations
-            self.schedule.step()
+        """Advance the learning rate and the average, after the optimiser's step."""
+        self.schedule.step()
         self.step += 1
         if self.averaged is self.model:
             return
-        # The average begins with the weights after the first step. Nothing here waits for a GPU,
-        # as torch.optim.swa_utils.AveragedModel does.
-        weight = 1 - self.decay if self.step > 1 else 1.0
-        now, average = self.model, self.averaged
-        torch._foreach_lerp_([*average.parameters()], [*now.parameters()], weight)
-        for mean, buffer in zip(average.buffers(), now.buffers(), strict=True):
-            mean.copy_(buffer)
+        # The average begins with the weights after the first step. Unlike
+        # torch.optim.swa_utils.AveragedModel, this does not wait for a GPU.
+        update = get_ema_multi_avg_fn(self.decay if self.step > 1 else 0.0)
+        update([*self.averaged.parameters()], [*self.model.parameters()], self.step)
+        for mean, now in zip(self.averaged.buffers(), self.model.buffers(), strict=True):
+            mean.copy_(now)
 
     def save(self, path: Path) -> None:
         """Write the checkpoint atomically."""
         optimizer = self.optimizer.state_dict()
         tensors = self._networks()
         for index, state in optimizer["state"].items():
-            tensors |= named(f"optimizer.{index}", state)
-        # What draws from torch's own generators, such as dropout, goes on as well.
+            tensors |= prefixed(f"optimizer.{index}", state)
+        # Dropout, for example, draws from torch's own generators.
         tensors["random.cpu"] = torch.get_rng_state()
         if self.device.type == "cuda":
             tensors["random.cuda"] = torch.cuda.get_rng_state(self.device)
@@ -72,13 +74,13 @@ class Run:
             "step": self.step,
             "records": self.records,
             "optimizer": optimizer["param_groups"],
-            "stepped": sorted(optimizer["state"]),  # not what is frozen, or of no use to the loss
+            "stepped": sorted(optimizer["state"]),  # without parameters that are frozen or unused
             "schedule": self.schedule.state_dict(),
         }
         write_tensors(path, tensors, document)
 
     def restore(self, tensors: dict[str, Tensor], document: dict[str, Any], path: Path) -> None:
-        """Take over a checkpoint; a ValueError where it is damaged or of another run."""
+        """Load a checkpoint; raise ValueError if it is damaged or another run's."""
         if "identity" not in document:
             raise ValueError(f"{path} is no checkpoint")
         try:
@@ -96,9 +98,9 @@ class Run:
             )
 
     def _networks(self) -> dict[str, Tensor]:
-        tensors = named("model", self.model.state_dict())
+        tensors = prefixed("model", self.model.state_dict())
         if self.averaged is not self.model:
-            tensors |= named("averaged", self.averaged.state_dict())
+            tensors |= prefixed("averaged", self.averaged.state_dict())
         return tensors
 
     def _difference(self, identity: dict[str, dict[str, Any]]) -> str | None:
@@ -112,7 +114,7 @@ class Run:
         return None
 
     def _load(self, tensors: dict[str, Tensor], document: dict[str, Any]) -> None:
-        """Look at everything first, so that a damaged checkpoint changes no weight."""
+        """Check everything first, so that a damaged checkpoint changes no weight."""
         records, step = document["records"], document["step"]
         random = {name: tensors[name] for name in tensors if name.startswith("random.")}
         adam: dict[int, dict[str, Tensor]] = {}
@@ -121,15 +123,16 @@ class Run:
         parameters = [*self.model.parameters()]
         for index in document["stepped"]:
             parameter = parameters[index]
-            # Adam's fused kernel wants its moments laid out like the weights.
+            # Adam's fused kernel needs its moments in the layout of the weights.
             mean, square = torch.empty_like(parameter), torch.empty_like(parameter)
             adam[index] = {"exp_avg": mean, "exp_avg_sq": square, "step": torch.zeros(())}
-            expected |= named(f"optimizer.{index}", adam[index])
+            expected |= prefixed(f"optimizer.{index}", adam[index])
         check_state(expected, {name: tensors[name] for name in tensors.keys() - random.keys()})
         for index, state in adam.items():
-            for name, tensor in named(f"optimizer.{index}", state).items():
+            for name, tensor in prefixed(f"optimizer.{index}", state).items():
                 tensor.copy_(tensors[name])
-        # These two may still refuse what they get. Another device's generator is left alone.
+        # The generators and the optimiser may still refuse their states. A generator of another
+        # device is left as it is.
         torch.set_rng_state(random["random.cpu"])
         if self.device.type == "cuda" and "random.cuda" in random:
             torch.cuda.set_rng_state(random["random.cuda"], self.device)
@@ -140,7 +143,7 @@ class Run:
         self.records, self.step = records, step
 
 
-def named(group: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def prefixed(group: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {f"{group}.{name}": tensor for name, tensor in tensors.items()}
 
 
@@ -148,8 +151,11 @@ def named(group: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 def only_process_in(folder: Path) -> Iterator[None]:
     """Make a folder, and let no other process train in it until the block's end.
 
-    The system gives the lock back when a process ends, after SIGKILL too. A ValueError where
-    another process trains there, an OSError where the folder or its lock cannot be made.
+    The system releases the lock when a process ends, even by SIGKILL.
+
+    Raises:
+        ValueError: another process trains there.
+        OSError: the folder or its lock cannot be made.
     """
     from filelock import FileLock, Timeout
 
@@ -166,24 +172,56 @@ def only_process_in(folder: Path) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def resumed(
+    run: Run, out: Path | None, fabric: "Fabric", checkpoint_seconds: float, hint: bool
+) -> Iterator["RunFolder | None"]:
+    """Lock the folder ``out``, restore the run from its checkpoint, and yield where to write.
+
+    It yields None without a folder, and in every process but the first.
+
+    Args:
+        run: the run, which every process restores.
+        out: its folder, if it has one.
+        fabric: of the processes.
+        checkpoint_seconds: least time between checkpoints.
+        hint: say on stderr that TensorBoard is missing.
+    """
+    with contextlib.ExitStack() as stack:
+        saved, writes = None, out is not None and fabric.is_global_zero
+        folder = out or Path()
+        if writes:
+            stack.enter_context(only_process_in(folder))
+            if (folder / CHECKPOINT).exists():
+                saved = read_tensors(folder / CHECKPOINT)
+        # Only the first process's machine is sure to have the file.
+        saved = fabric.broadcast(saved)
+        if saved is not None:
+            run.restore(*saved, path=folder / CHECKPOINT)
+        if writes:
+            written = RunFolder(folder, run, checkpoint_seconds, hint)
+            yield stack.enter_context(contextlib.closing(written))
+        else:
+            yield None
+
+
 class RunFolder:
-    """Where a run is written as it goes; what the folder has beyond the run is cut off."""
+    """The folder of a run. Metrics and events beyond the run's last epoch are cut off."""
 
     def __init__(self, path: Path, run: Run, checkpoint_seconds: float, hint: bool) -> None:
-        # Seconds: the least time between checkpoints. Hint: say where TensorBoard is missing.
         self.path, self.run, self.checkpoint_seconds = path, run, checkpoint_seconds
         self.saved = time.monotonic()
-        self._write_metrics()  # if that fails, no writer of events is left open
+        self._write_metrics()  # first: if it fails, no writer of events is left open
         with self._writing_events():
             self.events = open_events(path / EVENTS, run.step + 1, hint)
 
     def log(self, loss: float, step: int) -> None:
-        """A step's loss, for TensorBoard."""
+        """Write a step's loss for TensorBoard."""
         with self._writing_events():
             self.events.add_scalar("loss", loss, step)
 
     def end_epoch(self, last: bool) -> None:
-        """Write events and metrics, and a checkpoint if it is time; after the last epoch it is."""
+        """Write events and metrics, and a checkpoint if it is time or the last epoch."""
         with self._writing_events():
             for name, value in self.run.records[-1].items():
                 if name not in ("epoch", "step"):
@@ -196,7 +234,6 @@ class RunFolder:
         self._write_metrics()
 
     def close(self) -> None:
-        """Let go of the events."""
         with self._writing_events():
             self.events.close()
 
@@ -204,7 +241,7 @@ class RunFolder:
     def _writing_events(self) -> Iterator[None]:
         try:
             yield
-        except OSError as error:  # TensorBoard's, which names no file
+        except OSError as error:  # TensorBoard's names no file
             raise OSError(f"cannot write {self.path / EVENTS}: {reason(error)}") from error
 
     def _write_metrics(self) -> None:
@@ -213,7 +250,7 @@ class RunFolder:
 
 
 def open_events(folder: Path, first_step: int, hint: bool) -> Any:
-    """TensorBoard's writer; where TensorBoard is not installed, one that writes nothing."""
+    """TensorBoard's writer, or one that writes nothing if TensorBoard is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

@@ -6,7 +6,6 @@ from typing import Any
 
 import torch.nn.functional as F
 
-from capsnet.training.loop import Draw
 from capsnet_lab.wild import parts
 from capsnet_lab.wild.parts import Parts
 
@@ -19,8 +18,7 @@ class Deviation:
         paper: what the paper says, and where.
         code: what the code does.
         parts: replaced fields of :class:`Parts`, of the network or of its loss.
-        recipe: replaced options of :class:`capsnet.training.TrainingConfig`.
-        draw: makes a training batch, in place of :func:`capsnet.data.shifted`.
+        recipe: replaced keys of :data:`capsnet_lab.wild.implementations.PAPER_RECIPE`.
         name: its key in :data:`DEVIATIONS`, words joined by hyphens.
     """
 
@@ -28,7 +26,6 @@ class Deviation:
     code: str
     parts: Mapping[str, Any] = field(default_factory=dict)
     recipe: Mapping[str, Any] = field(default_factory=dict)
-    draw: Draw | None = None
     name: str = ""
 
     @property
@@ -256,7 +253,7 @@ _TABLE = {
     "one-shift-for-all": Deviation(
         "Training images are shifted by up to 2 pixels, test images not at all (section 5).",
         "All images of a batch are shifted alike, those of the test set too.",
-        draw=parts.shifted_together,
+        recipe={"shift_together": True},
     ),
     "new-optimiser": Deviation(
         "It does not say; Adam is made once as a rule.",

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from capsnet.data import shifted
-from capsnet.training.loop import Draw
 from capsnet_lab.wild.deviations import DEVIATIONS, Deviation
 from capsnet_lab.wild.network import WildCapsNet
 
@@ -59,7 +57,7 @@ class Implementation:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """How it trains, as options of :class:`TrainingConfig`."""
+        """How it trains, for :func:`capsnet_lab.wild.recipes.split_recipe`."""
         deviating = {k: v for d in self.deviations for k, v in d.recipe.items()}
         return {**PAPER_RECIPE, **deviating, **self.training}
 
@@ -72,11 +70,6 @@ class Implementation:
     def command(self) -> str:
         """What trains it on all of its training images, and counts on its test images."""
         return f"capsnet train --as {self.name} --all --test"
-
-    @property
-    def draw(self) -> Draw:
-        """How its batches are made, for ``fit``."""
-        return next((d.draw for d in self.deviations if d.draw is not None), shifted)
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.title}", f"  {self.link}"]

@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from capsnet.checks import class_mask, one_hot
-from capsnet.data import ImageSet, random_offsets, shift, to_float
 from capsnet.fast.routing import Share as Share
 from capsnet.fast.routing import Squash as Squash
 from capsnet.functional import margin_loss, squash
@@ -171,15 +170,6 @@ def normal(std: float) -> Callable[[Tensor], object]:
 
 def uniform_by_children(weight: Tensor) -> None:
     nn.init.uniform_(weight, -(len(weight) ** -0.5), len(weight) ** -0.5)
-
-
-def shifted_together(
-    image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
-) -> tuple[Tensor, Tensor]:
-    """As :func:`capsnet.data.shifted`, but one shift for all images of the batch."""
-    images = image_set.images[index]
-    offset = random_offsets(1, max_shift, generator, images.device)
-    return to_float(shift(images, offset.expand(len(images), -1))), image_set.labels[index]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from capsnet.data import ImageSet, shifted
 from capsnet.multimnist import overlaid
 from capsnet.training import TrainingLoss, make_optimizer, make_step
 from capsnet.training.evaluation import run_over
-from capsnet.training.loop import READ_EVERY, Batches, Trainer, make_schedule
+from capsnet.training.fit import READ_EVERY, Batches, make_schedule, train_epoch
 from capsnet.training.run import Run
 from capsnet_book.pairs import PairsLoss
 from helpers.tiny import FP32, tiny_model
@@ -84,14 +84,13 @@ def test_an_epoch_reads_the_loss_now_and_then_and_nothing_else(
     config, model, digits = FP32, model_on_cuda(), digits_on(CUDA)
     optimizer = make_optimizer(model, config)
     step = make_step(model, optimizer, config, fabric, loss=loss)
-    batches = Batches(digits, config, draw, fabric)
+    batches = Batches(digits, config, draw, torch.randperm, fabric)
     batches.training = digits  # a copy's classes are counted again
     schedule = make_schedule(optimizer, config, config.epochs * len(batches))
     run = Run(model, optimizer, schedule, config.average, {})
     monkeypatch.setattr(step, "capture", lambda: None)  # which takes a real GPU
-    trainer = Trainer(run, batches, None, config, fabric, step, None, show=False)
     monkeypatch.setattr(FakeTensor, "tolist", tolist)
-    record = trainer.epoch(0)
+    record = train_epoch(run, step, batches, None, show=False)
     assert record["step"] == len(batches) == 20
     parameters = len(list(model.parameters()))
     assert reads == [1, READ_EVERY, 20 - READ_EVERY - 1, parameters]

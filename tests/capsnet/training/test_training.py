@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import time
-import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,9 +28,8 @@ from capsnet.fast import arrange
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.multimnist import overlaid
 from capsnet.training import TrainingConfig, TrainingError, TrainingLoss, make_optimizer, make_step
-from capsnet.training import loop as loop_module
 from capsnet.training import run as run_module
-from capsnet.training.loop import make_schedule, name_of
+from capsnet.training.fit import make_schedule
 from capsnet.training.run import CHECKPOINT, LOCK, METRICS, WEIGHTS, RunFolder, only_process_in
 from capsnet_book.pairs import PairsLoss
 from helpers import Refuses, tiny
@@ -250,14 +248,6 @@ def test_same_seed_same_weights_other_seed_other_weights(digits: ImageSet) -> No
     assert not torch.equal(run(1), run(2))
 
 
-def test_the_checksum_of_a_data_set_copies_none_of_it(digits: ImageSet) -> None:
-    model = tiny_model()
-    tracemalloc.start()
-    loop_module.identify(model, digits, FP32)
-    assert tracemalloc.get_traced_memory()[1] < digits.images.numel() / 2
-    tracemalloc.stop()
-
-
 def test_fewer_images_than_a_batch_make_one_batch(digits: ImageSet) -> None:
     config = dataclasses.replace(FP32, epochs=2, batch_size=1000)
     records = fit(tiny_model(), digits.subset(slice(0, 20)), None, config)
@@ -310,18 +300,6 @@ def test_objects_must_fit_the_labels(digits: ImageSet, refuses: Refuses) -> None
             PairsLoss(model, 0.0005, "fp32")(images, labels, objects)
 
 
-@pytest.mark.parametrize("interrupted", [False, True])
-def test_it_stops_when_told(tmp_path: Path, digits: ImageSet, interrupted: bool) -> None:
-    config = dataclasses.replace(FP32, epochs=5)
-    until = {"until": lambda record: record["epoch"] == 3}
-    if interrupted:
-        fit(tiny_model(), digits, None, config, out=tmp_path, stop_after=2, **until)
-        assert not (tmp_path / WEIGHTS).exists()
-    for _ in range(2):  # a second call finds it done
-        records = fit(tiny_model(), digits, None, config, out=tmp_path, **until)
-        assert len(records) == 3 and (tmp_path / WEIGHTS).exists()
-
-
 def test_a_config_with_tuples_is_known_again(tmp_path: Path, digits: ImageSet) -> None:
     def described() -> CapsNet:
         model = tiny_model()
@@ -331,28 +309,6 @@ def test_a_config_with_tuples_is_known_again(tmp_path: Path, digits: ImageSet) -
     config = dataclasses.replace(FP32, epochs=2)
     fit(described(), digits, None, config, out=tmp_path, stop_after=1)
     assert len(fit(described(), digits, None, config, out=tmp_path)) == 2
-
-
-def test_functions_are_known_again_by_what_they_compute(
-    tmp_path: Path, digits: ImageSet, refuses: Refuses
-) -> None:
-    strict, loose = (functools.partial(margin_loss, m_pos=m) for m in (0.95, 0.8))
-    assert name_of(strict) == "capsnet.functional.margin_loss(m_pos=0.95)"
-    assert name_of(functools.partial(strict, down_weight=1.0)) == (
-        "capsnet.functional.margin_loss(down_weight=1.0, m_pos=0.95)"
-    )
-    for again in (strict, functools.partial(margin_loss, m_pos=0.95)):
-        fit(tiny_model(), digits, None, ONE, out=tmp_path, criterion=again)
-    with refuses("another run", "m_pos=0.95", "m_pos=0.8"):
-        fit(tiny_model(), digits, None, ONE, out=tmp_path, criterion=loose)
-
-    def local(lengths: Tensor, labels: Tensor) -> Tensor:
-        return margin_loss(lengths, labels)
-
-    for nameless in (lambda a, b: margin_loss(a, b), local, functools.partial(local), tiny_model()):
-        with refuses("must be functions or classes of a module", "got"):
-            fit(tiny_model(), digits, None, ONE, out=tmp_path, criterion=nameless)
-    assert fit(tiny_model(), digits, None, ONE, criterion=local)  # without a folder it may be
 
 
 def test_pairs_are_learned(digits: ImageSet) -> None:
@@ -413,7 +369,7 @@ def test_checkpoints_are_as_far_apart_as_asked(
             file = self.path / CHECKPOINT
             written.append(len(read_tensors(file)[1]["records"]) if file.exists() else 0)
 
-    monkeypatch.setattr(loop_module, "RunFolder", Watched)
+    monkeypatch.setattr(run_module, "RunFolder", Watched)
     clock = itertools.count(step=400)  # 400 seconds between one look at it and the next
     monkeypatch.setattr(run_module.time, "monotonic", lambda: next(clock))
     for seconds, last, expected in (
@@ -469,7 +425,7 @@ def test_a_finished_run_is_not_run_again(tmp_path: Path, digits: ImageSet) -> No
 
 def test_another_run_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: Refuses) -> None:
     def go_on(**changes: Any) -> list[dict[str, Any]]:
-        usual = {"model": tiny_model(), "images": digits, "config": FP32, "start": "one"}
+        usual = {"model": tiny_model(), "images": digits, "config": FP32, "tag": "one"}
         return fit(**{**usual, **changes}, out=tmp_path)
 
     go_on(stop_after=1)
@@ -482,8 +438,12 @@ def test_another_run_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: R
         ({"images": changed(images=255 - digits.images)}, "data"),
         ({"images": changed(labels=digits.labels.flip(0))}, "data"),
         ({"images": changed(classes=digits.classes[::-1])}, "data"),
-        ({"start": "two"}, "its task has start = one", "this one has two"),
-        ({"draw": overlaid, "loss": PairsLoss}, "draw = capsnet.multimnist", "shifted", "overlaid"),
+        ({"tag": "two"}, "its task has tag = one", "this one has two"),
+        (
+            {"draw": overlaid, "loss": PairsLoss},
+            "draw = capsnet.data.shifted",
+            "this one has capsnet.multimnist.overlaid",
+        ),
         (
             {"loss": PairsLoss},
             "loss = capsnet.training.loss.TrainingLoss",
@@ -678,10 +638,8 @@ def test_images_that_do_not_fit_the_model(digits: ImageSet, refuses) -> None:
         ("learning_rate", [0.0, -1.0, math.nan, math.inf], "positive"),
         ("average", [1.0, -0.1], "at least 0 and below 1"),
         ("reconstruction_weight", [-1.0, math.nan], "at least 0"),
-        ("shuffle", ["no", 2], "one of True, False"),
-        ("fresh_adam", [None], "one of True, False"),
         ("compile", ["maybe"], "one of True, False, None"),
-        ("schedule", ["linear"], "one of one-cycle, exponential, by-epoch, plateau, constant"),
+        ("schedule", ["linear"], "one of one-cycle, exponential"),
         ("precision", ["fp8"], "one of auto, bf16, fp32"),
     ],
 )

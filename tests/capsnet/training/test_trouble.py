@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from capsnet.training.evaluation import Evaluation
-from capsnet.training.loop import diagnose
+from capsnet.training.trouble import diagnose
 from helpers.tiny import FP32, fit, some_digits, tiny_model
 
 TEN = tuple("0123456789")

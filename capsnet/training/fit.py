@@ -1,0 +1,369 @@
+"""Training, epoch by epoch: ``fit``."""
+
+import dataclasses
+import json
+import math
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import ExponentialLR, LRScheduler, OneCycleLR
+
+from capsnet.checkpoint import save_weights
+from capsnet.data import ImageSet, shifted
+from capsnet.device import describe_machine, make_fabric, resolve_compile
+from capsnet.functional import margin_loss
+from capsnet.text import bar_interval
+from capsnet.training.config import TrainingConfig
+from capsnet.training.evaluation import Evaluation, check_fits, evaluate
+from capsnet.training.loss import Criterion, TrainingLoss
+from capsnet.training.run import WEIGHTS, Run, RunFolder, resumed
+from capsnet.training.step import Step, make_optimizer, make_step
+from capsnet.training.trouble import find_trouble
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+    from tqdm import tqdm
+
+# Image set, indices, largest shift and generator → what the loss takes.
+Draw = Callable[[ImageSet, Tensor, int, torch.Generator], tuple[Tensor, ...]]
+Schedule = Callable[[torch.optim.Optimizer, TrainingConfig, int], LRScheduler]
+READ_EVERY = 10  # steps between reads of the loss, each of which waits for the device
+LOOKED_AT = 500  # training images that tell whether a network learns, where none are held out
+
+
+class TrainingError(RuntimeError):
+    """Training cannot go on; the last checkpoint is untouched."""
+
+
+def make_schedule(
+    optimizer: torch.optim.Optimizer, config: TrainingConfig, steps: int
+) -> LRScheduler:
+    """The configuration's schedule of the learning rate over so many steps."""
+    if config.schedule == "exponential":
+        return ExponentialLR(optimizer, gamma=0.96 ** (1 / 2000))
+    if steps < 2:
+        raise ValueError(f"one-cycle needs at least 2 steps, got {steps}: take more epochs")
+    return OneCycleLR(optimizer, config.learning_rate, total_steps=steps, cycle_momentum=False)
+
+
+class Batches:
+    """The batches of a run, of each this process's share."""
+
+    def __init__(
+        self,
+        training: ImageSet,
+        config: TrainingConfig,
+        draw: Draw,
+        order: Callable[..., Tensor],
+        fabric: "Fabric",
+    ) -> None:
+        processes = fabric.world_size
+        if config.batch_size % processes:
+            raise ValueError(
+                f"batch_size must be divisible by the number of processes, {processes}, got "
+                f"{config.batch_size}"
+            )
+        share = min(config.batch_size, len(training)) // processes
+        if share == 0:
+            raise ValueError(f"{len(training)} images are too few for {processes} processes")
+        self.training, self.config, self.fabric = training.to(fabric.device), config, fabric
+        self.draw, self.order = draw, order
+        self.size = share * processes  # images a batch, over all processes
+        self.images = len(training) // self.size * self.size  # an epoch, over all processes
+        self.mine = slice(fabric.global_rank * share, (fabric.global_rank + 1) * share)
+
+    def __len__(self) -> int:
+        return self.images // self.size
+
+    def of_epoch(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
+        """What ``draw`` returns and the step takes, batch by batch."""
+        # All randomness of an epoch comes from its own seed, so a resumed run repeats it exactly.
+        generator = torch.Generator().manual_seed(self.config.seed * 1_000_003 + epoch)
+        order = self.order(len(self.training), generator=generator)
+        order = order.to(self.training.images.device)
+        for index in order[: self.images].split(self.size):
+            # Every process draws the whole batch, so their number changes nothing.
+            drawn = self.draw(self.training, index, self.config.shift, generator)
+            yield tuple(part[self.mine] for part in drawn)
+
+
+def fit(
+    model: nn.Module,
+    training: ImageSet,
+    validation: ImageSet | None = None,
+    config: TrainingConfig | None = None,
+    *,
+    out: str | Path | None = None,
+    fabric: "Fabric | None" = None,
+    criterion: Criterion = margin_loss,
+    draw: Draw = shifted,
+    loss: Callable[..., nn.Module] = TrainingLoss,
+    order: Callable[..., Tensor] = torch.randperm,
+    schedule: Schedule = make_schedule,
+    on_epoch: Callable[[torch.optim.Optimizer, LRScheduler, dict[str, Any]], None] | None = None,
+    tag: str | None = None,
+    stop_after: int | None = None,
+    checkpoint_seconds: float = 0.0,
+    progress: bool = True,
+) -> list[dict[str, Any]]:
+    """Train a model; where ``out`` holds a checkpoint of this very run, go on from it.
+
+    Under ``torchrun`` every process takes its share of each batch, on one or several machines. On a
+    single GPU the step becomes a CUDA graph (:meth:`capsnet.training.step.Step.capture`).
+
+    Args:
+        model: a :class:`CapsNet`, or another network with its ``config`` and its output; it ends
+            with the trained (averaged) weights, on the device used.
+        training: images to learn from.
+        validation: images of one object each to evaluate on, unshifted, after each epoch.
+        config: how to train.
+        out: a folder for ``checkpoint.safetensors``, ``metrics.jsonl``, TensorBoard's ``events``
+            (where it is installed) and, at the end, ``weights.safetensors``.
+        fabric: where to train, from :func:`capsnet.device.make_fabric`; CUDA where there is one.
+        criterion: lengths and labels → the loss without the reconstruction's.
+        draw: image set, indices, largest shift, generator → a batch, as
+            :func:`capsnet.data.shifted`.
+        loss: makes a module of the network and its loss, which takes what ``draw`` returns. For
+            pairs: ``draw=capsnet.multimnist.overlaid, loss=capsnet_book.pairs.PairsLoss``.
+        order: number of images, generator → the indices of an epoch, shuffled by default.
+        schedule: optimizer, config, number of steps → a scheduler that follows each step, in place
+            of the configuration's.
+        on_epoch: called in every process with optimizer, scheduler and the epoch's record, after
+            each epoch and before its checkpoint.
+        tag: distinguishes runs that differ in something without a name, such as the weights that
+            training starts from.
+        stop_after: stop after so many epochs, with the schedule for all; a later call goes on.
+        checkpoint_seconds: least time between checkpoints; there is one after the last epoch.
+        progress: show a bar with rate and time left, and a line an epoch, on stderr.
+
+    A checkpoint belongs to this run if the model's config, the configuration, the images, ``tag``
+    and the names of the functions passed are the same.
+
+    Returns:
+        one record an epoch: "epoch", "step", "loss", "learning_rate", "seconds" and
+        "images_per_second" of training, and with validation images "validation_accuracy", with a
+        decoder "validation_reconstruction", and of a :class:`CapsNet` "validation_margin" and
+        "validation_loss", which are of the margin loss, whatever the criterion.
+
+    Raises:
+        ValueError: the images do not fit the model, a batch cannot be divided among the processes,
+            or ``out`` holds another run's checkpoint or a damaged one.
+        TrainingError: the loss or a weight is not finite.
+        OSError: ``out`` cannot be written.
+    """
+    config = config or TrainingConfig()
+    fabric = fabric or make_fabric()
+    check_fits(model, training)
+    if validation is not None:
+        check_fits(model, validation)
+        validation = validation.to(fabric.device)
+    config.check_shift(training.images.shape[1:])
+    functions = {
+        "criterion": criterion, "draw": draw, "loss": loss, "order": order, "schedule": schedule,
+        "on_epoch": on_epoch,
+    }  # fmt: skip
+    identity = {} if out is None else identify(model, training, config, functions, tag)
+    batches = Batches(training, config, draw, order, fabric)
+    model.to(fabric.device).train()
+    optimizer = make_optimizer(model, config)
+    # Compiled, if at all, after the first batch.
+    uncompiled = dataclasses.replace(config, compile=False)
+    step = make_step(model, optimizer, uncompiled, fabric, criterion, loss)
+    scheduler = schedule(optimizer, config, config.epochs * len(batches))
+    run = Run(model, optimizer, scheduler, config.average, identity)
+    show = progress and fabric.is_global_zero and sys.stderr is not None
+    path = None if out is None else Path(out)
+    last = config.epochs if stop_after is None else min(stop_after, config.epochs)
+
+    with resumed(run, path, fabric, checkpoint_seconds, show) as folder:
+        if run.records:  # a new run does so after its first batch, which shows that it works
+            speed_up(step, config)
+            say(show, f"continuing after epoch {len(run.records)} of {config.epochs}")
+        while len(run.records) < last:
+            record = train_epoch(run, step, batches, folder, show)
+            result = None
+            if fabric.is_global_zero and validation is not None:
+                result = evaluate_average(run, validation, config, step.compiled)
+                record |= validation_record(result, config)
+            record = fabric.broadcast(record)
+            if on_epoch is not None:
+                on_epoch(optimizer, scheduler, record)
+            run.records.append(record)
+            if folder is not None:
+                folder.end_epoch(last=len(run.records) == last)
+            fabric.barrier()
+            say(show, describe(record, config.epochs))
+            if show and validation is None and len(run.records) == config.epochs:
+                result = evaluate_average(run, some_of(training), config, step.compiled)
+            say(show, find_trouble(run.records, config, config.epochs * batches.images, result))
+        model.load_state_dict(run.averaged.state_dict())
+        model.eval()
+        if folder is not None and len(run.records) == config.epochs:
+            metadata = {
+                "classes": list(training.classes),
+                "dataset": training.name,
+                "images": len(training),
+                "config": dataclasses.asdict(config) | {"compile": step.compiled},
+                "task": identity["task"],
+                "machine": describe_machine(fabric.device, fabric.world_size),
+            }
+            save_weights(folder.path / WEIGHTS, model, metadata)
+    fabric.barrier()
+    return run.records
+
+
+def train_epoch(
+    run: Run, step: Step, batches: Batches, folder: RunFolder | None, show: bool
+) -> dict[str, Any]:
+    """Train for the next epoch, and return its record."""
+    config, fabric = batches.config, batches.fabric
+    epoch = len(run.records)
+    start = time.perf_counter()
+    unread: list[Tensor] = []
+    losses: list[float] = []
+    with progress_bar(batches.images, epoch, config.epochs, show) as bar:
+        for i, batch in enumerate(batches.of_epoch(epoch)):
+            unread.append(step(*batch))
+            rate = run.schedule.get_last_lr()[0]
+            run.end_step()
+            bar.update(batches.size)
+            if i % READ_EVERY == 0 or i == len(batches) - 1:
+                # Over all processes; this waits for the device.
+                mean = cast(Tensor, fabric.all_reduce(torch.stack(unread), reduce_op="mean"))
+                losses += check_losses(mean.tolist(), run.step, folder)
+                unread.clear()
+                bar.set_postfix(loss=f"{losses[-1]:.4f}")
+            if run.step == 1:
+                if show:
+                    bar.write(f"first batch: loss {losses[0]:.4f}", file=sys.stderr)
+                speed_up(step, config)
+    seconds = time.perf_counter() - start
+    sums = {name: p.detach().sum() for name, p in run.model.named_parameters()}
+    for name, total in zip(sums, torch.stack([*sums.values()]).tolist(), strict=True):
+        check_finite(f"the sum of {name}", total, run.step)
+    return {
+        "epoch": epoch + 1,
+        "step": run.step,
+        "loss": sum(losses) / len(losses),
+        "learning_rate": rate,  # of the last step
+        "seconds": round(seconds, 3),
+        "images_per_second": round(batches.images / seconds, 1),
+    }
+
+
+def check_losses(losses: list[float], last: int, folder: RunFolder | None) -> list[float]:
+    """Check, log and return the losses of the steps up to ``last``."""
+    for step, loss in enumerate(losses, start=last - len(losses) + 1):
+        check_finite("the loss", loss, step)
+        if folder is not None:
+            folder.log(loss, step)
+    return losses
+
+
+def check_finite(name: str, value: float, step: int) -> None:
+    if not math.isfinite(value):
+        raise TrainingError(
+            f"{name} is {value} at step {step}; try a lower learning rate (the last checkpoint is "
+            "untouched)"
+        )
+
+
+def speed_up(step: Step, config: TrainingConfig) -> None:
+    """Compile and capture the step, where that works and pays."""
+    if resolve_compile(config.compile, step.device):
+        step.compile()
+    step.capture()
+
+
+def evaluate_average(
+    run: Run, images: ImageSet, config: TrainingConfig, compiled: bool
+) -> Evaluation:
+    return evaluate(
+        run.averaged,
+        images,
+        precision=config.precision,
+        arrangement=config.arrangement,
+        compile=compiled,
+    )
+
+
+def validation_record(result: Evaluation, config: TrainingConfig) -> dict[str, float]:
+    """What an epoch's record says of the validation images."""
+    record = {"validation_accuracy": result.accuracy}
+    if result.reconstruction is not None:
+        record["validation_reconstruction"] = result.reconstruction
+    if result.margin is not None:
+        weighted = config.reconstruction_weight * (result.reconstruction or 0.0)
+        record["validation_margin"] = result.margin
+        record["validation_loss"] = result.margin + weighted
+    return record
+
+
+def some_of(images: ImageSet) -> ImageSet:
+    """A few images, drawn at random, because they may be in the order of their classes."""
+    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
+    return images.subset(order[:LOOKED_AT])
+
+
+def identify(
+    model: nn.Module,
+    training: ImageSet,
+    config: TrainingConfig,
+    functions: dict[str, Any],
+    tag: str | None,
+) -> dict[str, Any]:
+    """What must be equal for a checkpoint to belong to a run, in four groups."""
+    # A run may go on with other arithmetic, but must compute the same.
+    free = ("arrangement", "compile")
+    arrays = [part.cpu().contiguous().numpy().data for part in (training.images, training.labels)]
+    identity = {
+        "config": {k: v for k, v in dataclasses.asdict(config).items() if k not in free},
+        "model": cast(Any, model).config,
+        "data": {
+            "classes": list(training.classes),
+            "images": len(training),
+            "crc32": [zlib.crc32(array) for array in arrays],
+        },
+        "task": {
+            **{key: name_of(value) for key, value in functions.items()},
+            "tag": tag,
+        },
+    }
+    return cast(dict[str, Any], json.loads(json.dumps(identity)))  # as a checkpoint returns it
+
+
+def name_of(function: Any) -> str | None:
+    """Module and name of a function or class; a partial has only its type's."""
+    if function is None:
+        return None
+    return f"{function.__module__}.{getattr(function, '__name__', type(function).__name__)}"
+
+
+def progress_bar(images: int, epoch: int, epochs: int, show: bool) -> "tqdm":
+    from tqdm import tqdm
+
+    return tqdm(
+        desc=f"epoch {epoch + 1}/{epochs}", total=images, unit=" images", leave=False,
+        disable=not show, mininterval=bar_interval(),
+    )  # fmt: skip
+
+
+def describe(record: dict[str, Any], epochs: int) -> str:
+    line = (
+        f"epoch {record['epoch']}/{epochs}  loss {record['loss']:.4f}  "
+        f"{record['images_per_second']:.0f} images/s  {record['seconds']:.0f} s"
+    )
+    if "validation_accuracy" in record:
+        line += f"  validation {record['validation_accuracy']:.2%}"
+    return line
+
+
+def say(show: bool, text: str | None) -> None:
+    if show and text is not None:
+        print(text, file=sys.stderr, flush=True)
