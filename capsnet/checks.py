@@ -127,9 +127,9 @@ def class_mask(targets: Tensor, batch: int, classes: int) -> Tensor:
 
 def check_range(indices: Tensor, classes: int) -> None:
     """Raise ValueError if an index is outside 0 … classes − 1."""
-    low, high = indices.aminmax()
+    bounds = indices.aminmax()
     try:
-        low, high = int(low), int(high)
+        low, high = int(bounds.min), int(bounds.max)
     except RuntimeError:  # under vmap, and of fake tensors, there are no values to read
         return
     if low < 0 or high >= classes:

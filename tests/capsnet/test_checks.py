@@ -9,7 +9,7 @@ from torch.func import vmap
 from torch.testing import assert_close
 
 from capsnet import CapsuleLayer, Decoder, PrimaryCapsules
-from capsnet.checks import as_int, check_dtype, class_mask
+from capsnet.checks import as_image_shape, as_int, check_dtype, class_mask
 from capsnet.functional import dynamic_routing, margin_loss, reconstruction_loss, squash
 from capsnet.layers import channels_to_capsules
 from helpers import Refuses
@@ -20,6 +20,10 @@ HALF, F32, F64 = torch.bfloat16, torch.float32, torch.float64
 @pytest.mark.parametrize("value", [3, np.int64(3), np.array(3), torch.tensor(3), True + 2])
 def test_any_integer_becomes_pythons(value: Any) -> None:
     assert as_int("n", value) == 3 and type(as_int("n", value)) is int
+
+
+def test_the_least_number_may_be_another() -> None:
+    assert as_int("n", 0, least=0) == 0 and as_image_shape((np.int64(1), 2, 3)) == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -166,6 +170,12 @@ MESSAGES = [  # a call that is refused, and parts of what it says
         (lambda hidden=hidden: Decoder(3, 4, (1, 2, 2), hidden), "two layers", f"got {hidden}")
         for hidden in ([], [5], [5, 6, 7])
     ],
+    *[
+        (lambda shape=shape: as_image_shape(shape),
+         f"image_shape must be [channels, height, width], got {shape}")
+        for shape in ([28, 28], [1, 1, 28, 28], [])
+    ],
+    (lambda: as_image_shape([1, 28, 2.5]), "a side of image_shape must be a whole number"),
     (lambda: Decoder(3, 4, (1, 2, 2), [5, 0]), "hidden[1] must be a whole number", "got 0"),
 ]  # fmt: skip
 

@@ -172,12 +172,10 @@ def test_arguments_out_of_range_are_refused(refuses: Refuses) -> None:
             small(image_shape=(1, height, width))
     with refuses("at least 5 × 5", "kernels of 3", "got 5 × 4"):
         small(image_shape=(1, 5, 4), kernel_size=3)
-    for shape in ([28, 28], [1, 1, 28, 28], []):
-        with refuses("image_shape must be [channels, height, width]", f"got {shape}"):
-            small(image_shape=shape)
-    for shape, got in (((1, 28, 28.0), "28.0"), ((0, 28, 28), "0"), ((1, -4, 28), "-4")):
-        with refuses("a side of image_shape must be a whole number of at least 1", f"got {got}"):
-            small(image_shape=shape)
+    with refuses("image_shape must be [channels, height, width], got [28, 28]"):
+        small(image_shape=(28, 28))
+    with refuses("a side of image_shape must be a whole number of at least 1, got 0"):
+        small(image_shape=(0, 28, 28))
     for name in SIZES:
         with refuses(f"{name} must be a whole number of at least 1", "got 2.5"):
             small(**{name: 2.5})
