@@ -1,10 +1,11 @@
-"""``make bench``: measure, print the tables, write ``results/bench/*.json``.
+"""``make bench``: measure, and write ``results/bench/*.json``.
 
 ``python -m experiments.bench PART …`` does a part of it; "launches" takes a GPU. Leave the machine
 alone while it runs: ratios of times measured one after the other are only as good as that.
 """
 
 import functools
+import json
 import os
 import platform
 import sys
@@ -16,7 +17,6 @@ import torch
 from capsnet.device import describe_machine, pick_device
 from capsnet.files import write_json
 from experiments.bench import accuracy, counts, growth, launches, memory, rows, speed, startup
-from experiments.bench.tables import text
 from experiments.running import LEDGER, ROOT
 
 FOLDER = LEDGER / "bench"
@@ -46,7 +46,7 @@ def main(words: list[str]) -> None:
         except ValueError as error:  # of a part that this machine cannot do
             sys.exit(f"benchmarks: {error}")
         write_json(FOLDER / f"{part}-{device.type}.json", document)
-        print(text(document), flush=True)
+        print(json.dumps(document, indent=1), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from capsnet.fast import FastCapsNet, arrange
 from capsnet.fast.convolution import fast_conv2d
 from capsnet.fast.routing import routed_capsules
 from capsnet.model import CapsNetOutput
-from capsnet.training import TrainingConfig, TrainingLoss, make_optimizer, make_step
+from capsnet.training import TrainingConfig, TrainingLoss, make_step
 from experiments.bench import peers
 
 BATCH = 128
@@ -93,35 +93,55 @@ def matrix_product(dtype: torch.dtype, device: torch.device) -> Call:
     return lambda: a @ b
 
 
-def training_step(name: str, device: torch.device, batch_size: int = BATCH) -> Call:
-    """Forward, backward and optimiser on one batch."""
+def forward_and_backward(
+    name: str, device: torch.device, batch_size: int = BATCH
+) -> tuple[Call, nn.Module]:
+    """Loss and gradients on one batch, as published or plain, and the network."""
     images, labels = batch(batch_size, device)
     contestant = CONTESTANTS[name]
-    network, precision = contestant.make().to(device), contestant.precision
-    if contestant == HALF_WAY:
-        loss = TrainingLoss(HalfWay(network), precision=precision)
+    network = contestant.make().to(device)
+    loss = TrainingLoss(network) if contestant.ours else network
+    if contestant.compile:
+        loss.to(memory_format=torch.channels_last)
         loss.compile()
-        optimizer = make_optimizer(network, TrainingConfig())
-        precision = "fp32"  # around the loss, which casts what is to be cast
-    elif contestant.ours:
-        run: dict[str, Any] = {"arrangement": contestant.network, "compile": contestant.compile}
-        config = TrainingConfig(**run, precision=precision)
-        return functools.partial(make_step(network, config=config), images, labels)
-    else:
-        loss = network
-        if contestant.compile:
-            loss.to(memory_format=torch.channels_last)
-            loss.compile()
-        optimizer = torch.optim.Adam(loss.parameters(), lr=1e-3, fused=contestant.compile)
 
-    def step() -> None:
-        optimizer.zero_grad()
-        with autocast(device, precision):
+    def call() -> None:
+        network.zero_grad()
+        with autocast(device, contestant.precision):
             total = loss(images, labels)
         total.backward()
+
+    return call, network
+
+
+def training_step(name: str, device: torch.device, batch_size: int = BATCH) -> Call:
+    """Forward, backward and optimiser on one batch."""
+    contestant = CONTESTANTS[name]
+    if contestant.ours:
+        network, loss = contestant.make().to(device), TrainingLoss
+        arrangement = contestant.network
+        if contestant == HALF_WAY:
+            arrangement, loss = "plain", HalfWayLoss
+        config = TrainingConfig(
+            arrangement=arrangement, compile=contestant.compile, precision=contestant.precision
+        )
+        step = make_step(network, config=config, loss=loss)
+        return functools.partial(step, *batch(batch_size, device))
+    call, network = forward_and_backward(name, device, batch_size)
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=contestant.compile)
+
+    def step_of_peer() -> None:
+        call()
         optimizer.step()
 
-    return step
+    return step_of_peer
+
+
+class HalfWayLoss(TrainingLoss):
+    """The loss of a network with the fast convolutions and the plain routing."""
+
+    def __init__(self, model: CapsNet, *options: Any) -> None:
+        super().__init__(HalfWay(model), *options)
 
 
 class HalfWay(nn.Module):

@@ -1,24 +1,17 @@
 """What forward and backward ask of any machine: operations, and the bytes they read and write.
 
 Counted on a processor, but true of a GPU too, to which an operation is a kernel to start, or
-several. (Operations are PyTorch's. A GPU's library may split some; a compiler would fuse many. The
-optimiser is left out: its operations are its own affair, whatever the network.)
+several. (Operations are PyTorch's. A GPU's library may split some; a compiler would fuse many.)
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.hooks import RemovableHandle
 
-from experiments.bench.contestants import BATCH, CONTESTANTS, Call, names, training_step
+from experiments.bench.contestants import BATCH, CONTESTANTS, Call, forward_and_backward, names
 from experiments.bench.peers import PAPER
 
 VOTES = PAPER.in_capsules * PAPER.out_capsules * PAPER.out_dim  # numbers of û_{j|i} for an image
@@ -27,8 +20,6 @@ ALLOCATES = ("aten.empty", "aten._unsafe_view", "aten.new_empty")  # neither rea
 
 class Counted(TorchDispatchMode):
     """Counts the operations under it, and the bytes of what they take and give; views are free.
-
-    Those of an optimiser's step are not counted.
 
     Attributes:
         operations: how many.
@@ -39,38 +30,24 @@ class Counted(TorchDispatchMode):
     def __init__(self, batch_size: int = BATCH) -> None:
         super().__init__()
         self.operations = self.bytes = self.votes = 0
-        self.batch_size, self.optimizing = batch_size, False
-        self.hooks: tuple[RemovableHandle, ...] = ()
-
-    def __enter__(self) -> "Counted":
-        def during(value: bool) -> Callable[..., None]:
-            return lambda *_: setattr(self, "optimizing", value)
-
-        start = register_optimizer_step_pre_hook(during(True))
-        self.hooks = start, register_optimizer_step_post_hook(during(False))
-        return super().__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
-        for hook in self.hooks:
-            hook.remove()
+        self.batch_size = batch_size
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         result = function(*args, **(kwargs or {}))
-        tensors = [t for t in tree_leaves((args, kwargs, result)) if isinstance(t, Tensor)]
-        gives = any(isinstance(t, Tensor) for t in tree_leaves(result)) and not self.optimizing
+        gives = any(isinstance(t, Tensor) for t in tree_leaves(result))
         if gives and not function.is_view and not str(function).startswith(ALLOCATES):
             self.operations += 1
-            for tensor in tensors:
-                size = tensor.numel() * tensor.element_size()
-                self.bytes += size
-                self.votes += size * (tensor.numel() >= self.batch_size * VOTES)
+            for tensor in tree_leaves((args, kwargs, result)):
+                if isinstance(tensor, Tensor):
+                    size = tensor.numel() * tensor.element_size()
+                    self.bytes += size
+                    self.votes += size * (tensor.numel() >= self.batch_size * VOTES)
         return result
 
 
-def counted(call: Call, batch_size: int = BATCH) -> dict[str, int]:
+def count_operations(call: Call, batch_size: int = BATCH) -> dict[str, int]:
     """What a second call asks for; the first makes what is made once."""
     call()
     with Counted(batch_size) as count:
@@ -80,10 +57,13 @@ def counted(call: Call, batch_size: int = BATCH) -> dict[str, int]:
 
 def run(device: torch.device) -> dict[str, Any]:
     """A row for each contestant that runs as it is written, without a compiler."""
+    written = [
+        name
+        for name in names("counts", device)
+        if not CONTESTANTS[name].compile and CONTESTANTS[name].network != "fast"
+    ]
     return {
         "forward and backward": {
-            name: counted(training_step(name, device))
-            for name in names("counts", device)
-            if not CONTESTANTS[name].compile and CONTESTANTS[name].network != "fast"
+            name: count_operations(forward_and_backward(name, device)[0]) for name in written
         }
     }

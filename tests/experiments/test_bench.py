@@ -1,4 +1,4 @@
-"""The benchmarks measure what they say: the peers' arithmetic, memory, and the tables."""
+"""The benchmarks measure what they say: the peers' arithmetic, operations, and memory."""
 
 import json
 from pathlib import Path
@@ -7,24 +7,12 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from capsnet import CapsNet, fast
+from capsnet import CapsNet
 from capsnet.device import describe_machine
 from capsnet.functional import RoutingStep, dynamic_routing, squash
 from capsnet_book import ledger
 from experiments.bench import __main__ as command
-from experiments.bench import (
-    accuracy,
-    contestants,
-    counts,
-    growth,
-    launches,
-    memory,
-    peers,
-    rows,
-    speed,
-    tables,
-)
-from helpers import Refuses
+from experiments.bench import accuracy, contestants, counts, growth, memory, peers, rows, speed
 
 CPU = torch.device("cpu")
 SIZES = peers.Sizes(in_capsules=5, out_capsules=3, in_dim=2, out_dim=4)
@@ -68,12 +56,13 @@ def test_a_peer_is_the_papers_network_but_for_its_routing(name: str) -> None:
     assert all(p.grad is not None for p in network.parameters())
 
 
-def test_half_way_routes_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast, "routed_capsules", None)  # a call of it would fail
-    model = CapsNet()
+def test_half_way_routes_plainly() -> None:
+    model, calls = CapsNet(), []
+    model.digits.register_forward_hook(lambda *_: calls.append("plain"))
     images, labels = torch.rand(2, 1, 28, 28), torch.tensor([1, 2])
     with torch.autocast("cpu", torch.bfloat16):
         out = contestants.HalfWay(model)(images, labels)
+    assert calls == ["plain"]
     assert_close(out.lengths.float(), model(images).lengths, rtol=0.05, atol=0.02)
 
 
@@ -87,48 +76,24 @@ def test_bytes_are_counted_once_for_each_time_that_they_are_read_or_written() ->
 
     # numbers × bytes each: what is read, and what is written
     of_float, of_product, of_sum = 12 * (2 + 4), 4 * (6 + 12 + 8), 4 * (8 + 8)
-    found = counts.counted(call)
+    found = counts.count_operations(call)
     assert found == {"operations": 3, "bytes": of_float + of_product + of_sum, "votes": 0}
-
-
-@pytest.mark.parametrize("fused", [False, True])
-def test_what_the_optimiser_does_is_not_counted(fused: bool) -> None:
-    weight = torch.ones(5, requires_grad=True)
-    optimizer = torch.optim.Adam([weight], fused=fused)
-
-    def call() -> None:
-        optimizer.zero_grad()
-        (weight * 2).sum().backward()
-        optimizer.step()
-
-    found = counts.counted(call)
-    assert found["operations"] == 4  # product and sum; the first gradient, and the product's
-
-
-def test_votes_are_told_from_the_rest() -> None:
     votes = torch.ones(2, 1152, 10, 16)
-    found = counts.counted(lambda: votes + votes[:, :, :, :1], batch_size=2)
+    found = counts.count_operations(lambda: votes + votes[:, :, :, :1], batch_size=2)
     large, small = 4 * votes.numel(), 4 * votes.numel() // 16
     assert found == {"operations": 1, "bytes": 2 * large + small, "votes": 2 * large}
 
 
 def test_the_peak_is_that_of_what_is_held_at_once(device: torch.device) -> None:
+    old = [torch.ones(1_000_000)]
+
     def call() -> None:
+        old.clear()  # what was there before does not count
         torch.ones(1_000_000, device=device)  # 4 MB, freed
         both = [torch.ones(size, device=device) for size in (1_000_000, 500_000)]
         del both
 
     assert memory.tensor_peak(call, device) == pytest.approx(6_000_000, rel=0.01)
-
-
-def test_the_peak_on_a_cpu_leaves_out_what_was_there_before() -> None:
-    old = [torch.ones(1_000_000)]
-
-    def call() -> None:
-        old.clear()
-        torch.ones(500_000)
-
-    assert memory.tensor_peak(call, CPU) == 2_000_000
 
 
 @pytest.mark.parametrize("group", contestants.GROUPS)
@@ -139,7 +104,7 @@ def test_every_contestant_takes_part(group: str, name: str, device: torch.device
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("inductor")
-def test_the_times_have_the_ledgers_form(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_and_sizes_have_the_ledgers_form(monkeypatch: pytest.MonkeyPatch) -> None:
     def some(group: str, _: torch.device) -> list[str]:
         layer = ", compiled" if group == "routed layer" else ""  # what compiles soonest
         return ["labml", f"capsnet fast, fp32{layer}"]
@@ -150,19 +115,10 @@ def test_the_times_have_the_ledgers_form(monkeypatch: pytest.MonkeyPatch) -> Non
     ledgers = ledger.read("bench/speed-cpu.json")["times"]
     assert times.keys() == ledgers.keys()
     for group, of_group in times.items():
-        assert set(of_group) <= set(ledgers[group])
         for name, found in of_group.items():
             assert found.keys() == ledgers[group][name].keys()
-            assert 0 < found["min"] <= found["median"] <= found["max"]
-
-
-def test_a_size_of_the_growth_has_the_ledgers_form() -> None:
-    row = growth.one("labml", {"batch_size": 2, "iterations": 2}, CPU)
-    more = growth.one("labml", {"batch_size": 16, "iterations": 2}, CPU)
-    for expected in ledger.read("bench/growth-cpu.json")["rows"]:
-        assert row.keys() == expected.keys() - {"name", "axis", "value"}
-        assert expected["value"] in growth.AXES[expected["axis"]]
-    assert 0 < row["train_bytes"] < more["train_bytes"]
+    size = growth.one("labml", {"batch_size": 2, "iterations": 2}, CPU)
+    assert size.keys() < ledger.read("bench/growth-cpu.json")["rows"][0].keys()
 
 
 def test_minutes_of_another_machine_are_not_taken_for_this_ones(
@@ -187,37 +143,24 @@ def test_minutes_of_another_machine_are_not_taken_for_this_ones(
         accuracy.one("99.0", goal, options, CPU)
 
 
-def test_a_table_of_the_ledger_says_all_of_it() -> None:
-    for part, named in (("speed", "labml"), ("memory", "XifengGuo"), ("growth", "iterations")):
-        document = ledger.read(f"bench/{part}-cpu.json")
-        text = tables.text(document)
-        assert document["machine"]["processor"] in text and named in text
-    runs = ledger.read("bench/accuracy-cpu.json")
-    assert all(run["command"] in tables.text(runs) for run in runs["runs"])
-    of = {"a": {"median": 0.2, "images": 60_000}, "b": {"median": 0.1, "images": 1}}
-    lines = [line.split() for line in tables.text({"speed": {"step": of}}).splitlines()]
-    assert lines == [["speed:", "step"], ["median", "images", "×", "least"],
-                     ["a", "0.2", "60,000", "2"], ["b", "0.1", "1", "1"]]  # fmt: skip
-
-
 @pytest.mark.parametrize(
-    ("experiment", "row", "beside"),
+    ("experiment", "row", "base"),
     [("routings", "shared", "dynamic"), ("deviations", "all of xifengguo", "none")],
 )
-def test_a_step_of_a_row(experiment: str, row: str, beside: str) -> None:
-    found = rows.row_step(experiment, row, beside, CPU, batch_size=2, compile=False)
+def test_a_step_of_a_row(experiment: str, row: str, base: str) -> None:
+    found = rows.row_step(experiment, row, base, CPU, batch_size=2, compile=False)
     shared = 1_411_344 + 5_329_664 + 32 * 10 * 8 * 16
     assert found["parameters"] == (shared if row == "shared" else 8_215_568)
     assert found["step_ms"] > 0 and found["tensors_mib"] > 0 and 0.01 < found["ratio"] < 100
 
 
-def test_launches_are_those_of_a_gpu(refuses: Refuses, monkeypatch: pytest.MonkeyPatch) -> None:
-    with refuses("launches are those of a CUDA device", "got cpu"):
-        launches.run(CPU)
+@pytest.mark.parametrize(
+    ("part", "complaint"),
+    [("launches", "launches are .* got cpu"), ("speeds", "parts are speed, .*, got speeds")],
+)
+def test_a_part_that_cannot_be_measured(
+    part: str, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(command, "pick_device", lambda: CPU)
-    with pytest.raises(SystemExit, match=r"^benchmarks: launches are .* got cpu$"):
-        command.main(["launches"])
-    assert set(ledger.read("bench/launches-cuda.json")["rows"]["labml"]) == {
-        "milliseconds",
-        "images_per_second",
-    }
+    with pytest.raises(SystemExit, match=f"^benchmarks: {complaint}$"):
+        command.main([part])
