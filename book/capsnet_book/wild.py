@@ -7,7 +7,6 @@ from html import escape
 from typing import Any
 
 from capsnet import CapsNet, CapsuleLayer
-from capsnet.data import shifted
 from capsnet_lab.check.checker import RECIPE
 from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS, Deviation, Parts, found_in
 from capsnet_lab.wild.implementations import PAPER_RECIPE
@@ -34,7 +33,6 @@ OURS: dict[str, Any] = {
     **{name: option.default for name, option in inspect.signature(CapsNet).parameters.items()},
     **PAPER_RECIPE,
     "start_w": CapsuleLayer.reset_parameters,
-    "draw": shifted,
 }
 
 
@@ -45,8 +43,6 @@ def assignment(name: str, part: Any) -> str:
 def diff(deviation: Deviation) -> list[str]:
     """What a deviation replaces after "-"; after "+" its value, or the source of its function."""
     replaced = {**deviation.parts, **deviation.recipe}
-    if deviation.draw is not None:
-        replaced["draw"] = deviation.draw
     lines = [f"- {assignment(name, OURS[name])}" for name in replaced if OURS.get(name) is not None]
     for name, part in replaced.items():
         code = assignment(name, part)

@@ -17,6 +17,7 @@ from capsnet.data import ImageSet
 from capsnet.training.loss import TrainingLoss
 from capsnet_book import ledger
 from capsnet_lab.wild import IMPLEMENTATIONS, WildCapsNet, WildLoss
+from capsnet_lab.wild.recipes import split_recipe
 from experiments.studies.originals import answer_of, batch, example
 from helpers.tiny import some_digits
 
@@ -262,7 +263,8 @@ def test_the_paper_is_ours_to_the_bit() -> None:
 
 
 def test_one_shift_for_all_moves_a_batch_as_one() -> None:
-    draw, digits = IMPLEMENTATIONS["gram-ai"].draw, some_digits(20)
+    _, options = split_recipe(IMPLEMENTATIONS["gram-ai"].recipe)
+    draw, digits = options["draw"], some_digits(20)
     same = ImageSet(digits.images[:1].expand(20, -1, -1, -1), digits.labels, digits.classes, "one")
     generator, seen = torch.Generator().manual_seed(0), []
     for _ in range(8):
