@@ -1,4 +1,4 @@
-"""The machine that a network runs on: its devices, its precisions, its processes, its compiler."""
+"""The machine that a network runs on: devices, precisions, processes and the compiler."""
 
 import contextlib
 import logging
@@ -21,10 +21,13 @@ def pick_device(name: str = "auto") -> torch.device:
     Raises:
         ValueError: another name, or there is no such device.
     """
-    cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
-    available = {"cpu": True, "cuda": cuda, "mps": mps}
+    available = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
     if name == "auto":
-        name = "cuda" if cuda else "cpu"
+        name = "cuda" if available["cuda"] else "cpu"
     if name not in available:
         raise ValueError(f"device must be auto, {', '.join(available)}, got {name}")
     if not available[name]:
@@ -36,18 +39,20 @@ def bfloat16_is_fast(device: torch.device) -> bool:
     """Whether the hardware multiplies bfloat16 matrices natively."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    if device.type == "cpu":
-        checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-        return any(getattr(torch.cpu, name, bool)() for name in checks)
-    return False
+    if device.type != "cpu":
+        return False
+    if hasattr(torch.cpu, "get_capabilities"):
+        found = torch.cpu.get_capabilities()
+        return bool(found.get("avx512_bf16") or found.get("amx_tile"))
+    # Older versions of PyTorch have no public name for these.
+    checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    return any(getattr(torch.cpu, name, bool)() for name in checks)
 
 
 def resolve_precision(device: torch.device, precision: str) -> str:
-    """What a precision comes to on a device: "bf16" or "fp32".
+    """Choose "bf16" or "fp32" for a device: "auto" is bf16 where the hardware multiplies in it.
 
-    "bf16" is autocast to bfloat16. "fp32" is IEEE float32, which
-    :func:`ieee_float32` makes sure of. "auto" is bf16 where the hardware multiplies in it, else
-    fp32.
+    "bf16" is autocast to bfloat16; "fp32" is IEEE float32, which :func:`ieee_float32` ensures.
 
     Raises:
         ValueError: another precision.
@@ -70,7 +75,7 @@ def ieee_float32(device: torch.device, precision: str) -> Iterator[None]:
     """Compute float32 products with all bits inside the block, if the precision is "fp32".
 
     By default cuDNN's convolutions round to TF32, and a program may have allowed matrix products to
-    round as well, on a processor even to bfloat16. The settings of the process are restored.
+    round too, on a CPU even to bfloat16. The settings of the process are restored.
     """
     if resolve_precision(device, precision) != "fp32" or device.type not in ("cpu", "cuda"):
         yield
@@ -85,7 +90,8 @@ def ieee_float32(device: torch.device, precision: str) -> Iterator[None]:
     else:
         attribute, ieee, switches = "allow_tf32", False, [backends.cudnn] if cuda else []
     with contextlib.ExitStack() as restore:
-        # The older switch, where it can be read, moves the newer ones along; not the reverse.
+        # The older switch moves the newer ones along, but not the reverse; it cannot be read
+        # where the newer ones contradict it.
         with contextlib.suppress(RuntimeError):
             matmul = torch.get_float32_matmul_precision()
             if matmul != "highest":
@@ -105,9 +111,11 @@ def make_fabric(device: str = "auto") -> "Fabric":
     """
     from lightning_fabric import Fabric
 
-    logging.getLogger("lightning_fabric.utilities.rank_zero").addFilter(is_no_advice)
-    world = int(os.environ.get("WORLD_SIZE", 1))  # set by torchrun, as is the next
-    local = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    logging.getLogger("lightning_fabric.utilities.rank_zero").addFilter(is_no_tf32_hint)
+    world, local = 1, 1
+    # Schedulers set WORLD_SIZE too, and then nobody would start the other processes.
+    if torch.distributed.is_available() and torch.distributed.is_torchelastic_launched():
+        world, local = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_WORLD_SIZE"])
     fabric = Fabric(
         accelerator=pick_device(device).type,
         devices=local,
@@ -118,17 +126,19 @@ def make_fabric(device: str = "auto") -> "Fabric":
     return fabric
 
 
-def is_no_advice(record: logging.LogRecord) -> bool:
-    """Whether a message is other than Fabric's advice to use TF32 for "Tensor Cores"."""
+def is_no_tf32_hint(record: logging.LogRecord) -> bool:
+    """Logging filter: drop Lightning's TF32 hint."""
     return "Tensor Cores" not in record.getMessage()
 
 
 def resolve_compile(wish: bool | None, device: torch.device) -> bool:
-    """Whether to use torch.compile: as wished, and for None where it works, but not on CUDA.
+    """Whether to use torch.compile: as wished, and for None where it works, except on CUDA.
 
-    There a training step is a graph, which starts at once; compiled ones were not timed.
+    On CUDA a training step is a graph, which starts at once; compiled ones were not timed.
     """
-    return device.type != "cuda" and can_compile(device) if wish is None else wish
+    if wish is not None:
+        return wish
+    return device.type != "cuda" and can_compile(device)
 
 
 def can_compile(device: torch.device) -> bool:
@@ -143,7 +153,7 @@ def can_compile(device: torch.device) -> bool:
 
 
 def describe_machine(device: torch.device, processes: int = 1) -> dict[str, Any]:
-    """What a time or a last digit may depend on."""
+    """The properties that a time, or a result's last digit, may depend on."""
     cuda = device.type == "cuda"
     return {
         "device": torch.cuda.get_device_name(device) if cuda else platform.machine(),

@@ -195,11 +195,10 @@ def train(
         training.config,
         out=training.folder(work),
         criterion=kind.criterion,
-        draw=task.draw,
         loss=kind.loss or task.loss,
         stop_after=stop_after,
         checkpoint_seconds=CHECKPOINT_SECONDS,
-        **split_recipe(training.recipe)[1],
+        **({"draw": task.draw} | split_recipe(training.recipe)[1]),
     )
     return model, records
 

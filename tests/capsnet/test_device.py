@@ -21,7 +21,14 @@ from capsnet.device import (
 from helpers import Refuses
 
 
-def test_outside_of_torchrun_there_is_one_process() -> None:
+@pytest.mark.parametrize("scheduled", [False, True])
+def test_outside_of_torchrun_there_is_one_process(
+    scheduled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where a scheduler names more, which nobody has started."""
+    if scheduled:
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     fabric = make_fabric("cpu")
     assert fabric.device == torch.device("cpu")
     assert (fabric.world_size, fabric.global_rank) == (1, 0)
@@ -39,33 +46,17 @@ def test_devices(refuses: Refuses) -> None:
             pick_device("cuda")
 
 
-def test_fabrics_advice_to_use_tf32_is_not_shown(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_lightnings_tf32_hint_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
     """On a GPU it would stand on stderr, where a chapter's run is refused."""
-    from lightning_fabric.accelerators import cuda
-
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
-    monkeypatch.setattr(cuda, "_is_ampere_or_later", lambda device: True)
     logger = logging.getLogger("lightning_fabric.utilities.rank_zero")
+    make_fabric("cpu")
     logger.addHandler(caplog.handler)
-    monkeypatch.setattr(logger, "propagate", False)
-    monkeypatch.setattr(logger, "filters", [])
-    advise = cuda._check_cuda_matmul_precision.__wrapped__
-    torch.set_float32_matmul_precision("highest")
     try:
-        advise(torch.device("cuda"))
-        assert "Tensor Cores" in caplog.text
-        caplog.clear()
-        for _ in range(2):
-            make_fabric("cpu")
-        advise(torch.device("cuda"))
-        logger.info("something else")
-        assert [record.message for record in caplog.records] == ["something else"]
-        assert len(logger.filters) == 1
+        logger.warning("You are using a device that has Tensor Cores.")
+        logger.warning("something else")
     finally:
         logger.removeHandler(caplog.handler)
+    assert {record.message for record in caplog.records} == {"something else"}
 
 
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
