@@ -24,22 +24,11 @@ from capsnet_lab.wild.parts import Share, over_parents
 class CNN(nn.Module):
     """The paper's baselines: convolutions that keep the image's size, then hidden layers.
 
-    With the options as they are it is the baseline of section 5. Its convolutions keep the size of
-    the image: only so has it the 35.4 million parameters that the paper names. Where the paper says
-    no more than "dropout", half of the last hidden layer is dropped.
-
-    Args:
-        image_shape: [channels, height, width].
-        num_classes: classes.
-        channels: of the convolutions.
-        kernels: their sides, odd.
-        pool: halve height and width after each convolution.
-        hidden: of the hidden layers.
-        dropout: share of the last hidden layer that is dropped in training.
-
-    Shape:
-        images [batch, *image_shape] → logits as ``lengths``, [batch, num_classes], and as capsules
-        with one component; there is no reconstruction.
+    The defaults make the baseline of section 5. Only convolutions that keep the size of the image
+    give the 35.4 million parameters that the paper names. The paper says no more than "dropout";
+    here half of the last hidden layer is dropped. ``pool`` halves height and width after each
+    convolution. Images [batch, *image_shape] → logits as ``lengths``, [batch, num_classes], and as
+    capsules with one component; there is no reconstruction.
     """
 
     def __init__(
@@ -53,15 +42,9 @@ class CNN(nn.Module):
         dropout: float = 0.5,
     ) -> None:
         super().__init__()
-        self.config: dict[str, Any] = {
-            "image_shape": list(image_shape),
-            "num_classes": num_classes,
-            "channels": list(channels),
-            "kernels": list(kernels),
-            "pool": pool,
-            "hidden": list(hidden),
-            "dropout": dropout,
-        }
+        sizes = {"channels": list(channels), "kernels": list(kernels), "hidden": list(hidden)}
+        shape = {"image_shape": list(image_shape), "num_classes": num_classes}
+        self.config: dict[str, Any] = {**shape, **sizes, "pool": pool, "dropout": dropout}
         before, height, width = image_shape
         layers: list[nn.Module] = []
         for after, side in zip(channels, kernels, strict=True):
@@ -83,13 +66,9 @@ class CNN(nn.Module):
         return CapsNetOutput(capsules=logits.unsqueeze(2), lengths=logits, reconstruction=None)
 
 
-class DrawingCNN(CNN):
-    """The paper's loss without its capsules: a CNN, whose last layer's numbers are squashed in
-    groups, one for each class, and read out as capsules, with a decoder.
-
-    Args:
-        capsule_dim: numbers for each class.
-        options: of :class:`CNN`.
+class ReconstructingCNN(CNN):
+    """The paper's loss without its capsules: a CNN whose last layer's outputs, in groups of
+    ``capsule_dim`` for each class, are squashed and read out as capsules, with a decoder.
     """
 
     def __init__(
@@ -125,20 +104,16 @@ def without_competition(logits: Tensor) -> Tensor:
 GAIN = 4.0  # a little less than three iterations do to s_j of the true digit, once trained
 
 
-def louder(logits: Tensor) -> Tensor:
+def amplified_softmax(logits: Tensor) -> Tensor:
     """Shares by the softmax that add up to :data:`GAIN`: as if all votes were so much longer."""
     return GAIN * over_parents(logits)
 
 
-def sharing(share: Share, *args: Any, same_start: bool = False, **options: Any) -> WildCapsNet:
-    """The paper's network with other shares than a softmax's.
+def with_shares(share: Share, *args: Any, same_start: bool = False, **options: Any) -> WildCapsNet:
+    """The paper's network with other shares c_ij of the logits b_ij than a softmax's.
 
-    Args:
-        share: logits b_ij → c_ij.
-        args: of :class:`WildCapsNet`.
-        same_start: W starts :data:`GAIN` times as small, so that with :func:`louder` votes begin no
-            louder than usual.
-        options: of :class:`WildCapsNet`.
+    With ``same_start`` W starts :data:`GAIN` times as small, so that with :func:`amplified_softmax`
+    votes are as long as usual at first.
     """
     model = WildCapsNet(*args, **options)
     model.parts = dataclasses.replace(model.parts, share=share)
@@ -200,8 +175,8 @@ KINDS = {
     "routed": Kind(RoutedCapsNet),
     "routed-em": Kind(RoutedCapsNet, spread_loss),
     "efficient": Kind(EfficientCapsNet, arrangement="plain"),
-    "uncontested": Kind(functools.partial(sharing, without_competition), loss=WildLoss),
-    "amplified": Kind(functools.partial(sharing, louder), loss=WildLoss),
+    "uncontested": Kind(functools.partial(with_shares, without_competition), loss=WildLoss),
+    "amplified": Kind(functools.partial(with_shares, amplified_softmax), loss=WildLoss),
     "penalised": Kind(WatchedCapsNet, arrangement="fast", loss=PenalisedLoss),
     "decayed": Kind(WildCapsNet, loss=DecayedLoss),
     "cnn": Kind(CNN, F.cross_entropy, "plain"),
@@ -219,7 +194,7 @@ KINDS = {
     # On 28 × 28 pixels as many as the capsule network with its decoder.
     "cnn-drawing": Kind(
         functools.partial(
-            DrawingCNN, channels=(64, 128), kernels=(5, 5), pool=True, hidden=(1024,)
+            ReconstructingCNN, channels=(64, 128), kernels=(5, 5), pool=True, hidden=(1024,)
         ),
         arrangement="plain",
     ),

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -130,25 +130,6 @@ def pairs_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> 
     }
 
 
-def anywhere(images: ImageSet, bent: bool) -> ImageSet:
-    """Each image anywhere, as affNIST's, and turned, sheared and stretched as those if ``bent``."""
-    changed, generator = images.images, seeded()
-    if bent:
-        changed = affnist.affine(changed, generator, size=changed.shape[-1])
-    return dataclasses.replace(images, images=affnist.moved_whole(changed, generator))
-
-
-def counted(
-    model: CapsNet, sets: Mapping[str, ImageSet | None], arrangement: str
-) -> dict[str, dict[str, Any]]:
-    """What a record says of each set of images that is here."""
-    return {
-        name: evaluate(model, images, BATCH, arrangement=arrangement).summary()
-        for name, images in sets.items()
-        if images is not None
-    }
-
-
 def placed(
     image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
@@ -158,25 +139,37 @@ def placed(
 
 
 def placed_sets(test: ImageSet) -> dict[str, ImageSet]:
-    """Digits that are anywhere, as in training; and bent on top of that, as of the row's test."""
-    return {"test": anywhere(test, bent=True), "placed": anywhere(test, bent=False)}
+    """Digits anywhere, bent as affNIST's ("test") and plain, as in training ("placed"); and bent
+    ones in the middle ("bent").
+    """
+    generator = seeded()
+    bent = affnist.affine(test.images, generator, size=test.images.shape[-1])
+    images = {
+        "test": affnist.moved_whole(bent, generator),
+        "placed": affnist.moved_whole(test.images, seeded()),
+        "bent": bent,
+    }
+    return {name: dataclasses.replace(test, images=found) for name, found in images.items()}
 
 
 def placed_course(model: CapsNet, test: ImageSet, arrangement: str) -> dict[str, Any]:
-    """Right answers for each of :func:`placed_sets`."""
-    found = counted(model, placed_sets(test), arrangement)
-    return {name: part["correct"] for name, part in found.items()}
+    """Right answers for digits anywhere."""
+    sets = placed_sets(test)
+    return {
+        name: evaluate(model, sets[name], BATCH, arrangement=arrangement).correct
+        for name in ("test", "placed")
+    }
 
 
 def placed_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
-    """:func:`placed_sets`; in the middle, bent and plain; and affNIST's own, if they are here."""
-    bent = affnist.affine(test.images, seeded(), size=test.images.shape[-1])
-    others = {
-        "bent": dataclasses.replace(test, images=bent),
-        "middle": test,
-        "affnist": affnist.load(),
+    """:func:`placed_sets`; plain digits in the middle; and affNIST's own, if they are here."""
+    sets = placed_sets(test) | {"middle": test}
+    if (official := affnist.load()) is not None:
+        sets["affnist"] = official
+    return {
+        name: evaluate(model, images, BATCH, arrangement=arrangement).summary()
+        for name, images in sets.items()
     }
-    return counted(model, placed_sets(test) | others, arrangement)
 
 
 TASKS = {

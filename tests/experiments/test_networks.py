@@ -11,7 +11,7 @@ from capsnet.fast import arrange
 from capsnet.functional import squash
 from capsnet_lab.wild import WildCapsNet, WildLoss
 from experiments import tasks
-from experiments.networks import KINDS, louder, sharing, without_competition
+from experiments.networks import KINDS, amplified_softmax, with_shares, without_competition
 
 SMALL = {"conv_channels": 8, "capsule_types": 2, "hidden": [16, 16]}
 
@@ -50,7 +50,7 @@ def test_a_cnn_is_read_out_as_capsules_are() -> None:
 
 
 def test_without_competition_a_share_grows_with_its_own_agreement_alone() -> None:
-    model = sharing(without_competition, **SMALL)
+    model = with_shares(without_competition, **SMALL)
     logits = torch.randn(2, 72, 10)
     changed = logits.clone()
     changed[:, :, 0] += 1
@@ -63,7 +63,7 @@ def test_without_competition_a_share_grows_with_its_own_agreement_alone() -> Non
 @pytest.mark.parametrize("same_start", [False, True])
 def test_louder_votes_are_those_of_a_larger_matrix(same_start: bool) -> None:
     torch.manual_seed(0)
-    model = sharing(louder, **SMALL, routing_iterations=1, same_start=same_start)
+    model = with_shares(amplified_softmax, **SMALL, routing_iterations=1, same_start=same_start)
     torch.manual_seed(0)
     plain = CapsNet(**SMALL, routing_iterations=1)
     images = torch.rand(3, 1, 28, 28)
