@@ -42,7 +42,7 @@ def attention_routing(
         p_j, the parents' poses, [batch, out_capsules, out_dim].
 
     Raises:
-        ValueError: ``votes`` is not a 4-D floating-point tensor, or ``iterations`` is below 1.
+        ValueError: as :func:`capsnet.functional.dynamic_routing`.
     """
     check_predictions("votes", votes, iterations)
     wide = torch.promote_types(votes.dtype, torch.float32)

@@ -98,15 +98,8 @@ def em_routing(
 class EMCapsules(nn.Module):
     """Capsules with a pose and an activation, by EM routing; every child votes for every parent.
 
-    Poses are matrices of 4 rows, stored as vectors, so that children may have 8 numbers (4 × 2), as
-    the primary capsules of :class:`capsnet.CapsNet`, or 16 (4 × 4).
-
-    Args:
-        in_capsules: children i.
-        in_dim: numbers of a child's pose, a multiple of 4.
-        out_capsules: parents j.
-        out_dim: numbers of a parent's pose, a multiple of 4.
-        routing_iterations: at least 1.
+    Arguments are those of :class:`CapsuleLayer`. Poses are matrices of 4 rows, stored as vectors,
+    so that ``in_dim`` and ``out_dim`` are multiples of 4.
 
     Attributes:
         weight: W_ij, [in_capsules, out_capsules, in_dim / 4, out_dim / 4].
@@ -120,9 +113,7 @@ class EMCapsules(nn.Module):
         → [batch, out_capsules, out_dim] and [batch, out_capsules].
 
     Raises:
-        ValueError: ``routing_iterations`` or one of the four sizes is no whole number of at least
-            1, ``in_dim`` or ``out_dim`` is no multiple of 4, or poses or activations have another
-            shape.
+        ValueError: as :class:`CapsuleLayer`, or a dimension is no multiple of 4.
     """
 
     def __init__(
@@ -179,9 +170,6 @@ def spread_loss(activations: Tensor, targets: Tensor, margin: float = 0.9) -> Te
         activations: a_i, [batch, classes].
         targets: t, the index of the one class that is present, integer [batch].
         margin: m; in the paper it grows from 0.2 to 0.9 during the training.
-
-    Returns:
-        the loss, a scalar.
 
     Raises:
         ValueError: ``activations`` is not 2-D floating point, or ``targets`` are no indices of its

@@ -103,8 +103,7 @@ class RoutedCapsNet(CapsNet):
             chosen = {name: available[name] for name in self.routing.options}
             layer = self.routing.layer(children, dim, size, out_dim, **chosen)
             if stack and self.routing.presence == "length":
-                # Each squash shortens what is short, so children of length 1 must give sums of
-                # length 1.
+                # Squash shortens what is short: children of length 1 must give sums of length 1.
                 nn.init.normal_(layer.weight, std=size / math.sqrt(children * out_dim))
             layers.append(layer)
             children, dim, available["positions"] = size, out_dim, 1
@@ -123,17 +122,8 @@ class RoutedCapsNet(CapsNet):
     def present(
         self, images: Tensor, trace: list[RoutingStep] | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Images → the classes' capsules, and how present each is, unless its length says so.
-
-        Args:
-            images: as :meth:`forward`.
-            trace: receives the last layer's iterations.
-
-        Returns:
-            [batch, num_classes, capsule_dim], and [batch, num_classes], float32 or wider, or None.
-
-        Raises:
-            ValueError: as :meth:`encode`.
+        """Images → the classes' capsules, [batch, num_classes, capsule_dim], and how present each
+        is, [batch, num_classes], or None if its length says so; a trace of the last layer.
         """
         self.check_images(images)
         features = F.relu(self.conv(images))
@@ -166,9 +156,7 @@ class RoutedCapsNet(CapsNet):
 
     def read_out(self, capsules: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
         if self.routing.presence == "activation":
-            raise ValueError(
-                "EM's poses do not say what is present: expected a call of the network"
-            )
+            raise ValueError("expected a call of the network: EM's poses have no activations")
         return self._output(capsules, self.scores(capsules), labels)
 
     def _output(

@@ -89,11 +89,7 @@ class SelfAttentionCapsules(CapsuleLayer):
 
 
 class DepthwiseCapsules(nn.Module):
-    """Primary capsules by a depthwise convolution, each channel with a kernel of its own.
-
-    Shape:
-        [batch, channels, height, width] → [batch, capsules, capsule_dim].
-    """
+    """Primary capsules by a depthwise convolution, each channel with a kernel of its own."""
 
     def __init__(self, channels: int, capsule_dim: int, kernel_size: int) -> None:
         super().__init__()
@@ -118,11 +114,8 @@ class EfficientCapsNet(nn.Module):
         num_classes: at least 1.
         reconstruct: have a decoder.
 
-    Attributes:
-        config: the arguments above, as a dict that makes the same network again.
-
     Raises:
-        ValueError: no capsule is left of such an image, or there is no class.
+        ValueError: an argument is out of its range.
     """
 
     check_images: Any = CapsNet.check_images

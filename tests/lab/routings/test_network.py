@@ -225,7 +225,7 @@ def test_refuses_inputs(refuses: Refuses) -> None:
     em = RoutedCapsNet(routing="em", **TINY)
     with refuses("images must be", "got shape [1, 1, 28, 28]"):
         em(torch.rand(1, 1, 28, 28))
-    with refuses("EM's poses do not say what is present"):
+    with refuses("EM's poses have no activations"):
         em.read_out(torch.rand(1, 10, 16))
     with refuses("a side of image_shape must be a whole number of at least 1, got 0"):
         EfficientCapsNet((0, 28, 28))
