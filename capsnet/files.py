@@ -32,7 +32,7 @@ def write_atomically(path: str | Path, data: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(partial, target)
     except BaseException as error:
-        with contextlib.suppress(OSError):  # the first error is the one to tell
+        with contextlib.suppress(OSError):  # the first error is the one to report
             partial.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise OSError(f"cannot write {path}: {reason(error)}") from error

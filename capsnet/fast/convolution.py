@@ -184,15 +184,18 @@ class Transform(NamedTuple):
     def made(cls, phases: Phases, device: torch.device) -> "Transform":
         *_, (m, n), height, width, rows, columns, at_points = phases
         if at_points:
-            across, down = point_basis(width, columns, device), point_basis(height, rows, device)
-            return cls(1, *zip(across, down, strict=True))
+            kernel_across, image_across, back_across = point_basis(width, columns, device)
+            kernel_down, image_down, back_down = point_basis(height, rows, device)
+            kernel, image = (kernel_across, kernel_down), (image_across, image_down)
+            return cls(1, kernel, image, (back_across, back_down))
         basis = fourier_basis(rows, columns, device)  # [waves, 2, rows, columns]
-        kernel, image = (x.flatten(2).flatten(0, 1) for x in (basis[:, :, :m, :n], basis))
+        of_kernel = basis[:, :, :m, :n].flatten(2).flatten(0, 1)
+        of_image = basis.flatten(2).flatten(0, 1)
         # And back: y = conj(w) x, so Re y = Re w Re x + Im w Im x, Im y = Re w Im x − Im w Re x.
         # Only the results that did not wrap around the grid's edge are computed.
         real, imaginary = basis[:, :, :height, :width].flatten(2).unbind(1)
         back = torch.stack([real, imaginary, -imaginary, real], dim=1).flatten(0, 1).t()
-        return cls(2, (kernel,), (image,), (back * math.sqrt(rows * columns / 2),))
+        return cls(2, (of_kernel,), (of_image,), (back * math.sqrt(rows * columns / 2),))
 
 
 @functools.cache

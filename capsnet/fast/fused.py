@@ -112,7 +112,7 @@ def _(u: Tensor, weight: Tensor, prior: Any, v_sums: Tensor, grads_s: Any) -> An
 
 
 class FusedRouting(torch.autograd.Function):
-    """:func:`capsnet.fast.routing.routed_capsules` where :func:`fits` says so."""
+    """:func:`capsnet.fast.routing.routed_capsules` where :func:`fits` is true."""
 
     @staticmethod
     def forward(

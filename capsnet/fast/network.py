@@ -32,7 +32,7 @@ def arrange(model: CapsNet, arrangement: str = "auto") -> nn.Module:
         arrangement: "plain", the model itself; "fast", a :class:`FastCapsNet`; "auto", fast where
             that pays and computes the same: on a processor and, for up to 16 classes and with
             Triton, on a GPU; for images of up to 64 pixels a side, and for a network whose layers
-            nobody has replaced or hooked into. A subclass of :class:`CapsNet` has a fast
+            are neither replaced nor hooked into. A subclass of :class:`CapsNet` has a fast
             arrangement if its ``fast_arrangement`` names one.
 
     Raises:
@@ -180,8 +180,8 @@ class FastCapsNet(nn.Module):
         self, kernel: Tensor, phases: list[Phases], dtype: torch.dtype
     ) -> list[Tensor]:
         """:func:`transform_kernel`, computed again only where the kernel has changed."""
-        # Compared value by value, a tenth of the transform's time: a tensor's version does not tell
-        # of changes through ``.data``.
+        # Compared value by value, which takes a tenth of the transform's time: changes through
+        # ``.data`` leave the tensor's version as it is.
         if self.kept is not None:
             seen, its_phases, transformed = self.kept
             kind = its_phases, transformed[0].dtype, seen.device

@@ -64,7 +64,7 @@ def routed_capsules(
         v_j, [n, out_capsules, out_dim], float32 or wider.
     """
     gradients = torch.is_grad_enabled()  # within the Function they are never enabled
-    # What is computed in which dtype is said here, for the backward pass too.
+    # The dtypes are chosen here, for the backward pass too.
     with torch.autocast(u.device.type, enabled=False):
         v: Tensor
         if u.device.type == "cuda" and share is coupling and not stop_gradient and has_triton():
@@ -79,7 +79,7 @@ def routed_capsules(
 
 
 class Routing(NamedTuple):
-    """What :func:`routed_capsules` is given beside tensors."""
+    """The arguments of :func:`routed_capsules` that are no tensors."""
 
     share: Share
     squash: Squash
@@ -133,7 +133,8 @@ class RoutedCapsules(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         weight, matrices, prior, *saved = ctx.saved_tensors
         chunks, inputs = saved[: len(saved) // 2], saved[len(saved) // 2 :]
-        size, wide = chunks[0].shape[2], inputs[0].dtype
+        size = chunks[0].shape[2]
+        wide = inputs[0].dtype
         # Laid out as the products that are added to it, or the sum is a slow one.
         grad_matrices = matrices.new_zeros(matrices.transpose(1, 2).shape, dtype=wide)
         grad_prior = None if prior is None else torch.zeros_like(prior, dtype=wide)
@@ -150,7 +151,7 @@ class RoutedCapsules(torch.autograd.Function):
             grad_matrices += torch.bmm(chunk, grad_u_hat.transpose(1, 2))
         grad_u = torch.cat(grad_chunks, dim=2)[..., : len(grad)].permute(2, 0, 1)
         grad_weight = grad_matrices.unflatten(2, weight.shape[1::2]).transpose(1, 2)
-        # Autograd rounds them to the dtypes of their tensors, and drops what nobody asked for.
+        # Autograd rounds these to the dtypes of their tensors and drops those that nothing needs.
         return grad_u, grad_weight, grad_prior, None, None, None
 
 

@@ -335,7 +335,7 @@ def test_logits_are_added_up_in_float32(
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_routing_takes_a_prior_of_another_precision(dtype: torch.dtype) -> None:
-    """A float64 prior beside votes of any precision; the votes' dtype comes out."""
+    """A float64 prior with votes of any precision; the votes' dtype comes out."""
     u_hat, prior = random(2, 8, 4, 3).to(dtype), random(8, 4, seed=1)
     v = dynamic_routing(u_hat, 3, prior)
     tolerance = 16 * torch.finfo(dtype).eps

@@ -73,7 +73,7 @@ def test_it_is_conv2d(
 def test_precision_at_the_papers_size(
     dtype: torch.dtype, at_points: bool, limit: float, device: torch.device
 ) -> None:
-    """Of the result and both gradients, and beside them of the direct convolution's."""
+    """Of the result and both gradients, compared with those of the direct convolution."""
     x = torch.rand(2, 256, 20, 20, dtype=F64).to(device).requires_grad_()
     weight = torch.randn(32, 256, 9, 9, dtype=F64).to(device) / math.sqrt(256 * 81)
     weight.requires_grad_()
