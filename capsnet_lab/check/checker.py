@@ -1,4 +1,4 @@
-"""Which deviations anybody's capsule network has: ``capsnet check my_module:MyCapsNet``."""
+"""Which deviations does anybody's capsule network have? ``capsnet check my_module:MyCapsNet``."""
 
 import contextlib
 import importlib
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import torch
@@ -16,16 +16,30 @@ from torch import nn
 
 from capsnet.model import CapsNet
 from capsnet.training.loss import TrainingLoss
-from capsnet_lab.check import evidence
+from capsnet_lab.check import outside
+from capsnet_lab.check.adapter import Adapter
 from capsnet_lab.check.evidence import Unseen, Verdicts
-from capsnet_lab.check.loss import of_loss
-from capsnet_lab.check.primary import of_primary, of_start
-from capsnet_lab.check.routing import EQUAL, IDLE, of_layer, of_layer_inside
-from capsnet_lab.check.subject import STRANGE, Subject, words_of
-from capsnet_lab.check.subject import Adapter as Adapter
-from capsnet_lab.routings import RoutedCapsNet
+from capsnet_lab.check.loss import examine_loss
+from capsnet_lab.check.primary import examine_primary, examine_start
+from capsnet_lab.check.routing import EQUAL, IDLE, examine_layer, examine_layer_inside
+from capsnet_lab.check.subject import USER_CODE_ERRORS, Subject, message_of
+from capsnet_lab.routings import EfficientCapsNet, RoutedCapsNet
 from capsnet_lab.wild.deviations import DEVIATIONS
 from capsnet_lab.wild.network import WildCapsNet, WildLoss
+
+RECIPE = "how a network is trained does not show in it"
+# If the routing is reached, at least one of these is examined.
+ROUTING = {name for name, of in DEVIATIONS.items() if "share" in of.parts}
+STAGES = "primary and digits"
+# The stage that an Adapter must have to show a deviation, by what that replaces of Parts. For all
+# other parts it must have both stages.
+NEEDS = {
+    **dict.fromkeys(("activation", "routed_to_types", "group"), "primary"),
+    **dict.fromkeys(("primary_axis", "same_padding", "start"), "primary"),
+    **dict.fromkeys(("same_padding", "start"), "primary"),
+    **dict.fromkeys(("margin", "mean_over_classes", "margin_weight"), "loss"),
+    **dict.fromkeys(("mean_over_pixels", "prepare", "lengths"), "loss"),
+}
 
 
 @dataclass(frozen=True)
@@ -33,13 +47,13 @@ class Report:
     """What :func:`check` saw; names are those of :data:`DEVIATIONS`.
 
     Attributes:
-        title: of the network.
-        found: deviations that it has, and by which numbers each shows.
-        clean: deviations that were looked for, and that it has not.
-        not_examined: those that were not, and why.
-        failed: stages of the adapter, or calls, that ended in an error, and in which.
-        read_as: how many classes and children it was taken to have, of how many numbers.
-        otherwise: what was measured that is not the paper's, and none of the deviations.
+        title: the network's class.
+        found: deviations that the network has, with the numbers that show each.
+        clean: deviations that were looked for and not found.
+        not_examined: deviations that were not looked for, and why.
+        failed: stages of the adapter, or calls, that raised an error, and which error.
+        read_as: how many classes and children the network was taken to have, and their sizes.
+        otherwise: what was measured that is not the paper's, but is no named deviation either.
     """
 
     title: str
@@ -52,7 +66,7 @@ class Report:
 
     @property
     def unrouted(self) -> str:
-        """Why the routing was not examined; empty where it was."""
+        """Why the routing was not examined; empty if it was."""
         why = self.not_examined.get("softmax-over-children", "")
         return why if self.not_examined.keys() >= ROUTING and why not in self.otherwise else ""
 
@@ -68,10 +82,10 @@ class Report:
         lines += [f"read as {self.read_as}", *self.failed]
         for name, measured in self.found.items():
             lines += [f"\n{name}", f"  the paper: {DEVIATIONS[name].paper}"]
-            if name != "other-decoder":  # whose words are one implementation's numbers
+            if name != "other-decoder":  # whose text has the numbers of one implementation
                 lines += [f"  yours:     {DEVIATIONS[name].code}"]
             lines += [f"  measured:  {measured}"]
-        lines += [f"\notherwise than in the paper, without a name: {why}" for why in self.otherwise]
+        lines += [f"\nnot the paper's, without a name: {why}" for why in self.otherwise]
         lines += [f"\nnot there: {', '.join(self.clean) or 'none'}"]
         for why in dict.fromkeys(self.not_examined.values()):
             names = [name for name, reason in self.not_examined.items() if reason == why]
@@ -81,20 +95,17 @@ class Report:
         return "\n".join(lines)
 
 
-RECIPE = "how a network is trained does not show in it"
-
-
 def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = None) -> Report:
     """Say which deviations a capsule network has, by what it computes.
 
-    Copies of the network are looked at, in float64 on the CPU; it stays as it is. A network that
-    has learned shows how it was started no more.
+    Copies of the network are examined, in float64 on the CPU; the network itself does not change.
+    How the weights were initialised can only be seen before training.
 
     Args:
-        model: the network, or what makes one without arguments.
-        adapter: how to call it and to reach its inside; by itself for our networks, but for
-            those of subclasses. Without one, only what shows from outside is examined, or in a
-            module that alone maps primary capsules to the classes'.
+        model: the network, or a function that makes it without arguments.
+        adapter: how to call the network and to reach its inside. Networks of this project, but not
+            of a subclass, need none. Without one, only what shows from outside is examined, and a
+            module that maps primary capsules to the classes' if there is one.
 
     Raises:
         ValueError: there is no network, or it cannot be copied, or called with images.
@@ -102,61 +113,63 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
     dtype = torch.get_default_dtype()
     with without_cuda(), torch.random.fork_rng(devices=[]), torch.enable_grad():
         torch.manual_seed(0)
-        made = model if isinstance(model, nn.Module) else make(model)
-        adapter = adapter or own_adapter(made)
+        network = model if isinstance(model, nn.Module) else make_network(model)
+        adapter = adapter or own_adapter(network)
         try:
             torch.set_default_dtype(torch.float64)
-            there = {name for name, _ in made.named_parameters()}
-            subject = Subject(made, adapter)
+            known = {name for name, _ in network.named_parameters()}
+            subject = Subject(network, adapter)
             verdicts, failed, otherwise = examine(subject)
-            if late := [n for n, _ in subject.model.named_parameters() if n not in there]:
-                text = "parameters that the first call makes, which no optimiser made before trains"
-                otherwise.append(f"{text}: {', '.join(late)}")
+            late = [name for name, _ in subject.model.named_parameters() if name not in known]
             read_as = subject.read_as
         finally:
             torch.set_default_dtype(dtype)
+    if late:
+        text = "parameters that only the first call makes, so that an optimiser made before it "
+        otherwise.append(f"{text}does not train them: {', '.join(late)}")
     seen = {name: verdicts[name] for name in DEVIATIONS}
-    found = {name: verdict for name, verdict in seen.items() if isinstance(verdict, str)}
-    clean = [name for name, verdict in seen.items() if verdict is None]
-    unseen = {name: verdict.why for name, verdict in seen.items() if isinstance(verdict, Unseen)}
-    return Report(type(made).__name__, found, clean, unseen, failed, read_as, otherwise)
+    return Report(
+        title=type(network).__name__,
+        found={name: verdict for name, verdict in seen.items() if isinstance(verdict, str)},
+        clean=[name for name, verdict in seen.items() if verdict is None],
+        not_examined={name: of.why for name, of in seen.items() if isinstance(of, Unseen)},
+        failed=failed,
+        read_as=read_as,
+        otherwise=otherwise,
+    )
 
 
 @contextlib.contextmanager
 def without_cuda() -> Iterator[None]:
-    """Calls of ``cuda()``, which some have in their code, do nothing."""
+    """Make ``cuda()``, which some networks call themselves, do nothing."""
 
-    def where_it_is(value: Any, *given: Any, **named: Any) -> Any:
+    def unchanged(value: Any, *given: Any, **named: Any) -> Any:
         return value
 
     with (
-        mock.patch.object(torch.Tensor, "cuda", where_it_is),
-        mock.patch.object(nn.Module, "cuda", where_it_is),
+        mock.patch.object(torch.Tensor, "cuda", unchanged),
+        mock.patch.object(nn.Module, "cuda", unchanged),
     ):
         yield
 
 
-def make(maker: Any) -> nn.Module:
-    """A network, of what makes one.
-
-    Raises:
-        ValueError: it makes none, or not without arguments.
-    """
+def make_network(maker: Any) -> nn.Module:
+    """Call what makes a network."""
     name = getattr(maker, "__name__", repr(maker))
     if not callable(maker):
         raise ValueError(f"{name} must be or make a torch.nn.Module, got {type(maker).__name__}")
     try:
-        made = maker()
-    except STRANGE as error:
-        raise ValueError(f"{name}() makes no network: {words_of(error)}") from error
-    if not isinstance(made, nn.Module):
-        raise ValueError(f"{name}() must make a torch.nn.Module, got {type(made).__name__}")
-    return made
+        network = maker()
+    except USER_CODE_ERRORS as error:
+        raise ValueError(f"{name}() makes no network: {message_of(error)}") from error
+    if not isinstance(network, nn.Module):
+        raise ValueError(f"{name}() must make a torch.nn.Module, got {type(network).__name__}")
+    return network
 
 
 def own_adapter(model: nn.Module) -> Adapter:
-    """Of our networks; of others, and of a subclass, which may do anything, the images' shape."""
-    if not isinstance(model, CapsNet):
+    """The stages of this project's networks. A subclass may do anything, so it has none."""
+    if not isinstance(model, CapsNet | EfficientCapsNet):
         return Adapter()
     shape = Adapter(image_shape=model.config["image_shape"])
     if type(model) is WildCapsNet:
@@ -177,73 +190,75 @@ def own_adapter(model: nn.Module) -> Adapter:
     )
 
 
-# Where the routing is reached, one of these at least is examined.
-ROUTING = {name for name, of in DEVIATIONS.items() if "share" in of.parts}
-# What an Adapter needs to have, by what a deviation replaces of Parts; the rest needs both stages.
-STAGES = "primary and digits"
-NEEDS = {
-    **dict.fromkeys(("maps", "group", "primary_axis", "same_padding", "start"), "primary"),
-    **dict.fromkeys(("margin", "mean_over_classes", "margin_weight"), "loss"),
-    **dict.fromkeys(("mean_over_pixels", "prepare", "lengths"), "loss"),
-}
+class Look(NamedTuple):
+    """One way to look at a network."""
+
+    stage: str  # of the adapter; without it there is no such look
+    examine: Callable[[Subject], Verdicts]
+    names: str = ""  # what stays open if a call fails; for other stages that is in NEEDS
+
+
+FROM_OUTSIDE = [
+    Look("call", outside.examine_zero_weights, "bare-norm"),
+    Look("call", outside.examine_lengths, "softmax-of-lengths"),
+    Look("call", outside.examine_brightness, "standardised-images"),
+    Look("call", outside.examine_decoder, "prediction-mask batch-mask other-decoder"),
+]
+AT_PRIMARY = [Look("primary", examine_primary), Look("primary", examine_start)]
+AT_LAYER = [Look(STAGES, examine_layer)]
+WITHOUT_LAYER = [
+    Look("call", outside.check_batch_independence, "batch-logits"),
+    Look("call", outside.check_gradient, "stopped-gradient"),
+    Look("call", outside.examine_growth, "squash-over-classes squash-by-component"),
+    Look("call", examine_layer_inside),
+]
+AT_LOSS = [Look("loss", examine_loss)]
+
+
+def looks_at(adapter: Adapter) -> list[Look]:
+    """All looks that an adapter makes possible, in order."""
+    primary = AT_PRIMARY if adapter.primary else []
+    layer = AT_LAYER if adapter.primary and adapter.digits else WITHOUT_LAYER
+    return [*FROM_OUTSIDE, *primary, *layer, *(AT_LOSS if adapter.loss else [])]
 
 
 def examine(net: Subject) -> tuple[Verdicts, list[str], list[str]]:
-    """All that can be seen, a finding before a clean result, and that before none; what failed;
-    what is otherwise.
-    """
-    adapter = net.adapter
-    # What a look needs, and of the call alone what it is for: nothing else is lost if it fails.
-    looks: list[tuple[str, Callable[[Subject], Verdicts], str]] = [
-        ("call", evidence.of_zeros, "bare-norm"),
-        ("call", evidence.of_lengths, "softmax-of-lengths"),
-        ("call", evidence.of_brightness, "standardised-images"),
-        ("call", evidence.of_decoder, "prediction-mask batch-mask other-decoder"),
-    ]
-    if adapter.primary is not None:
-        looks += [("primary", of_primary, ""), ("primary", of_start, "")]
-    if adapter.primary is not None and adapter.digits is not None:
-        looks.append((STAGES, of_layer, ""))
-    else:
-        looks += [
-            ("call", evidence.of_company, "batch-logits"),
-            ("call", evidence.of_slope, "stopped-gradient"),
-            ("call", evidence.of_saturation, "squash-over-classes squash-by-component"),
-            ("call", of_layer_inside, ""),
-        ]
-    if adapter.loss is not None:
-        looks.append(("loss", of_loss, ""))
-
+    """The verdict of each deviation, which stages failed, and what is not the paper's otherwise."""
     verdicts: Verdicts = {}
     failed: dict[str, str] = {}
     otherwise: dict[str, None] = {}
-    for field, look, names in looks:
+    for look in looks_at(net.adapter):
         try:
-            seen = look(net)
-        except STRANGE as error:
-            why = f"{field} fails: {type(error).__name__}"
-            said = words_of(error)
-            why += f": {said}" if said != type(error).__name__ else ""
-            failed.setdefault(field, why)
-            seen = dict.fromkeys(names.split(), Unseen(why))
+            seen = look.examine(net)
+        except USER_CODE_ERRORS as error:
+            kind, message = type(error).__name__, message_of(error)
+            why = f"{look.stage} fails: {kind}" + (f": {message}" if message != kind else "")
+            failed.setdefault(look.stage, why)
+            seen = dict.fromkeys(look.names.split(), Unseen(why))
         for name, verdict in seen.items():
-            known = verdicts.get(name, Unseen(""))
             if isinstance(verdict, Unseen) and verdict.otherwise:
                 otherwise[verdict.why] = None
-            if look in (of_layer, of_layer_inside) and verdict is None and isinstance(known, str):
-                verdicts[name] = Unseen(f"{known}, but not in the routing")
-            elif isinstance(known, Unseen) or (known is None and isinstance(verdict, str)):
-                verdicts[name] = verdict
+            at_layer = look.examine in (examine_layer, examine_layer_inside)
+            verdicts[name] = merged(verdicts.get(name, Unseen("")), verdict, at_layer)
     if isinstance(verdicts.get("uniform-shares"), str):
         verdicts |= {name: EQUAL for name in IDLE if verdicts[name] is None}
     for name, deviation in DEVIATIONS.items():
-        if deviation.parts:
-            field = NEEDS.get(next(iter(deviation.parts)), STAGES)
-            why = failed.get(field, f"needs an Adapter with {field}")
-            verdicts.setdefault(name, Unseen(why))
-        else:
+        if not deviation.parts:
             verdicts[name] = Unseen(RECIPE)
+        elif name not in verdicts:
+            stage = NEEDS.get(next(iter(deviation.parts)), STAGES)
+            verdicts[name] = Unseen(failed.get(stage, f"needs an Adapter with {stage}"))
     return verdicts, [*failed.values()], [*otherwise]
+
+
+def merged(
+    known: str | Unseen | None, verdict: str | Unseen | None, at_layer: bool
+) -> str | Unseen | None:
+    """Of two looks: a finding counts more than its absence, and that more than an open question."""
+    if at_layer and verdict is None and isinstance(known, str):
+        return Unseen(f"{known}, but not in the routing")
+    better = isinstance(known, Unseen) or (known is None and isinstance(verdict, str))
+    return verdict if better else known
 
 
 def assert_paper(
@@ -253,26 +268,16 @@ def assert_paper(
 ) -> None:
     """For a test of your own: the network has no deviations but those that you allow.
 
-    What is otherwise than in the paper, but no deviation with a name, is allowed by "otherwise".
-    What the adapter does not reach is not looked for, but it must reach the routing. In
-    ``test_my_capsnet.py``::
-
-        from capsnet_lab.check.checker import Adapter, assert_paper
-        from my_capsnet import MyCapsNet
-
-        adapter = Adapter(
-            primary=lambda net, images: net.primary(net.conv(images).relu()),
-            digits=lambda net, u: net.digits(u),
-        )
+    What is not the paper's, but is no named deviation, is allowed by "otherwise". Stages that the
+    adapter does not have are not examined, but it must reach the routing::
 
         def test_is_the_papers_network():
-            assert_paper(MyCapsNet, adapter, allow=["small-w"])
+            assert_paper(MyCapsNet, Adapter(routing="digits"), allow=["small-w"])
 
     Raises:
-        AssertionError: it has others, or a stage of the adapter fails; the report says by which
-            numbers, or how.
-        ValueError: as :func:`check`, or a name that is allowed is not known, or was not examined,
-            or the routing was not.
+        AssertionError: it has others, or a stage of the adapter fails; the message is the report.
+        ValueError: as :func:`check`; or an allowed name is unknown, or was not examined; or the
+            routing was not.
     """
     if unknown := set(allow) - {*DEVIATIONS, "otherwise"}:
         raise ValueError(f"no deviation is called {', '.join(sorted(unknown))}")
@@ -294,21 +299,21 @@ def main_check(
     image_shape: Sequence[int] | None = None,
     routing: str | None = None,
 ) -> Report:
-    """Check what an importable name stands for; the current directory is looked in first.
+    """Check the network that an importable name stands for; the current directory goes first.
 
     Args:
-        target: "my_module:MyCapsNet", a network or what makes one without arguments.
+        target: "my_module:MyCapsNet", a network or a function that makes it without arguments.
         adapter: "my_module:adapter", an :class:`Adapter`.
-        image_shape: in place of the adapter's.
-        routing: of an adapter without stages, the module.
+        image_shape: replaces the adapter's.
+        routing: the name of the routing's module; only for an adapter without stages.
 
     Raises:
         ImportError: there is no such module, it cannot be imported, or it has no such name.
-        ValueError: a name without a colon, another thing than an adapter, or as :func:`check`.
+        ValueError: a name has no colon, ``adapter`` is not an Adapter, or as :func:`check`.
     """
     kept = sys.path.copy(), sys.argv
     sys.path.insert(0, os.getcwd())
-    sys.argv = [target.partition(":")[0]]  # a script that reads its arguments has none of ours
+    sys.argv = [target.partition(":")[0]]  # a script that parses its arguments must not see ours
     try:
         with without_cuda():
             model = imported(target)
@@ -319,13 +324,13 @@ def main_check(
             how = replace(how or Adapter(), image_shape=image_shape)
         if routing is not None:
             how = replace(how or Adapter(), routing=routing)
-        return check(model, how)  # what makes a network may import, too
+        return check(model, how)  # inside, because a network may import more when it is made
     finally:
         sys.path[:], sys.argv = kept
 
 
 def imported(target: str) -> Any:
-    """What a name such as "my_module:MyCapsNet" stands for."""
+    """The object that a name such as "my_module:MyCapsNet" stands for."""
     module, _, name = target.partition(":")
     if not (name and all(part.isidentifier() for part in module.split("."))):
         raise ValueError(f"expected a name such as my_module:MyCapsNet, got {target}")
@@ -340,8 +345,8 @@ def imported(target: str) -> Any:
             raise ImportError(f"{here[0].name} has the name of a module in use here: rename it")
     try:
         found = importlib.import_module(module)
-    except STRANGE as error:
-        raise ImportError(f"{module} cannot be imported: {words_of(error)}") from error
+    except USER_CODE_ERRORS as error:
+        raise ImportError(f"{module} cannot be imported: {message_of(error)}") from error
     if not hasattr(found, name):
         raise ImportError(f"{module} has no {name}")
     return getattr(found, name)

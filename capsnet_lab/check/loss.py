@@ -1,121 +1,174 @@
-"""Which deviations the loss of a network shows, as a sum of the paper's two."""
+"""Which deviations the loss of a network shows, as a weighted sum of the paper's two losses."""
 
 import itertools
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT
-from capsnet_lab.check.evidence import Unseen, Verdicts
-from capsnet_lab.check.subject import Subject, apart, checked, depends_on
-from capsnet_lab.wild.parts import (
-    normalised,
-    softmax_of_lengths,
-    standardised,
-    unchanged,
-    unsquared_margin_loss,
+from capsnet_lab.check.adapter import Output, checked
+from capsnet_lab.check.evidence import (
+    Unseen,
+    Verdict,
+    Verdicts,
+    depends_on,
+    relative_error,
+    unseen,
 )
+from capsnet_lab.check.subject import Subject
+from capsnet_lab.wild import parts
 
-FITS = 1e-7  # a loss that is such a sum is no further from it
-CERTAIN_OF_LOSS = 1e-5  # as CERTAIN: its terms round less, and a drawing's part may be small
+FITS = 1e-7  # the relative error of a loss that is such a sum
+OTHER_LOSS = 1e-5  # with a larger error, even a small term is another one
+MARGINS = {"": margin_loss, "unsquared-margin": parts.unsquared_margin_loss}
+TARGETS: dict[str, Callable[[Tensor], Tensor]] = {
+    "": parts.unchanged,
+    "normalised-images": parts.normalised,
+    "standardised-images": parts.standardised,
+}
+WEIGHTS = "mean-margin", "halved-margin"
+MARGIN_NAMES = "unsquared-margin", "softmax-of-lengths", *WEIGHTS
+RECONSTRUCTION_NAMES = "mean-reconstruction", "normalised-images"
 
 
-def of_loss(net: Subject) -> Verdicts:
-    """Which margin loss of which lengths, and which reconstruction loss, the loss is a sum of."""
+class Variant(NamedTuple):
+    """A margin loss of some lengths, and a reconstruction loss with some target."""
+
+    lengths: str
+    margin: str
+    target: str
+
+
+class Fit(NamedTuple):
+    """How well a variant explains the losses of several batches."""
+
+    error: float
+    weights: list[float]  # of the margin loss and, if there is one, of the reconstruction loss
+
+
+def examine_loss(net: Subject) -> Verdicts:
+    """Which margin loss and which reconstruction loss does the loss consist of?"""
     assert net.adapter.loss is not None
-    margins = {"": margin_loss, "unsquared-margin": unsquared_margin_loss}
-    targets = {"": unchanged, "normalised-images": normalised, "standardised-images": standardised}
-    terms: dict[tuple[str, str, str], list[list[float]]] = {}
+    terms: dict[Variant, list[list[float]]] = {}
     losses = []
-    count = 7 if net.classes % 7 else 5  # of images: neither one nor two for a class
+    count = 7 if net.classes % 7 else 5  # images: neither one nor two for each class
     for _ in range(6):
         images = net.random(count, *net.adapter.image_shape).sigmoid()
         labels = torch.randint(net.classes, (count,), generator=net.generator)
-        out = net.output(net.learning, images, labels)
+        out = net.output(net.rescaled_training, images, labels)
         torch.default_generator.manual_seed(0)
-        found = net.adapter.loss(net.learning, images, labels)
-        losses.append(checked("a scalar tensor", found, 0).item())
-        lengths = {"": out.norms if out.lengths is None else out.lengths, "norms": out.norms}
-        lengths["softmax-of-lengths"] = softmax_of_lengths(out.norms)
-        lengths |= {f"besides {n}": other for n, other in enumerate(out.besides)}
-        for key in itertools.product(lengths, margins, targets):
-            row = [margins[key[1]](lengths[key[0]], labels).item()]
-            if out.reconstruction is not None:
-                row.append(reconstruction_loss(out.reconstruction, targets[key[2]](images)).item())
-            terms.setdefault(key, []).append(row)
+        loss = net.adapter.loss(net.rescaled_training, images, labels)
+        losses.append(checked("a scalar tensor", loss, 0).item())
+        for variant, row in terms_of(out, images, labels).items():
+            terms.setdefault(variant, []).append(row)
     if not all(torch.tensor(each).isfinite().all() for each in (losses, *terms.values())):
         raise ValueError("the loss, or what the network returns in training, is NaN or infinite")
-    loss, fits = torch.tensor(losses), {}
-    for key, rows in terms.items():
-        x = torch.tensor(rows)
-        scale = x.abs().amax(dim=0).clamp(min=1e-300)
-        weights = torch.linalg.lstsq(x / scale, loss[:, None], driver="gelsd").solution[:, 0]
-        fits[key] = apart(x / scale @ weights, loss), (weights / scale).tolist()
-    best = min(fits, key=lambda key: fits[key][0])
-    error, (weight, *drawn) = fits[best]
-    margin = ["unsquared-margin", "softmax-of-lengths", *MARGIN_WEIGHTS]
-    drawing = ["mean-reconstruction", "normalised-images"]
-    if error > FITS:
-        why = f"the loss is no sum of the paper's two, or of variants known here: to {error:.1g}"
-        used = {id(p) for p in depends_on(out.answer, net.learning)}
-        draws = any(id(p) not in used for p in depends_on(found, net.learning))
-        if out.reconstruction is None and draws:
-            why = "the loss has a drawing in it, perhaps, which the call does not return"
-            return dict.fromkeys([*margin, *drawing], Unseen(why))
-        return dict.fromkeys([*margin, *drawing], Unseen(why, otherwise=error > CERTAIN_OF_LOSS))
+    fits = {variant: fit(rows, losses) for variant, rows in terms.items()}
+    best = min(fits, key=lambda variant: fits[variant].error)
+    if fits[best].error > FITS:
+        return no_known_loss(net, out, loss, fits[best].error)
 
-    summed = not margins_weighted(weight, net.classes) and margins_weighted(
-        weight / count, net.classes
-    )
-    if summed:
-        weight, drawn = weight / count, [each / count for each in drawn]  # a sum over the batch
+    margin, *reconstruction = fits[best].weights
+    classes = net.classes
+    summed = not near_weights(margin, classes) and bool(near_weights(margin / count, classes))
+    images_summed = count if summed else 1  # the loss may be a sum over the batch
+    verdicts = margin_verdicts(fits, best, margin / images_summed, classes)
+    pixels = net.images[0].numel()
+    weight = reconstruction[0] / images_summed if reconstruction else 0.0
+    if abs(weight) < 1e-3 * RECONSTRUCTION_WEIGHT / pixels:
+        return verdicts | unseen(RECONSTRUCTION_NAMES, "the loss has no reconstruction in it")
+    is_normalised = best.target == "normalised-images"
+    verdicts["normalised-images"] = fit_text(fits, best, "target") if is_normalised else None
+    if summed and abs(RECONSTRUCTION_WEIGHT / weight / count - 1) < 1e-4:
+        why = "squared differences are averaged over the batch, and the margin losses are summed"
+        return verdicts | unseen(["mean-reconstruction"], why, otherwise=True)
+    return verdicts | {"mean-reconstruction": reconstruction_weight_verdict(weight, pixels)}
 
-    def at_best(part: int) -> str:
-        paper = min(fit for key, (fit, _) in fits.items() if not key[part])
-        return f"the loss is computed so to {error:.0e}, as in the paper at best to {paper:.1g}"
 
-    verdicts: Verdicts = {
-        "unsquared-margin": at_best(1) if best[1] else None,
-        **of_margin_weight(weight, net.classes),
+def terms_of(out: Output, images: Tensor, labels: Tensor) -> dict[Variant, list[float]]:
+    """Of each variant the margin loss and, if there is a reconstruction, the other loss."""
+    lengths = {
+        "": out.norms if out.lengths is None else out.lengths,
+        "norms": out.norms,
+        "softmax-of-lengths": parts.softmax_of_lengths(out.norms),
     }
-    plain, soft = (
-        min(fit for (lengths, *_), (fit, _) in fits.items() if lengths == name)
+    lengths |= {f"other {n}": other for n, other in enumerate(out.other_lengths)}
+    terms = {}
+    for variant in itertools.starmap(Variant, itertools.product(lengths, MARGINS, TARGETS)):
+        row = [MARGINS[variant.margin](lengths[variant.lengths], labels)]
+        if out.reconstruction is not None:
+            row.append(reconstruction_loss(out.reconstruction, TARGETS[variant.target](images)))
+        terms[variant] = [term.item() for term in row]
+    return terms
+
+
+def fit(rows: list[list[float]], losses: list[float]) -> Fit:
+    """Least squares: the weights of the terms, of which each batch has a row."""
+    terms, loss = torch.tensor(rows), torch.tensor(losses)
+    scale = terms.abs().amax(dim=0).clamp(min=1e-300)
+    solution = torch.linalg.lstsq(terms / scale, loss[:, None], driver="gelsd").solution[:, 0]
+    return Fit(relative_error(terms / scale @ solution, loss), (solution / scale).tolist())
+
+
+def fit_text(fits: dict[Variant, Fit], best: Variant, part: str) -> str:
+    """How well the best variant fits, and the best of those whose part is the paper's."""
+    paper = min(of.error for variant, of in fits.items() if not getattr(variant, part))
+    return f"this loss fits to {fits[best].error:.0e}, the paper's to {paper:.1g} at best"
+
+
+def no_known_loss(net: Subject, out: Output, loss: Tensor, error: float) -> Verdicts:
+    """All that is open if the loss is not a sum of known losses."""
+    names = [*MARGIN_NAMES, *RECONSTRUCTION_NAMES]
+    used = {id(p) for p in depends_on(out.answer, net.rescaled_training)}
+    reconstructs = any(id(p) not in used for p in depends_on(loss, net.rescaled_training))
+    if out.reconstruction is None and reconstructs:
+        return unseen(
+            names, "the loss may have a reconstruction in it that the call does not return"
+        )
+    why = "the loss is not a sum of the paper's two losses, or of known variants: they fit to "
+    return unseen(names, f"{why}{error:.1g}", otherwise=error > OTHER_LOSS)
+
+
+def margin_verdicts(
+    fits: dict[Variant, Fit], best: Variant, weight: float, classes: int
+) -> Verdicts:
+    """Which margin loss of which lengths, and with which weight."""
+    verdicts: Verdicts = {
+        "unsquared-margin": fit_text(fits, best, "margin") if best.margin else None
+    }
+    text = f"the margin loss is weighted by {weight:.4g}, with {classes} classes"
+    near = near_weights(weight, classes)
+    if len(near) == 1:
+        verdicts |= {name: text if name in near[0] else None for name in WEIGHTS}
+    else:  # none, or two: with two classes a mean is a half
+        verdicts |= unseen(WEIGHTS, text, otherwise=not near)
+    lengths, softmax = (
+        min(of.error for variant, of in fits.items() if variant.lengths == name)
         for name in ("norms", "softmax-of-lengths")
     )
-    if plain < FITS:
+    if lengths < FITS:
         verdicts["softmax-of-lengths"] = None
-    elif soft < FITS:
-        text = f"the loss is computed so to {soft:.0e}, of the lengths themselves to {plain:.1g}"
+    elif softmax < FITS:
+        text = f"this loss fits to {softmax:.0e}, that of the lengths themselves to {lengths:.1g}"
         verdicts["softmax-of-lengths"] = text
-    pixels = net.images[0].numel()
-    if not drawn or abs(drawn[0]) < 1e-3 * RECONSTRUCTION_WEIGHT / pixels:
-        return verdicts | dict.fromkeys(drawing, Unseen("the loss has no reconstruction in it"))
-    ratio = RECONSTRUCTION_WEIGHT / drawn[0]
-    times = f"0.0005 / {ratio:.6g}" if ratio > 1 else f"{1 / ratio:.6g} times the paper's"
-    text = f"the sum of squared differences is weighted by {drawn[0]:.3g}, {times}"
-    if summed and abs(ratio / count - 1) < 1e-4:
-        text = "the squared differences are averaged over the batch, and the margins summed"
-    known = {1.0: None, float(pixels): text}
-    near = [verdict for value, verdict in known.items() if abs(ratio / value - 1) < 1e-4]
-    verdicts["mean-reconstruction"] = near[0] if near else Unseen(text, otherwise=True)
-    verdicts["normalised-images"] = at_best(2) if best[2] == "normalised-images" else None
     return verdicts
 
 
-MARGIN_WEIGHTS = "mean-margin", "halved-margin"
-
-
-def margins_weighted(weight: float, classes: int) -> list[tuple[str, ...]]:
-    """Sum or mean over the classes, halved or not: what gives the margin loss this weight."""
-    mean, halved = MARGIN_WEIGHTS
+def near_weights(weight: float, classes: int) -> list[tuple[str, ...]]:
+    """The deviations that give the margin loss this weight: a mean over the classes, a half."""
+    mean, halved = WEIGHTS
     known = (1.0, ()), (1 / classes, (mean,)), (0.5, (halved,)), (0.5 / classes, (mean, halved))
-    return [has for value, has in known if abs(weight / value - 1) < 1e-4]
+    return [names for value, names in known if abs(weight / value - 1) < 1e-4]
 
 
-def of_margin_weight(weight: float, classes: int) -> Verdicts:
-    """Which of these the margin loss's weight shows."""
-    near = margins_weighted(weight, classes)
-    text = f"the margin loss is weighted by {weight:.4g}, with {classes} classes"
-    if len(near) != 1:  # with two classes a mean is a half
-        return dict.fromkeys(MARGIN_WEIGHTS, Unseen(text, otherwise=not near))
-    return {name: text if name in near[0] else None for name in MARGIN_WEIGHTS}
+def reconstruction_weight_verdict(weight: float, pixels: int) -> Verdict:
+    """Is the reconstruction loss a sum over the pixels, a mean, or something else?"""
+    ratio = RECONSTRUCTION_WEIGHT / weight
+    if abs(ratio - 1) < 1e-4:
+        return None
+    times = f"0.0005 / {ratio:.6g}" if ratio > 1 else f"{1 / ratio:.6g} times the paper's"
+    text = f"the sum of squared differences is weighted by {weight:.3g}, {times}"
+    return text if abs(ratio / pixels - 1) < 1e-4 else Unseen(text, otherwise=True)

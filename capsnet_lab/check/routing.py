@@ -3,79 +3,76 @@
 import contextlib
 import copy
 import itertools
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from capsnet.functional import squash
+from capsnet.fast.routing import Share, Squash
+from capsnet.functional import RoutingStep, squash
+from capsnet_lab.check.adapter import checked
 from capsnet_lab.check.evidence import (
     CERTAIN,
-    TURNED,
-    Unseen,
-    Verdicts,
-    of_batch_mates,
-    of_gradient,
-    unsquashed,
-)
-from capsnet_lab.check.primary import (
-    alike,
-    is_cut,
-    is_normal,
-    is_uniform,
-    of_primary,
-    of_start,
-)
-from capsnet_lab.check.subject import (
     EXACT,
-    STRANGE,
-    Map,
-    Subject,
-    apart,
-    checked,
+    TRANSPOSED,
+    Unseen,
+    Verdict,
+    Verdicts,
+    batch_verdict,
     depends_on,
-    of_each,
+    gradient_verdict,
+    is_normal,
+    is_truncated,
+    is_uniform,
+    no_known_squash,
+    relative_error,
     scale_for,
-    stages_inside,
+    unseen,
+    unsquash,
     without_ones,
 )
+from capsnet_lab.check.primary import examine_primary, examine_start, same_type
+from capsnet_lab.check.subject import USER_CODE_ERRORS, Subject, find_routing
+from capsnet_lab.wild import parts
 from capsnet_lab.wild.deviations import DEVIATIONS
-from capsnet_lab.wild.parts import (
-    Squash,
-    clamped_squash,
-    guarded_squash,
-    lifted_squash,
-    over_parents,
-    squash_beside,
-)
+from capsnet_lab.wild.network import route_with
+from capsnet_lab.wild.parts import Parts
 
-EQUAL = Unseen("with equal shares no logits matter, nor how many iterations change them")
-IDLE = "learned-prior", "batch-logits", "stopped-gradient"  # then
+EQUAL = Unseen("with equal shares neither logits nor the number of iterations matter")
+IDLE = "learned-prior", "batch-logits", "stopped-gradient"  # unobservable with equal shares
 
 
 def by_part(part: str) -> dict[str, Any]:
-    """The deviations that replace one part, and what by."""
+    """What each deviation puts in the place of one of the paper's parts, by its name."""
     return {d.name: d.parts[part] for d in DEVIATIONS.values() if part in d.parts}
 
 
-SQUASHES = {"": squash, **by_part("squash")}
-del SQUASHES["bare-norm"]  # the same but at 0
-# Where others add an ε, of any size: no deviation with a name.
-GUARDS: dict[str, Callable[[float], Squash]] = {
-    "under the root": guarded_squash,
-    "beside the norm": squash_beside,
-    "as the least norm": clamped_squash,
-    "in the squared norm": lifted_squash,
+# The paper's own is "" in each of these.
+SQUASHES: dict[str, Squash] = {"": squash, **by_part("squash")}
+del SQUASHES["bare-norm"]  # differs from the paper's only at 0
+SHARES: dict[str, Share] = {"": parts.over_parents, **by_part("share")}
+AXES: dict[str, int] = {"": 2, **by_part("digits_axis")}
+STARTS: dict[str, Callable[[Tensor, int], bool]] = {
+    "": lambda w, children: is_truncated(w, 0.1),
+    "unit-w": lambda w, children: is_normal(w, 1.0),
+    "small-w": lambda w, children: is_normal(w, 0.01),
+    "uncut-w": lambda w, children: is_normal(w, 0.1),
+    "uniform-w": lambda w, children: is_uniform(w, children**-0.5),
 }
-SHARES = {"": over_parents, **by_part("share")}
-AXES = {"": 2, **by_part("digits_axis")}
+SQUASH_NAMES, SHARE_NAMES, AXIS_NAMES, START_NAMES = (
+    [name for name in table if name] for table in (SQUASHES, SHARES, AXES, STARTS)
+)
+ITERATIONS = {"one-iteration-more": 4, "two-iterations": 2}
 MOST_ITERATIONS = 10
-
-
-def squashed(s: Tensor, by: Squash, axis: int) -> Tensor:
-    """Capsules [n, capsules, dim], squashed; axis 3 takes each number by itself."""
-    return by(s.unsqueeze(3), axis).squeeze(3)
+# Squashes with an ε of any size, in the places where others add one.
+GUARDS: dict[str, Callable[[float], Squash]] = {
+    "under the root": parts.guarded_squash,
+    "beside the norm": parts.squash_beside,
+    "as the least norm": parts.clamped_squash,
+    "in the squared norm": parts.lifted_squash,
+}
+LINEAR = 1e-6  # routing bends s by no more than this, even with thousands of children
 
 
 class Layer:
@@ -83,85 +80,69 @@ class Layer:
 
     def __init__(self, net: Subject) -> None:
         assert net.adapter.digits is not None
-        self.net, self.model, self.of_u = net, copy.deepcopy(net.model), net.adapter.digits
-        self.children, self.dim = net.even.shape[1:]
+        self.net, self.model, self.digits = net, copy.deepcopy(net.model), net.adapter.digits
+        self.children, self.dim = net.uniform.shape[1:]
 
     def __call__(self, u: Tensor) -> Tensor:
-        v = self.of_u(self.model, u)
+        v = self.digits(self.model, u)
         if isinstance(v, Tensor) and v.dim():
             v = without_ones(v)
-        return of_each(u, checked("v, [n, classes, dim]", v, 3))
+        return checked("v, [n, classes, dim]", v, 3, batch=len(u))
 
     def random(self, n: int) -> Tensor:
         return self.net.random(n, self.children, self.dim)
 
 
-def of_layer(net: Subject) -> Verdicts:
+class Squashed(NamedTuple):
+    """The squash that fits best."""
+
+    name: str  # of SQUASHES, or a description of a guarded one
+    axis: str  # of AXES
+    squash: Squash
+    error: float  # how far s is from linear in u
+
+
+def examine_layer(net: Subject) -> Verdicts:
     """All that the map from u to v shows."""
     layer = Layer(net)
-    verdicts = of_roles(layer)  # then a prior and a bias are zero
+    verdicts = parameter_verdicts(layer)  # then a prior and a bias are zero
     u = layer.random(5)
     strong = scale_for(layer, u, 0.2) * u
-    verdicts |= of_batch_mates(layer, strong) | of_gradient(layer, strong, net.generator)
-    verdicts |= of_zero_capsules(layer, strong)
-
-    weak = scale_for(layer, u, 1e-6)
-    v = of_sums(layer, weak)
-    misfits = squashes_of(v)
-    kind, axis = min(misfits, key=lambda pair: misfits[pair])
-    misfit, by = misfits[kind, axis], SQUASHES[kind]
-    if misfit > LINEAR and (guard := guard_of(v)) and guard[3] < 0.1 * misfit:  # no chance
-        kind, axis, by, misfit = guard
-    names = [*SQUASHES, *AXES]
-    if misfit > 1e-3:
-        why = f"no squash known here fits: the nearest, {kind or 'the paper’s'}, to {misfit:.1g}"
-        later = [*names, *SHARES, "one-iteration-more", "two-iterations", *STARTS]
-        verdicts |= dict.fromkeys(filter(None, later), Unseen(why, otherwise=True))
-    else:
-        text = f"s is linear in u to {misfit:.0e} if v is squashed so, if as in the paper to "
-        verdicts |= {name: None for name in names if name}
-        if kind in SQUASHES and kind:
-            verdicts[kind] = f"{text}{misfits['', axis]:.1g}"
-        elif kind:
-            why = f"{text}{misfits['', axis]:.1g}: squash is guarded by {kind}"
-            verdicts |= dict.fromkeys(filter(None, SQUASHES), Unseen(why, otherwise=True))
-        if axis:
-            verdicts[axis] = f"{text}{misfit_of(v, by, AXES['']):.1g}"
-        if axis == "squash-over-classes":
-            verdicts[axis] = f"{verdicts[axis]}; {TURNED}"
-        verdicts |= of_shares(layer, weak, by, AXES[axis])
-    return verdicts | of_sharing(layer, strong)
+    verdicts |= batch_verdict(layer, strong) | gradient_verdict(layer, strong, net.generator)
+    verdicts |= zero_verdict(layer, strong)
+    scale = scale_for(layer, u, 1e-6)
+    verdicts |= squash_verdicts(layer, scale)
+    return verdicts | sharing_verdict(layer, strong)
 
 
-def of_layer_inside(net: Subject) -> Verdicts:
-    """The same of a module of the network that is such a map, where there is one."""
+def examine_layer_inside(net: Subject) -> Verdicts:
+    """The same for a module of the network that routes, if one is found."""
     try:
-        adapter = stages_inside(net)
         inside = copy.copy(net)
-        inside.adapter = adapter
-        verdicts = of_layer(inside)
-    except STRANGE:  # nobody said that it must work
+        inside.adapter = find_routing(net)
+        verdicts = examine_layer(inside)
+    except USER_CODE_ERRORS:  # nobody named this module
         return {}
-    if isinstance(verdicts["uniform-shares"], Unseen):
-        verdicts = without_otherwise(verdicts)  # perhaps it is no routing at all
-    with contextlib.suppress(*STRANGE):
-        # Not of a layer behind another; and an adapter's own are looked at already.
-        if net.adapter.primary is None and alike(inside.even):
-            of_u = of_primary(inside)
-            del of_u["squash-over-children"]  # for it may come later than this u
-            verdicts |= without_otherwise(of_u | of_start(inside))  # u may be squashed later
+    if isinstance(verdicts["uniform-shares"], Unseen):  # it may not be routing at all
+        verdicts = without_otherwise(verdicts)
+    with contextlib.suppress(*USER_CODE_ERRORS):
+        # If no child has a twin, the module may follow another layer of capsules.
+        if net.adapter.primary is None and same_type(inside.uniform):
+            found = examine_primary(inside)
+            del found["squash-over-children"]  # u may be squashed only inside the module
+            verdicts |= without_otherwise(found | examine_start(inside))
     return verdicts
 
 
 def without_otherwise(verdicts: Verdicts) -> Verdicts:
-    """What may be no stage of the paper's is not said to be otherwise."""
+    """Clear the flag ``otherwise``: what was examined may not be a stage of the paper's."""
     return {
         name: Unseen(verdict.why) if isinstance(verdict, Unseen) else verdict
         for name, verdict in verdicts.items()
     }
 
 
-def of_zero_capsules(layer: Layer, u: Tensor) -> Verdicts:
+def zero_verdict(layer: Layer, u: Tensor) -> Verdicts:
     """Is v NaN where u is zero, and where all weights of the layer are?"""
     net, zero, black = layer.net, copy.deepcopy(layer), copy.deepcopy(layer.net.model)
     for parameter in zero.model.parameters():
@@ -171,213 +152,241 @@ def of_zero_capsules(layer: Layer, u: Tensor) -> Verdicts:
             nn.init.zeros_(parameter)
     nan = [float(v.isnan().float().mean()) for v in (layer(torch.zeros_like(u)), zero(u))]
     if all(nan):
-        text = f"where u is zero {nan[0]:.0%} of the class capsules' numbers are NaN"
-        return {"bare-norm": text}
+        return {"bare-norm": f"where u is zero {nan[0]:.0%} of the class capsules' numbers are NaN"}
     if net.primary(black, torch.zeros_like(net.images)).isnan().any():
         why = "primary capsules of a black image are NaN, from squash or from elsewhere"
         return {"bare-norm": Unseen(why)}
     return {"bare-norm": None}
 
 
-def of_roles(layer: Layer) -> Verdicts:
-    """What the layer's parameters do; priors and biases are set to zero.
-
-    Raises:
-        ValueError: v does not depend on u.
-    """
+def parameter_verdicts(layer: Layer) -> Verdicts:
+    """Which parameters are biases or priors; these are set to zero in ``layer``."""
     u = layer.random(2)
-    nothing = torch.cat([torch.zeros_like(u[:1]), 1e-12 * u[:1]])  # some add no bias to a true zero
+    almost_zero = torch.cat([torch.zeros_like(u[:1]), 1e-12 * u[:1]])  # a bias may skip true zeros
     u = scale_for(layer, u, 0.2) * u
-    logits = sorted(side for side in (layer.children, layer(u).shape[1]) if side > 1)
     verdicts: Verdicts = {"digit-bias": None, "learned-prior": None}
     started = copy.deepcopy(layer.model)
     for parameter in depends_on(layer(u), layer.model):
-        kept, at_zero = parameter.detach().clone(), layer(nothing)
-        sides = without_ones(kept[None])[0].shape
-        shape = " × ".join(map(str, sides))
-        parameter.data = layer.net.random(*kept.shape)
-        moved = layer(nothing)
-        parameter.data = 1e3 * parameter.data
-        largest = layer(nothing).nan_to_num().abs().max().item()
-        shifted = []
-        for shift in 40, 41:  # in a softmax nothing; a leak's logit of 0 is lost beside both
-            parameter.data = kept + shift
-            shifted.append(layer(u))
-        if not torch.allclose(moved, at_zero, equal_nan=True):
-            lengths = [v.norm(dim=2).mean().item() for v in (at_zero, moved)]
-            text = f"where u is all but zero capsules are {lengths[0]:.2g} long, {lengths[1]:.2g} "
-            text += f"once {shape} numbers change: these "
-            bounded = largest < 1 + EXACT
-            if bounded:
-                verdicts["digit-bias"] = f"{text}add to s"
-            elif verdicts["digit-bias"] is None:  # as those of a layer normalisation
-                text += (
-                    f"act after the squash, or there is none: v grows with them, to {largest:.2g}"
-                )
-                verdicts["digit-bias"] = Unseen(text)
-            parameter.data = torch.zeros_like(kept) if bounded else kept
-        elif apart(*shifted) < EXACT < apart(layer(0.5 * u), shifted[1]):  # and not all of W
-            text = f"v depends on {shape} numbers, not on their sum, and not where u is zero"
-            fits = sorted(sides) == logits
-            if fits:
-                verdicts["learned-prior"] = text
-            elif verdicts["learned-prior"] is None:  # what is normalised loses a sum too
-                verdicts["learned-prior"] = Unseen(f"{text}: not one for each child and parent")
-            parameter.data = torch.zeros_like(kept) if fits else kept
-        else:
-            parameter.data = kept
-    if apart(*layer(u)) > EXACT:
+        name, verdict = parameter_verdict(layer, parameter, u, almost_zero)
+        if isinstance(verdict, str):
+            verdicts[name] = verdict
+            parameter.data = torch.zeros_like(parameter)
+        elif verdict is not None and verdicts[name] is None:
+            verdicts[name] = verdict
+    if relative_error(*layer(u)) > EXACT:
         return verdicts
-    layer.model = started  # what is zero now did something else too
-    if apart(*layer(u)) < EXACT:
+    layer.model = started  # a parameter that is zero now did something else as well
+    if relative_error(*layer(u)) < EXACT:
         raise ValueError("the class capsules do not depend on the primary ones")
-    return dict.fromkeys(verdicts, Unseen("with what could be one at zero, v does not depend on u"))
+    return unseen(verdicts, "with everything that may be a bias or a prior at zero, v ignores u")
 
 
-LINEAR = 1e-6  # the routing bends s by so little, or by hardly more from thousands of children
+def parameter_verdict(
+    layer: Layer, parameter: nn.Parameter, u: Tensor, almost_zero: Tensor
+) -> tuple[str, Verdict]:
+    """Whether a parameter is a bias of s, or the prior of the routing logits; it stays as it is."""
+    kept, before = parameter.detach().clone(), layer(almost_zero)
+    parameter.data = layer.net.random(*kept.shape)
+    moved = layer(almost_zero)
+    parameter.data = 1e3 * parameter.data
+    largest = layer(almost_zero).nan_to_num().abs().max().item()
+    shifted = []
+    for shift in 40, 41:  # changes no softmax; next to these a leak's logit of 0 does not count
+        parameter.data = kept + shift
+        shifted.append(layer(u))
+    depends = relative_error(layer(0.5 * u), shifted[1]) > EXACT  # false if it is all of W
+    parameter.data = kept
+
+    sides = without_ones(kept[None])[0].shape
+    shape = " × ".join(map(str, sides))
+    if not torch.allclose(moved, before, equal_nan=True):
+        lengths = [v.norm(dim=2).mean().item() for v in (before, moved)]
+        text = f"where u is almost zero capsules are {lengths[0]:.2g} long, {lengths[1]:.2g} once "
+        text += f"{shape} numbers change: these "
+        if largest < 1 + EXACT:
+            return "digit-bias", f"{text}add to s"
+        text += f"act after the squash, or there is none: v grows with them, to {largest:.2g}"
+        return "digit-bias", Unseen(text)
+    if relative_error(*shifted) < EXACT and depends:
+        text = f"v depends on {shape} numbers, but not on their sum, and not where u is zero"
+        logits = sorted(side for side in (layer.children, shifted[0].shape[1]) if side > 1)
+        if sorted(sides) == logits:
+            return "learned-prior", text
+        # a normalised parameter is independent of its sum, too
+        return "learned-prior", Unseen(f"{text}: they are not one for each child and parent")
+    return "", None
+
+
+def squash_verdicts(layer: Layer, scale: float) -> Verdicts:
+    """How v is squashed, and if that is known, how it is routed."""
+    v = of_sums(layer, scale)
+    errors = squash_errors(v)
+    name, axis = min(errors, key=lambda pair: errors[pair])
+    found = Squashed(name, axis, SQUASHES[name], errors[name, axis])
+    if found.error > LINEAR:
+        guarded = guarded_fit(v)
+        if guarded and guarded.error < 0.1 * found.error:  # too much better for chance
+            found = guarded
+    if found.error > 1e-3:
+        names = *SQUASH_NAMES, *AXIS_NAMES, *SHARE_NAMES, *ITERATIONS, *START_NAMES
+        nearest = found.name or "the paper’s"
+        return no_known_squash(names, f"the nearest, {nearest}, fits to {found.error:.1g}")
+
+    verdicts: Verdicts = dict.fromkeys((*SQUASH_NAMES, *AXIS_NAMES))
+    text = f"with this squash s is linear in u to {found.error:.0e}, with the paper's to "
+    paper = f"{errors['', found.axis]:.1g}"
+    if found.name in SQUASH_NAMES:
+        verdicts[found.name] = f"{text}{paper}"
+    elif found.name:
+        why = f"{text}{paper}: squash is guarded by {found.name}"
+        verdicts |= unseen(SQUASH_NAMES, why, otherwise=True)
+    if found.axis:
+        own_length = linear_error(v, found.squash, AXES[""])
+        turned = f"; {TRANSPOSED}" if found.axis == "squash-over-classes" else ""
+        verdicts[found.axis] = f"{text}{own_length:.1g}{turned}"
+    return verdicts | routing_verdicts(layer, scale, found)
 
 
 @torch.no_grad()
-def of_sums(layer: Layer, t: float) -> Tensor:
-    """The v of two u and of their sum, then of a thousandth of these."""
+def of_sums(layer: Layer, scale: float) -> Tensor:
+    """The v of two u and of their sum, then of a thousandth of these three."""
     u = layer.random(2)
     u = torch.cat([u, u.sum(dim=0, keepdim=True)])
-    return torch.cat([layer(t * u), layer(1e-3 * t * u)])
+    return torch.cat([layer(scale * u), layer(1e-3 * scale * u)])
 
 
-def misfit_of(v: Tensor, by: Squash, along: int) -> float:
-    """How far s is from linear in u if v is squashed so: in sums, and to a thousandth."""
-    strong, faint = unsquashed(v, by, along).chunk(2)
-    return max(apart(1e3 * faint, strong), apart(faint[0] + faint[1], faint[2]))
+def linear_error(v: Tensor, squash: Squash, axis: int) -> float:
+    """How far s is from linear in u if v was squashed so; v is that of :func:`of_sums`."""
+    strong, faint = unsquash(v, squash, axis).chunk(2)
+    return max(relative_error(1e3 * faint, strong), relative_error(faint[0] + faint[1], faint[2]))
 
 
-def squashes_of(v: Tensor) -> dict[tuple[str, str], float]:
-    """The misfit of each squash that has a name, along each axis."""
-    misfits: dict[tuple[str, str], float] = {}
-    for kind, by in SQUASHES.items():
-        misfits |= {(kind, axis): misfit_of(v, by, along) for axis, along in AXES.items()}
-        if min(misfits.values()) < LINEAR:  # of others, none fits
+def squash_errors(v: Tensor) -> dict[tuple[str, str], float]:
+    """The error of each squash along each axis, until one fits."""
+    errors: dict[tuple[str, str], float] = {}
+    for name, by in SQUASHES.items():
+        errors |= {(name, axis): linear_error(v, by, along) for axis, along in AXES.items()}
+        if min(errors.values()) < LINEAR:  # no other one fits
             break
-    return misfits
+    return errors
 
 
-def guard_of(v: Tensor) -> tuple[str, str, Squash, float] | None:
-    """A squash with an ε of any size that fits: where and what it is, its axis, and how well it
-    fits; by bisection.
-    """
+def guarded_fit(v: Tensor) -> Squashed | None:
+    """The squash with an ε that fits, by bisection over the exponent of ε."""
     for (place, guarded), (axis, along) in itertools.product(GUARDS.items(), AXES.items()):
-
-        def beyond(
-            power: float, guarded: Callable[[float], Squash] = guarded, along: int = along
-        ) -> bool:
-            strong, faint = unsquashed(v, guarded(10**power), along).chunk(2)
-            return float(strong.norm()) > 1e3 * float(faint.norm())
-
-        low, high = -18.0, -1.0
-        if (rising := beyond(high)) == beyond(low):
+        rising = s_grows(v, guarded(10**HIGHEST), along)
+        if rising == s_grows(v, guarded(10**LOWEST), along):
             continue
+        low, high = LOWEST, HIGHEST
         for _ in range(45):
             middle = (low + high) / 2
-            low, high = (low, middle) if beyond(middle) == rising else (middle, high)
-        for digits in 0, 1, 9:  # most are round, and the roundest that fits is exact
+            if s_grows(v, guarded(10**middle), along) == rising:
+                high = middle
+            else:
+                low = middle
+        for digits in 0, 1, 9:  # most ε are round, and then the roundest that fits is exact
             epsilon = float(f"{10**high:.{digits}e}")
-            by = guarded(epsilon)
-            if (misfit := misfit_of(v, by, along)) < LINEAR:
-                return f"{epsilon:.2g} {place}", axis, by, misfit
+            error = linear_error(v, guarded(epsilon), along)
+            if error < LINEAR:
+                return Squashed(f"{epsilon:.2g} {place}", axis, guarded(epsilon), error)
     return None
 
 
-STARTS: dict[str, Callable[[Tensor, int], bool]] = {
-    "": lambda w, children: is_cut(w, 0.1),
-    "unit-w": lambda w, children: is_normal(w, 1.0),
-    "small-w": lambda w, children: is_normal(w, 0.01),
-    "uncut-w": lambda w, children: is_normal(w, 0.1),
-    "uniform-w": lambda w, children: is_uniform(w, children**-0.5),
-}
+LOWEST, HIGHEST = -18.0, -1.0  # exponents of ε
 
 
-def routed(u_hat: Tensor, share: Map, by: Any, axis: int) -> Iterator[Tensor]:
-    """What each iteration gives, v, up to the most that are looked for."""
-    b = torch.zeros(u_hat.shape[:3])
-    for _ in range(MOST_ITERATIONS):
-        v = squashed(torch.einsum("nij,nijd->njd", share(b), u_hat), by, axis)
-        yield v
-        b = b + torch.einsum("nijd,njd->nij", u_hat, v)
+def s_grows(v: Tensor, squash: Squash, axis: int) -> bool:
+    """Whether s grows more than a thousand times where u does so just a thousand times."""
+    strong, faint = unsquash(v, squash, axis).chunk(2)
+    return float(strong.norm()) > 1e3 * float(faint.norm())
 
 
 @torch.no_grad()
-def of_shares(layer: Layer, t: float, by: Any, axis: int) -> Verdicts:
-    """W of eight children or ten, from faint u; then which routing gives the v of a strong one."""
-    # Two of one type, too: they may be added before they are routed.
+def routing_verdicts(layer: Layer, scale: float, found: Squashed) -> Verdicts:
+    """Which routing gives v of a strong u, and how W, measured with faint u, is initialised."""
+    # Eight children, and two of one type, which may be added before they are routed.
     some = torch.linspace(0, layer.children - 1, 8).long()
-    some = torch.cat([some, torch.tensor(alike(layer.net.even)[:2]).long()]).unique()
-    eye = torch.zeros(len(some), layer.dim, layer.children, layer.dim)
-    for row, child in enumerate(some):
-        eye[row, :, child] = torch.eye(layer.dim)
-    v = torch.cat([layer(u) for u in (0.1 * t * eye.flatten(0, 1)).split(8)])
-    c_w = (unsquashed(v, by, axis) / (0.1 * t)).unflatten(0, (len(some), layer.dim))
-    _, dim, classes, _ = c_w.shape  # [some, in_dim, classes, dim]: c W, all c alike
+    some = torch.cat([some, torch.tensor(same_type(layer.net.uniform)[:2]).long()]).unique()
+    c_w = shared_weights(layer, some, 0.1 * scale, found)
+    classes = c_w.shape[2]
 
     u = torch.zeros(1, layer.children, layer.dim)
-    u[:, some] = layer.net.random(1, len(some), dim)
+    u[:, some] = layer.net.random(1, len(some), layer.dim)
     u = scale_for(layer, u, 0.05) * u
     v = layer(u)
-    misfits: dict[tuple[str, int], float] = {}
-    equal = {}
+    errors: dict[tuple[str, int], float] = {}
+    equal = {}  # the share of each parent before the first update
     for name, share in SHARES.items():
         equal[name] = float(share(torch.zeros(1, layer.children, classes))[0, 0, 0])
         u_hat = torch.zeros(1, layer.children, classes, v.shape[2])
         u_hat[:, some] = torch.einsum("nik,ikjd->nijd", u[:, some], c_w) / equal[name]
-        for iteration, reference in enumerate(routed(u_hat, share, by, axis), start=1):
-            misfits[name, iteration] = apart(reference, v)
-    name, iterations = min(misfits, key=lambda key: misfits[key])
-    error = misfits[name, iterations]
-    if error > LINEAR:  # W was read off an s as linear as that
-        why = f"no routing known here fits: the nearest, {name or 'the paper’s'} with "
-        why += f"{iterations} iterations, to {error:.1g}"
-        names = [*SHARES, "one-iteration-more", "two-iterations", *STARTS]
-        return dict.fromkeys(filter(None, names), Unseen(why, otherwise=error > CERTAIN))
-    if iterations == 1:  # then any equal shares fit, with another W
+        others = Parts(share=share, squash=found.squash, digits_axis=AXES[found.axis])
+        steps: list[RoutingStep] = []
+        route_with(others, u_hat, MOST_ITERATIONS, trace=steps)
+        errors |= {(name, n): relative_error(step.v, v) for n, step in enumerate(steps, start=1)}
+    name, iterations = min(errors, key=lambda key: errors[key])
+    error = errors[name, iterations]
+    if error > LINEAR:  # W was measured to this error
+        why = f"no known routing fits: the nearest, {name or 'the paper’s'} with {iterations} "
+        names = *SHARE_NAMES, *ITERATIONS, *START_NAMES
+        return unseen(names, f"{why}iterations, fits to {error:.1g}", otherwise=error > CERTAIN)
+
+    if iterations == 1:  # any equal shares fit then, with another W
         name = "uniform-shares"
-    verdicts: Verdicts = {share: None for share in SHARES if share}
+    verdicts: Verdicts = dict.fromkeys(SHARE_NAMES)
     if name:
-        paper = min(misfits["", r] for r in range(2, MOST_ITERATIONS + 1))
-        sums = equal[name] * classes, equal[name] * layer.children
-        text = f"v fits this to {error:.0e}, shares over the parents to {paper:.1g} at best; at "
-        text += f"first shares sum to {sums[0]:.3g} over parents, to {sums[1]:.3g} over children"
-        verdicts[name] = text
-    counts = {"one-iteration-more": 4, "two-iterations": 2}
+        paper = min(errors["", n] for n in range(2, MOST_ITERATIONS + 1))
+        text = f"this fits v to {error:.0e}, shares over the parents to {paper:.1g} at best; at "
+        text += f"first, shares sum to {equal[name] * classes:.3g} over the parents, and to "
+        verdicts[name] = f"{text}{equal[name] * layer.children:.3g} over the children"
     if name == "uniform-shares":
-        verdicts |= dict.fromkeys(counts, EQUAL)
-    elif iterations in (3, *counts.values()):
-        text = f"v is that of {iterations} iterations to {error:.0e}, of 3 to "
-        text += f"{misfits[name, 3]:.1g}"
-        verdicts |= {key: text if iterations == r else None for key, r in counts.items()}
+        verdicts |= dict.fromkeys(ITERATIONS, EQUAL)
     else:
-        verdicts |= dict.fromkeys(counts, Unseen(f"{iterations} iterations fit", otherwise=True))
+        verdicts |= iterations_verdicts(iterations, error, errors[name, 3])
     if iterations == 1:
-        together = Unseen("with one iteration only the product of W and the shares is seen")
-        return verdicts | dict.fromkeys(filter(None, STARTS), together)
+        why = "with one iteration only the product of W and the shares is seen"
+        return verdicts | unseen(START_NAMES, why)
+    return verdicts | start_verdicts(c_w / equal[name], layer.children)
 
-    weight = (c_w / equal[name]).round(decimals=9).unique(dim=0)  # once, where children share it
-    fits = [start for start, test in STARTS.items() if test(weight, layer.children)]
-    text = f"{weight.numel()} numbers of W: standard deviation {float(weight.std()):.3g}, at most "
-    text += f"{float(weight.abs().max()):.3g}"
+
+def shared_weights(layer: Layer, some: Tensor, scale: float, found: Squashed) -> Tensor:
+    """W of some children, times an equal share, from faint u: [some, in_dim, classes, out_dim]."""
+    eye = torch.zeros(len(some), layer.dim, layer.children, layer.dim)
+    for row, child in enumerate(some):
+        eye[row, :, child] = torch.eye(layer.dim)
+    v = torch.cat([layer(u) for u in (scale * eye.flatten(0, 1)).split(8)])
+    s = unsquash(v, found.squash, AXES[found.axis])
+    return (s / scale).unflatten(0, (len(some), layer.dim))
+
+
+def iterations_verdicts(iterations: int, error: float, error_of_3: float) -> Verdicts:
+    """How often is routed."""
+    if iterations not in (3, *ITERATIONS.values()):
+        return unseen(ITERATIONS, f"{iterations} iterations fit", otherwise=True)
+    text = f"{iterations} iterations fit v to {error:.0e}, 3 to {error_of_3:.1g}"
+    return {name: text if iterations == n else None for name, n in ITERATIONS.items()}
+
+
+def start_verdicts(w: Tensor, children: int) -> Verdicts:
+    """How W starts, [some, in_dim, classes, out_dim]."""
+    weight = w.round(decimals=9).unique(dim=0)  # children may share one
+    fits = [start for start, test in STARTS.items() if test(weight, children)]
+    text = f"{weight.numel()} numbers of W have a standard deviation of {float(weight.std()):.3g} "
+    text += f"and are at most {float(weight.abs().max()):.3g}"
     if not fits:
-        unknown = Unseen(f"{text}; no start that is known here")
-        return verdicts | dict.fromkeys(filter(None, STARTS), unknown)
-    return verdicts | {start: text if start in fits else None for start in STARTS if start}
+        return unseen(START_NAMES, f"{text}; they fit no known start")
+    return {start: text if start in fits else None for start in START_NAMES}
 
 
-def of_sharing(layer: Layer, u: Tensor) -> Verdicts:
-    """Do children of one type predict alike?"""
-    one, *others = alike(layer.net.even)[:6] or [0]
+def sharing_verdict(layer: Layer, u: Tensor) -> Verdicts:
+    """Do children of one type have the same W?"""
+    one, *others = same_type(layer.net.uniform)[:6] or [0]
     if not others:
-        return {"shared-w": Unseen("no two primary capsules are of one type")}
+        return unseen(["shared-w"], "no two primary capsules are of one type")
     rows = torch.zeros(1 + len(others), layer.children, layer.dim)
     for row, child in enumerate((one, *others)):
         rows[row, child] = u[0, 0]
     v = torch.cat([layer(row[None]) for row in rows])
-    difference = apart(v[1:], v[:1].expand_as(v[1:]))
+    difference = relative_error(v[1:], v[:1].expand_as(v[1:]))
     text = f"{len(rows)} children of one type give the same v for the same u, to {difference:.0e}"
     return {"shared-w": text if difference < EXACT else None}

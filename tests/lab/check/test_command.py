@@ -10,6 +10,7 @@ from PIL import Image
 from capsnet.checkpoint import load_weights
 from capsnet_lab import cli, wild
 from capsnet_lab.export import export_onnx
+from capsnet_lab.wild.recipes import split_recipe
 from helpers.tiny import some_digits
 
 
@@ -38,7 +39,7 @@ def test_as_another_network_that_is_read_again(
     assert model.config["deviations"] == [deviation.name for deviation in made.deviations]
     assert model.config["image_shape"] == list(made.options.get("image_shape", (1, 28, 28)))
     given = {"epochs": 1, "batch_size": 8, "compile": False}
-    assert metadata["config"] == metadata["config"] | made.recipe | given
+    assert metadata["config"] == metadata["config"] | split_recipe(made.recipe)[0] | given
     capsys.readouterr()
     assert cli.main(["evaluate", str(weights)]) == 0
     assert "accuracy" in capsys.readouterr().out
@@ -68,13 +69,13 @@ def test_another_routing_and_a_stack_of_layers(
 def test_a_recipe_of_ones_own_undoes_the_deviation_that_says_otherwise(
     folder: Path, tmp_path: Path
 ) -> None:
-    words = "--as", "jindongwang", "--schedule", "plateau", "--shift", "2"
+    words = "--as", "jindongwang", "--schedule", "exponential", "--shift", "2"
     assert train(folder, tmp_path, *words) == 0
     model, metadata = load_weights(tmp_path / "weights.safetensors")
     its_own = [deviation.name for deviation in wild.IMPLEMENTATIONS["jindongwang"].deviations]
     assert its_own[-2:] == ["no-shift", "constant-rate"]
     assert model.config["deviations"] == its_own[:-2]
-    assert (metadata["config"]["schedule"], metadata["config"]["shift"]) == ("plateau", 2)
+    assert (metadata["config"]["schedule"], metadata["config"]["shift"]) == ("exponential", 2)
 
 
 def test_all_is_what_its_authors_train_on(

@@ -1,0 +1,188 @@
+"""Which deviations show from outside: in inputs, outputs and gradients.
+
+Of the parameters, only the shapes are read of those that an output depends on.
+"""
+
+import copy
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from capsnet.functional import squash
+from capsnet_lab.check.evidence import (
+    EXACT,
+    TRANSPOSED,
+    Map,
+    Unseen,
+    Verdict,
+    Verdicts,
+    batch_verdict,
+    depends_on,
+    gradient_verdict,
+    largest_lengths,
+    no_known_squash,
+    relative_error,
+    scale_weights,
+    sums_to_one,
+    unseen,
+    unsquash,
+    without_ones,
+)
+from capsnet_lab.check.subject import Subject
+
+
+def examine_zero_weights(net: Subject) -> Verdicts:
+    """Are capsules NaN if weights are zero?
+
+    Only if zeros in W alone, and in all parameters but W, make NaN as well, is it squash's 0 / 0.
+    """
+    nan: list[float] = []
+    for zero_w, zero_others in (True, True), (True, False), (False, True):
+        model = copy.deepcopy(net.model)
+        w = {id(p) for p in net.class_weights(model)}
+        for parameter in model.parameters():
+            if zero_w if id(parameter) in w else zero_others:
+                nn.init.zeros_(parameter)
+        nan.append(net.output(model).answer.isnan().float().mean().item())
+    text = f"with all weights at zero {nan[0]:.0%} of the capsules' numbers are NaN"
+    if all(nan):
+        return {"bare-norm": f"{text}, with only W at zero {nan[1]:.0%}"}
+    if nan[0]:
+        return {"bare-norm": Unseen(f"{text}, from squash or from elsewhere")}
+    return {"bare-norm": None}
+
+
+def examine_lengths(net: Subject) -> Verdicts:
+    """Are the returned lengths a softmax?"""
+    out = net.output(net.rescaled)
+    if out.lengths is None:
+        return {}
+    # If there are also true lengths, the softmax may be only for the answer.
+    softmaxes = [x for x in (out.lengths, *out.other_lengths) if sums_to_one(x)]
+    if not softmaxes:
+        return {"softmax-of-lengths": None}
+    mean, largest = softmaxes[0].sum(dim=1).mean(), softmaxes[0].max()
+    text = f"the lengths of all classes sum to {mean:.6f}, and none exceeds {largest:.2f}"
+    if out.capsules is not None or len(softmaxes) <= len(out.other_lengths):
+        why = f"{text}; whether the margins are for them shows only through an Adapter with loss"
+        return {"softmax-of-lengths": Unseen(why)}
+    return {"softmax-of-lengths": text}
+
+
+def examine_brightness(net: Subject) -> Verdicts:
+    """Do brightness and contrast of an image matter?"""
+    changed = net.images.clone()
+    changed[::2] = 2 * changed[::2] + 0.3  # only half of them: the batch may be standardised
+    one, other = (net.output(net.rescaled, x).answer for x in (net.images, changed))
+    if relative_error(one[:1], one[1:2]) < EXACT:
+        return {"standardised-images": Unseen("all images get the same answer")}
+    difference = relative_error(one, other)
+    text = f"another contrast and brightness change an answer by {difference:.0e} of its size"
+    return {"standardised-images": text if difference < EXACT else None}
+
+
+def examine_decoder(net: Subject) -> Verdicts:
+    """Which capsule does the decoder see in training, and what are its hidden layers?"""
+    model = net.rescaled_training
+    out = net.output(model)
+    if out.reconstruction is None:
+        names = "prediction-mask", "batch-mask", "other-decoder"
+        return unseen(names, "there is no reconstruction")
+    used = {id(p) for p in depends_on(out.answer, model)}
+    decoder = [p for p in depends_on(out.reconstruction, model) if id(p) not in used]
+    weights = [p for p in decoder if p.dim() > 1]
+    hidden = [len(p) for p in weights][:-1]
+    text = f"its hidden layers have {' and '.join(map(str, hidden)) or 'no'} units"
+    linear = all(p.dim() == 2 for p in weights)
+    if not linear:
+        text = f"its weights are {', '.join(' × '.join(map(str, p.shape)) for p in weights)}"
+    verdict: Verdict = None if linear and hidden == [512, 1024] else text
+    if not weights:
+        verdict = Unseen("the decoder's weights cannot be told from those of the capsules")
+    return {"other-decoder": verdict, **mask_verdicts(net, model, out.reconstruction)}
+
+
+def mask_verdicts(net: Subject, model: nn.Module, reconstruction: Tensor) -> Verdicts:
+    """Which capsule does the decoder see, if that does not depend on the label?
+
+    A batch of two equal images is shown, too: its softmax over the batch is the same everywhere, so
+    that the first class leads.
+    """
+    guesses: dict[str, Map] = {
+        "prediction-mask": lambda lengths: lengths.argmax(dim=1),
+        "batch-mask": lambda lengths: F.softmax(lengths, dim=0).argmax(dim=1),
+    }
+    other = net.output(model, labels=net.labels(net.images, shift=1)).reconstruction
+    assert other is not None
+    if relative_error(reconstruction, other) > EXACT:
+        return dict.fromkeys(guesses)
+    right = set(guesses)
+    for images in (net.images, *(image.expand(2, -1, -1, -1) for image in net.images[:4])):
+        out = net.output(model, images)
+        assert out.reconstruction is not None
+        gradient = None
+        if out.raw is not None:
+            weighted = out.reconstruction * torch.randn(images.shape, generator=net.generator)
+            (gradient,) = torch.autograd.grad(weighted.sum(), out.raw, allow_unused=True)
+        if gradient is None:
+            why = "the decoder depends neither on labels nor on the capsules that are returned"
+            return unseen(guesses, why)
+        seen = without_ones(gradient).norm(dim=2) > 0
+        for name, guess in guesses.items():
+            if not seen.equal(F.one_hot(guess(out.norms), net.classes).bool()):
+                right.discard(name)
+    if len(right) != 1:
+        counts = seen.sum(dim=1).tolist()
+        return unseen(guesses, f"no label matters, and the decoder sees {counts} capsules")
+    text = f"labels change reconstructions by less than {EXACT}; gradients reach only this capsule"
+    return {name: text if name in right else None for name in guesses}
+
+
+def check_batch_independence(net: Subject) -> Verdicts:
+    """Does an answer of the whole network depend on the rest of the batch?"""
+    return batch_verdict(lambda x: net.output(net.rescaled, x).answer, net.images)
+
+
+def check_gradient(net: Subject) -> Verdicts:
+    """Is the gradient of the whole network its derivative?"""
+    return gradient_verdict(lambda x: net.output(net.rescaled, x).answer, net.images, net.generator)
+
+
+def examine_growth(net: Subject) -> Verdicts:
+    """Along which axis is squashed? Seen in how long capsules become as all weights grow."""
+    if net.output(net.rescaled).capsules is None:
+        return {}
+    names = "squash-over-classes", "squash-by-component"
+    own, component, number = largest_lengths(lambda model: net.output(model).answer, net.rescaled)
+    if max(own, component) < 1:
+        return unseen(names, "capsules stay short, whatever the weights")
+    if number > 1 + EXACT:
+        return no_known_squash(names, f"numbers of capsules become {number:.2g}")
+    text = f"capsules become {own:.2f} long, one component of all classes {component:.2f}"
+    over_classes = own > 1 + EXACT and component <= 1 + EXACT
+    by_component = own > 1 + EXACT and component > 1 + EXACT
+    if by_component and not are_squashed_numbers(net):
+        return no_known_squash(names, f"{text}, and a single number at most {number:.2f}")
+    faint = copy.deepcopy(net.rescaled)
+    scale_weights(faint, 1e-3)
+    left = net.output(faint).norms.max().item()
+    if left > 0.9:
+        return no_known_squash(names, f"capsules stay {left:.2f} long, however small the weights")
+    return {
+        "squash-over-classes": f"{text}; {TRANSPOSED}" if over_classes else None,
+        "squash-by-component": text if by_component else None,
+    }
+
+
+def are_squashed_numbers(net: Subject) -> bool:
+    """Whether s is linear in a small W if each component was squashed by itself."""
+    s = []
+    for factor in 1e-3, 1e-4:
+        model = copy.deepcopy(net.rescaled)
+        for parameter in net.class_weights(model):
+            parameter.data *= factor
+        v = net.output(model).capsules
+        assert v is not None
+        s.append(unsquash(v.detach(), squash, 3))
+    return relative_error(10 * s[1], s[0]) < 1e-3
