@@ -70,6 +70,19 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16, enabled=enabled)
 
 
+def rounding_switches(device: torch.device) -> tuple[list[Any], str, str | bool]:
+    """PyTorch's settings that let float32 products round, their attribute and its IEEE value."""
+    backends: Any = torch.backends
+    cuda = device.type == "cuda"
+    if not hasattr(backends, "fp32_precision"):  # before PyTorch 2.9
+        return [backends.cudnn] if cuda else [], "allow_tf32", False
+    if cuda:
+        switches = [backends.cudnn.conv, backends.cudnn.rnn, backends.cuda.matmul]
+    else:
+        switches = [backends.mkldnn.conv, backends.mkldnn.matmul]
+    return switches, "fp32_precision", "ieee"
+
+
 @contextlib.contextmanager
 def ieee_float32(device: torch.device, precision: str) -> Iterator[None]:
     """Compute float32 products with all bits inside the block, if the precision is "fp32".
@@ -80,15 +93,7 @@ def ieee_float32(device: torch.device, precision: str) -> Iterator[None]:
     if resolve_precision(device, precision) != "fp32" or device.type not in ("cpu", "cuda"):
         yield
         return
-    backends: Any = torch.backends
-    cuda = device.type == "cuda"
-    if hasattr(backends, "fp32_precision"):  # from PyTorch 2.9 on
-        attribute: str = "fp32_precision"
-        ieee: str | bool = "ieee"
-        convolutions = [backends.cudnn.conv, backends.cudnn.rnn] if cuda else [backends.mkldnn.conv]
-        switches = [*convolutions, backends.cuda.matmul if cuda else backends.mkldnn.matmul]
-    else:
-        attribute, ieee, switches = "allow_tf32", False, [backends.cudnn] if cuda else []
+    switches, attribute, ieee = rounding_switches(device)
     with contextlib.ExitStack() as restore:
         # The older switch moves the newer ones along, but not the reverse; it cannot be read
         # where the newer ones contradict it.
@@ -98,7 +103,8 @@ def ieee_float32(device: torch.device, precision: str) -> Iterator[None]:
                 restore.callback(torch.set_float32_matmul_precision, matmul)
                 torch.set_float32_matmul_precision("highest")
         for switch in switches:
-            if (setting := getattr(switch, attribute)) not in (ieee, "none"):
+            setting = getattr(switch, attribute)
+            if setting not in (ieee, "none"):
                 restore.callback(setattr, switch, attribute, setting)
                 setattr(switch, attribute, ieee)
         yield

@@ -20,14 +20,9 @@ SUITED = ("epochs", "batch_size", "learning_rate", "average")
 SCHEDULES = ("one-cycle", "exponential")
 
 
-def option(default: Any, text: str) -> Any:
-    """A field and its description, which is also the command line's help."""
-    return dataclasses.field(default=default, metadata={"help": text})
-
-
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
-    """How to train; ``capsnet train --help`` shows the same list.
+    """How to train; ``capsnet train --help`` has the same options.
 
     The defaults suit MNIST; :meth:`suited` chooses them for another network and other images.
 
@@ -35,30 +30,26 @@ class TrainingConfig:
         ValueError: an option is out of its range, not whole where it must be, or unknown.
     """
 
-    epochs: int = option(10, "passes over the training images")
-    # Over all devices together. The partial batch that ends an epoch is left out; the images are
-    # shuffled, so each epoch leaves out other ones.
-    batch_size: int = option(128, "images a step")
-    learning_rate: float = option(3e-3, "Adam's (peak) rate")
+    epochs: int = 10  # passes over the training images
+    # Images a step, over all devices together. The partial batch that ends an epoch is left out;
+    # the images are shuffled, so each epoch leaves out other ones.
+    batch_size: int = 128
+    learning_rate: float = 3e-3  # Adam's (peak) rate
     # One-cycle rises over the first 30 % of the steps and falls to 0 as a cosine. Exponential is
     # × 0.96 every 2000 steps, continuously, as in the authors' released code.
-    schedule: str = option("one-cycle", f"of the rate: {', '.join(SCHEDULES)}")
-    # The averaged weights are the ones that are evaluated and saved.
-    average: float = option(0.99, "decay of the weights' moving average; 0 for none")
-    reconstruction_weight: float = option(
-        RECONSTRUCTION_WEIGHT, "factor of the summed squared error of an image (section 4.1)"
-    )
-    shift: int = option(2, "largest random shift in pixels, in each direction")
-    precision: str = option("auto", "fp32, bf16, or auto: bf16 where the hardware has it")
-    arrangement: str = option(
-        "auto",
-        "of the arithmetic: plain (as the book prints it), fast, or auto: fast where it pays",
-    )
-    # None: wherever it works, except on CUDA; fit finds out after the first batch of a new run.
-    compile: bool | None = option(
-        False, "use torch.compile (if not given, where it works, but on CUDA)"
-    )
-    seed: int = option(0, "of the weights, of the images' order and of their shifts")
+    schedule: str = "one-cycle"
+    # Decay of the weights' moving average; 0 for none. The averaged weights are the ones that are
+    # evaluated and saved.
+    average: float = 0.99
+    reconstruction_weight: float = RECONSTRUCTION_WEIGHT  # of an image's summed squared error
+    shift: int = 2  # largest random shift in pixels, in each direction
+    precision: str = "auto"  # fp32, bf16, or auto: bf16 where the hardware has it
+    # Of the arithmetic: plain (as the book prints it), fast, or auto: fast where it pays.
+    arrangement: str = "auto"
+    # Use torch.compile. None: wherever it works, except on CUDA; fit finds out after the first
+    # batch of a new run.
+    compile: bool | None = False
+    seed: int = 0  # of the weights, of the images' order and of their shifts
 
     @classmethod
     def suited(cls, model: CapsNet, images: int, **given: Any) -> "TrainingConfig":

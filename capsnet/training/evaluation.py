@@ -1,4 +1,4 @@
-"""Evaluation: what a network makes of a data set."""
+"""Evaluation: a network's answers to the images of a data set, counted."""
 
 import dataclasses
 from typing import Any, cast
@@ -15,7 +15,7 @@ from capsnet.model import CapsNet
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """What a network makes of a data set of n images."""
+    """A network's answers to the n images of a data set."""
 
     lengths: Tensor  # ‖v_j‖ of every class j, [n, num_classes], float32
     labels: Tensor  # [n]
@@ -26,12 +26,12 @@ class Evaluation:
 
     @property
     def predictions(self) -> Tensor:
-        """The longest capsule of each image, [n]."""
+        """The class of the longest capsule for each image, [n]."""
         return self.lengths.argmax(dim=1)
 
     @property
     def confusion(self) -> Tensor:
-        """Counts, [num_classes, num_classes]: a row for a label, a column for a prediction."""
+        """Counts, [num_classes, num_classes]: a row per label, a column per prediction."""
         size = self.lengths.shape[1]
         cells = self.labels * size + self.predictions
         return cells.bincount(minlength=size**2).view(size, size)
@@ -44,7 +44,7 @@ class Evaluation:
 
     @property
     def errors(self) -> Tensor:
-        """Indices of the images that are classified wrongly."""
+        """Indices of the misclassified images."""
         return (self.predictions != self.labels).nonzero().flatten()
 
     @property
@@ -54,12 +54,12 @@ class Evaluation:
 
     @property
     def correct(self) -> int:
-        """Number of images classified rightly."""
+        """Number of images classified correctly."""
         return self.total - len(self.errors)
 
     @property
     def accuracy(self) -> float:
-        """Share of images classified rightly, 0 … 1."""
+        """Fraction of images classified correctly, 0 … 1."""
         return self.correct / self.total
 
     def summary(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def evaluate(
         image_set: the images and labels.
         batch_size: images at a time.
         precision: as in :class:`capsnet.training.TrainingConfig`.
-        arrangement: likewise.
+        arrangement: as in :class:`capsnet.training.TrainingConfig`.
         compile: use torch.compile for the inner loops of the fast arrangement.
 
     Raises:
@@ -131,8 +131,9 @@ def evaluate(
 def run_over(
     network: nn.Module, image_set: ImageSet, batch_size: int, precision: str
 ) -> tuple[Tensor, Tensor | None]:
-    """All lengths [n, num_classes], and each batch's mean squared error, None without a decoder: on
-    the device, unread.
+    """All lengths [n, num_classes], and the mean squared error of each batch, if decoded.
+
+    Both stay on the device.
     """
     device = next(network.parameters()).device
     lengths, squared_errors = [], []
@@ -148,8 +149,10 @@ def run_over(
 
 
 def check_fits(model: nn.Module, image_set: ImageSet) -> None:
-    """A ValueError where a data set's images and classes are not those of a network, or its weights
-    are not float32, as images become.
+    """Check that a data set has the network's image shape and classes, and its weights float32.
+
+    Raises:
+        ValueError: it has not, or it is empty, or the network has no ``config`` to tell.
     """
     if len(image_set) == 0:
         raise ValueError(f"data set {image_set.name} holds no images")

@@ -178,6 +178,7 @@ def fit(
     scheduler = schedule(optimizer, config, config.epochs * len(batches))
     run = Run(model, optimizer, scheduler, config.average, identity)
     show = progress and fabric.is_global_zero and sys.stderr is not None
+    how: dict[str, Any] = {"precision": config.precision, "arrangement": config.arrangement}
     path = None if out is None else Path(out)
     last = config.epochs if stop_after is None else min(stop_after, config.epochs)
 
@@ -189,7 +190,7 @@ def fit(
             record = train_epoch(run, step, batches, folder, show)
             result = None
             if fabric.is_global_zero and validation is not None:
-                result = evaluate_average(run, validation, config, step.compiled)
+                result = evaluate(run.averaged, validation, compile=step.compiled, **how)
                 record |= validation_record(result, config)
             record = fabric.broadcast(record)
             if on_epoch is not None:
@@ -200,7 +201,8 @@ def fit(
             fabric.barrier()
             say(show, describe(record, config.epochs))
             if show and validation is None and len(run.records) == config.epochs:
-                result = evaluate_average(run, some_of(training), config, step.compiled)
+                few = some_of(training)
+                result = evaluate(run.averaged, few, compile=step.compiled, **how)
             say(show, find_trouble(run.records, config, config.epochs * batches.images, result))
         model.load_state_dict(run.averaged.state_dict())
         model.eval()
@@ -279,18 +281,6 @@ def speed_up(step: Step, config: TrainingConfig) -> None:
     if resolve_compile(config.compile, step.device):
         step.compile()
     step.capture()
-
-
-def evaluate_average(
-    run: Run, images: ImageSet, config: TrainingConfig, compiled: bool
-) -> Evaluation:
-    return evaluate(
-        run.averaged,
-        images,
-        precision=config.precision,
-        arrangement=config.arrangement,
-        compile=compiled,
-    )
 
 
 def validation_record(result: Evaluation, config: TrainingConfig) -> dict[str, float]:

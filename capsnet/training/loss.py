@@ -7,20 +7,20 @@ from torch import Tensor, nn
 from capsnet.device import autocast
 from capsnet.functional import margin_loss, reconstruction_loss
 
-RECONSTRUCTION_WEIGHT = 0.0005  # of the summed squared error beside the margin loss, section 4.1
+RECONSTRUCTION_WEIGHT = 0.0005  # of the summed squared error, section 4.1
 Criterion = Callable[[Tensor, Tensor], Tensor]  # lengths, targets → a scalar
 
 
 class TrainingLoss(nn.Module):
     """The network and its loss as one module: what is autocast and distributed.
 
-    Another way to learn, from pairs of objects, say, is a subclass with another ``forward``.
+    A subclass with another ``forward`` learns in another way, for example from pairs of objects.
 
     Args:
         model: the network, in an arrangement.
         reconstruction_weight: as in :class:`TrainingConfig`.
         precision: "bf16", "fp32" or "auto".
-        criterion: lengths [batch, classes] and targets → the loss beside the reconstruction's.
+        criterion: lengths [batch, classes] and targets → the loss without the reconstruction's.
     """
 
     def __init__(
@@ -43,5 +43,5 @@ class TrainingLoss(nn.Module):
         loss = self.criterion(out.lengths, labels)
         if out.reconstruction is None:
             return loss
-        drawn = out.reconstruction.to(images.dtype)
-        return loss + self.reconstruction_weight * reconstruction_loss(drawn, images)
+        reconstruction = out.reconstruction.to(images.dtype)
+        return loss + self.reconstruction_weight * reconstruction_loss(reconstruction, images)

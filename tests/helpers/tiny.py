@@ -2,18 +2,21 @@
 
 import dataclasses
 import functools
+import json
 import multiprocessing
 import os
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from capsnet import CapsNet, training
 from capsnet.data import ImageSet, load
 from capsnet.device import make_fabric
 from capsnet.multimnist import overlaid
 from capsnet.training import TrainingConfig
+from capsnet.training.run import METRICS
 from capsnet_book.pairs import PairsLoss
 
 FP32 = TrainingConfig(epochs=4, batch_size=64, average=0.9, precision="fp32")
@@ -23,6 +26,17 @@ def tiny_model(seed: int = 0, **changes: Any) -> CapsNet:
     torch.manual_seed(seed)
     small = {"conv_channels": 16, "capsule_types": 4, "capsule_dim": 8, "hidden": (32, 64)}
     return CapsNet(**{**small, **changes})
+
+
+def parameters(model: CapsNet) -> Tensor:
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def records_in(out: Path) -> list[dict[str, Any]]:
+    """What the metrics of a run say, which may not have begun."""
+    metrics = out / METRICS
+    lines = metrics.read_text().splitlines() if metrics.exists() else ()
+    return [json.loads(line) for line in lines]
 
 
 @functools.cache

@@ -1,14 +1,16 @@
 """Evaluation: counts against plain loops, and no dependence on how images are batched."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 import torch
+from torch import Tensor
 
 from capsnet.data import ImageSet, to_float
 from capsnet.functional import margin_loss, reconstruction_loss
+from capsnet.model import CapsNetOutput
 from capsnet.training.evaluation import Evaluation, evaluate
-from experiments.networks import CNN
 from helpers.tiny import some_digits, tiny_model
 
 
@@ -74,7 +76,14 @@ def test_without_decoder_there_is_no_squared_error(digits: ImageSet) -> None:
 
 
 def test_logits_are_no_lengths_and_have_no_margin_loss(digits: ImageSet) -> None:
-    result = evaluate(CNN(channels=(4, 4, 4)), digits, arrangement="plain")
+    class Linear(torch.nn.Linear):
+        config: ClassVar = {"image_shape": [1, 28, 28], "num_classes": 10}
+
+        def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
+            logits = super().forward(images.flatten(1))
+            return CapsNetOutput(logits.unsqueeze(2), logits, None)
+
+    result = evaluate(Linear(784, 10), digits, arrangement="plain")
     assert result.margin is None
     assert result.summary()["margin"] is None
     assert 0 <= result.accuracy <= 1

@@ -13,7 +13,7 @@ from capsnet.training import TrainingConfig
 from capsnet.training.fit import Batches
 from capsnet_lab.wild import IMPLEMENTATIONS
 from capsnet_lab.wild.recipes import in_order, split_recipe
-from helpers.tiny import FP32, fit, some_digits, tiny_model
+from helpers.tiny import FP32, fit, parameters, some_digits, tiny_model
 
 IMAGES = some_digits(128)
 
@@ -26,8 +26,7 @@ def train(
     model = tiny_model()
     config = dataclasses.replace(FP32, **config)
     records = fit(model, IMAGES, validation, config, **by_functions, **options)
-    weights = torch.cat([p.detach().flatten() for p in model.parameters()])
-    return weights, [record["learning_rate"] for record in records]
+    return parameters(model), [record["learning_rate"] for record in records]
 
 
 @pytest.mark.parametrize(("schedule", "factor"), [("by-epoch", 0.9), ("constant", 1.0)])

@@ -1,0 +1,195 @@
+"""``fit``: what it learns, says and writes, and what it refuses."""
+
+import dataclasses
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from capsnet.checkpoint import load_weights, read_tensors
+from capsnet.data import ImageSet, to_float
+from capsnet.training import TrainingConfig, TrainingError, make_step
+from capsnet.training.run import CHECKPOINT, LOCK, METRICS, WEIGHTS
+from helpers import Refuses
+from helpers.tiny import FP32, fit, parameters, records_in, some_digits, tiny_model
+
+ONE = dataclasses.replace(FP32, epochs=1)
+
+
+def test_it_learns_and_writes_what_it_says(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    training, validation = some_digits(500), some_digits(200, train=False)
+    config = dataclasses.replace(FP32, epochs=6, batch_size=20, learning_rate=6e-3)
+    model = tiny_model()
+    records = fit(model, training, validation, config, out=tmp_path)
+
+    assert [record["epoch"] for record in records] == list(range(1, 7))
+    assert records[-1]["step"] == 6 * 25
+    assert records[-1]["loss"] < 0.5 * records[0]["loss"]
+    assert records[-1]["validation_accuracy"] > 0.8
+    assert records == records_in(tmp_path)
+    for record in records:
+        assert record["validation_loss"] == pytest.approx(
+            record["validation_margin"] + 0.0005 * record["validation_reconstruction"]
+        )
+        assert 0 < record["learning_rate"] <= config.learning_rate
+        assert record["images_per_second"] == pytest.approx(500 / record["seconds"], rel=0.01)
+
+    # The rate of the last step, at the end of the cosine; one step later it would rise again.
+    assert records[-1]["learning_rate"] < 1e-5 * config.learning_rate
+    loaded, metadata = load_weights(tmp_path / WEIGHTS)
+    assert torch.equal(parameters(loaded), parameters(model))
+    assert metadata["classes"] == list(training.classes)
+    assert metadata["dataset"] == "mnist"
+    # Nothing is left behind but what the documentation names.
+    names = {entry.name for entry in tmp_path.iterdir()}
+    assert names == {CHECKPOINT, WEIGHTS, METRICS, LOCK, "events"}
+    events = EventAccumulator(str(tmp_path / "events"))
+    events.Reload()
+    assert [event.step for event in events.Scalars("loss")] == list(range(1, 6 * 25 + 1))
+    accuracies = [event.value for event in events.Scalars("validation_accuracy")]
+    assert accuracies == pytest.approx([record["validation_accuracy"] for record in records])
+
+
+def test_the_average_is_the_exponential_moving_average(digits: ImageSet) -> None:
+    decay = 0.75
+    config = dataclasses.replace(FP32, epochs=1, average=decay, shift=0, schedule="exponential")
+    averaged = tiny_model()
+    fit(averaged, digits, None, config)
+
+    model = tiny_model()
+    step = make_step(model, config=config)
+    order = torch.randperm(256, generator=torch.Generator().manual_seed(0))
+    expected = torch.empty(0)
+    for i in range(4):
+        index = order[64 * i : 64 * (i + 1)]
+        step(to_float(digits.images[index]), digits.labels[index])
+        now = parameters(model)
+        expected = now if i == 0 else decay * expected + (1 - decay) * now
+    torch.testing.assert_close(parameters(averaged), expected, rtol=1e-3, atol=1e-5)
+
+
+def test_same_seed_same_weights_other_seed_other_weights(digits: ImageSet) -> None:
+    runs = []
+    for seed in (1, 1, 2):
+        model = tiny_model()
+        fit(model, digits, None, dataclasses.replace(ONE, seed=seed))
+        runs.append(parameters(model))
+    assert torch.equal(runs[0], runs[1])
+    assert not torch.equal(runs[0], runs[2])
+
+
+def test_fewer_images_than_a_batch_make_one_batch(digits: ImageSet) -> None:
+    config = dataclasses.replace(FP32, epochs=2, batch_size=1000)
+    records = fit(tiny_model(), digits.subset(slice(0, 20)), None, config)
+    assert records[-1]["step"] == 2
+
+
+def test_progress_shows_rate_and_time_left(
+    tmp_path: Path, digits: ImageSet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = {"out": tmp_path, "progress": True}
+    config = dataclasses.replace(FP32, epochs=3)
+    fit(tiny_model(), digits, digits, config, stop_after=2, **options)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "images/s" in shown.err
+    assert "epoch 1/3  loss" in shown.err and "epoch 2/3  loss" in shown.err
+    assert "validation" in shown.err
+    assert shown.err.count("first batch: loss") == 1  # of a run, not of every epoch
+    fit(tiny_model(), digits, digits, config, **options)
+    shown = capsys.readouterr()
+    assert "continuing after epoch 2 of 3" in shown.err
+    assert "first batch" not in shown.err
+
+
+def test_without_tensorboard_it_trains_and_says_how_to_get_curves(
+    tmp_path: Path,
+    digits: ImageSet,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    for name in [name for name in sys.modules if name.startswith("torch.utils.tensorboard")]:
+        monkeypatch.delitem(sys.modules, name)
+    config = dataclasses.replace(FP32, epochs=2)
+    records = fit(tiny_model(), digits, digits, config, out=tmp_path, progress=True)
+    assert capsys.readouterr().err.count("pip install tensorboard") == 1
+    assert records == records_in(tmp_path)
+    assert not (tmp_path / "events").exists() and (tmp_path / WEIGHTS).exists()
+
+
+def test_images_that_do_not_fit_the_model(digits: ImageSet, refuses) -> None:
+    with refuses("[3, 28, 28]", "[1, 28, 28]"):
+        fit(tiny_model(image_shape=(3, 28, 28)), digits)
+    with refuses("12 classes", "10"):
+        fit(tiny_model(num_classes=12), digits)
+    with refuses("no images"):
+        fit(tiny_model(), digits.subset(slice(0, 0)))
+    with refuses("shift must be smaller", "28"):
+        fit(tiny_model(), digits, config=dataclasses.replace(FP32, shift=28))
+    with refuses("at least 2 steps", "got 1"):
+        fit(tiny_model(), digits, config=dataclasses.replace(ONE, batch_size=256))
+    with refuses("the network must be float32", "torch.float64"):
+        fit(tiny_model().double(), digits)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("epochs", [0, 2.5], "a whole number of at least 1"),
+        ("batch_size", [0], "a whole number of at least 1"),
+        ("shift", [-1], "a whole number of at least 0"),
+        ("seed", [-1], "a whole number of at least 0"),
+        ("seed", [2**40], f"below {2**40}"),
+        ("learning_rate", [0.0, -1.0, math.nan, math.inf], "positive"),
+        ("average", [1.0, -0.1], "at least 0 and below 1"),
+        ("reconstruction_weight", [-1.0, math.nan], "at least 0"),
+        ("learning_rate", [None], "a Python int or float"),
+        ("compile", ["maybe"], "one of True, False, None"),
+        ("schedule", ["linear"], "one of one-cycle, exponential"),
+        ("precision", ["fp8"], "one of auto, bf16, fp32"),
+    ],
+)
+def test_configuration_out_of_range(
+    name: str, values: list[Any], expected: str, refuses: Refuses
+) -> None:
+    for value in values:
+        with refuses(f"{name} must be {expected}, got {value}"):
+            TrainingConfig(**{name: value})
+
+
+def test_a_loss_that_is_not_finite_stops_and_keeps_the_checkpoint(
+    tmp_path: Path, digits: ImageSet
+) -> None:
+    config = dataclasses.replace(FP32, epochs=3, batch_size=16)
+    model = tiny_model()
+    steps = []
+
+    def poison(*_: Any) -> None:
+        steps.append(1)
+        if len(steps) == 20:  # the fourth step of the second epoch
+            with torch.no_grad():
+                model.digits.weight.fill_(math.nan)
+
+    model.register_forward_pre_hook(poison)
+    with pytest.raises(TrainingError, match="the loss is nan at step 20; try a lower"):
+        fit(model, digits, None, config, out=tmp_path)
+    tensors, document = read_tensors(tmp_path / CHECKPOINT)
+    assert [record["epoch"] for record in document["records"]] == [1]
+    assert all(bool(tensor.isfinite().all()) for tensor in tensors.values())
+    assert not (tmp_path / WEIGHTS).exists()
+
+
+def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path, digits: ImageSet) -> None:
+    # So large a rate that the first update overflows the weights, after a loss that is finite.
+    config = dataclasses.replace(
+        FP32, epochs=1, batch_size=256, learning_rate=1e39, schedule="exponential", average=0
+    )
+    with pytest.raises(TrainingError, match=r"the sum of conv\.weight is .* at step 1;"):
+        fit(tiny_model(), digits, None, config, out=tmp_path)
+    assert not (tmp_path / CHECKPOINT).exists()

@@ -1,0 +1,338 @@
+"""Runs that are cut off, killed or shared between processes, and what their folder holds."""
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from capsnet import CapsNet
+from capsnet.checkpoint import load_weights, read_tensors, write_tensors
+from capsnet.data import ImageSet
+from capsnet.multimnist import overlaid
+from capsnet.training import run as run_module
+from capsnet.training.run import CHECKPOINT, LOCK, METRICS, WEIGHTS, RunFolder, only_process_in
+from capsnet_book.pairs import PairsLoss
+from helpers import Refuses, tiny
+from helpers.tiny import FP32, fit, parameters, records_in, tiny_model
+
+ONE = dataclasses.replace(FP32, epochs=1)
+needs_posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no forkserver")
+
+
+def test_a_config_with_tuples_is_known_again(tmp_path: Path, digits: ImageSet) -> None:
+    def described() -> CapsNet:
+        model = tiny_model()
+        model.config["hidden"] = tuple(model.config["hidden"])
+        return model
+
+    config = dataclasses.replace(FP32, epochs=2)
+    fit(described(), digits, None, config, out=tmp_path, stop_after=1)
+    assert len(fit(described(), digits, None, config, out=tmp_path)) == 2
+
+
+@needs_posix
+def test_killed_at_any_moment_it_ends_bit_identical(tmp_path: Path) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    tiny.run(whole, "pairs")
+
+    dice = random.Random(0)
+    for kill in (True, True, False):
+        before = len(records_in(broken))
+        process = tiny.start(broken, "pairs")
+        if kill:
+            while len(records_in(broken)) == before:  # until it has done an epoch
+                assert process.is_alive()
+                time.sleep(0.01)
+            # A moment of the next one, which may fall into a step or into a write.
+            time.sleep(dice.uniform(0, 1.2) * records_in(broken)[-1]["seconds"])
+            process.kill()
+        process.join()
+        assert process.exitcode == (-signal.SIGKILL if kill else 0)
+    assert (broken / WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
+    assert {e.name for e in broken.iterdir()} == {e.name for e in whole.iterdir()}  # no partials
+
+    def without_times(out: Path) -> list[dict[str, Any]]:
+        times = ("seconds", "images_per_second")
+        return [{k: v for k, v in r.items() if k not in times} for r in records_in(out)]
+
+    assert without_times(broken) == without_times(whole)
+
+
+def test_checkpoints_are_as_far_apart_as_asked(
+    tmp_path: Path, digits: ImageSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Watched(RunFolder):
+        def end_epoch(self, last: bool) -> None:
+            super().end_epoch(last)
+            file = self.path / CHECKPOINT
+            written.append(len(read_tensors(file)[1]["records"]) if file.exists() else 0)
+
+    monkeypatch.setattr(run_module, "RunFolder", Watched)
+    clock = itertools.count(step=400)  # 400 seconds between one look at it and the next
+    monkeypatch.setattr(run_module.time, "monotonic", lambda: next(clock))
+    for seconds, last, expected in (
+        (0, 2, [1, 2]),
+        (1000, 2, [0, 2]),  # the last is always written
+        (1000, 4, [0, 0, 3, 4]),
+    ):
+        written: list[int] = []
+        out = tmp_path / f"{seconds} {last}"
+        options = {"stop_after": last, "checkpoint_seconds": seconds}
+        fit(tiny_model(), digits, None, FP32, out=out, **options)
+        assert written == expected
+        assert len(records_in(out)) == last
+
+
+@pytest.mark.parametrize(
+    ("schedule", "average", "frozen"),
+    [("one-cycle", 0.0, False), ("exponential", 0.9, False), ("one-cycle", 0.9, True)],
+)
+def test_interrupted_between_epochs_it_ends_bit_identical(
+    tmp_path: Path, digits: ImageSet, schedule: str, average: float, frozen: bool
+) -> None:
+    """Frozen layers have no state in the optimiser."""
+    config = dataclasses.replace(FP32, epochs=3, schedule=schedule, average=average)
+
+    def made(seed: int = 0) -> CapsNet:
+        model = tiny_model()
+        if not frozen:  # whatever weights it starts from, the checkpoint's count
+            model.load_state_dict(tiny_model(seed).state_dict())
+        model.conv.requires_grad_(not frozen)
+        return model
+
+    expected = made()
+    fit(expected, digits, None, config)
+
+    class Stop(Exception):
+        pass
+
+    def stop_after(model: CapsNet, epochs: int) -> None:
+        def count(*_: Any) -> None:
+            calls.append(1)
+            if len(calls) > 4 * epochs:
+                raise Stop
+
+        calls: list[int] = []
+        assert model.decoder is not None  # a layer that every arrangement calls
+        handle = model.decoder.register_forward_pre_hook(count)
+        with pytest.raises(Stop):
+            fit(model, digits, None, config, out=tmp_path)
+        handle.remove()
+
+    stop_after(made(), 1)
+    stop_after(made(seed=5), 1)
+    last = made(seed=7)
+    fit(last, digits, None, config, out=tmp_path)
+    assert torch.equal(parameters(last), parameters(expected))
+
+
+def test_a_finished_run_is_not_run_again(tmp_path: Path, digits: ImageSet) -> None:
+    first = fit(tiny_model(), digits, None, ONE, out=tmp_path)
+    model = tiny_model(seed=3)
+    assert fit(model, digits, None, ONE, out=tmp_path) == first
+    assert torch.equal(parameters(model), parameters(load_weights(tmp_path / WEIGHTS)[0]))
+
+
+def test_another_run_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: Refuses) -> None:
+    def go_on(**changes: Any) -> list[dict[str, Any]]:
+        usual = {"model": tiny_model(), "images": digits, "config": FP32, "tag": "one"}
+        return fit(**{**usual, **changes}, out=tmp_path)
+
+    go_on(stop_after=1)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+    changed = functools.partial(dataclasses.replace, digits)
+    for changes, *told in (
+        ({"config": dataclasses.replace(FP32, batch_size=32)}, "batch_size = 64", "32"),
+        ({"model": tiny_model(capsule_dim=4)}, "capsule_dim = 8", "4"),
+        ({"images": digits.subset(slice(0, 130))}, "images = 256", "130"),
+        ({"images": changed(images=255 - digits.images)}, "data"),
+        ({"images": changed(labels=digits.labels.flip(0))}, "data"),
+        ({"images": changed(classes=digits.classes[::-1])}, "data"),
+        ({"tag": "two"}, "its task has tag = one", "this one has two"),
+        ({"draw": overlaid}, "draw = capsnet.data.shifted", "capsnet.multimnist.overlaid"),
+        ({"loss": PairsLoss}, "capsnet.training.loss.TrainingLoss", "capsnet_book.pairs.PairsLoss"),
+        ({"criterion": lambda *_: 0.0}, "criterion = capsnet.functional.margin_loss", "<lambda>"),
+    ):
+        with refuses(tmp_path / CHECKPOINT, "another run", *told):
+            go_on(**changes)
+    assert (tmp_path / CHECKPOINT).read_bytes() == before
+    assert len(go_on()) == FP32.epochs
+
+
+def test_a_damaged_checkpoint_changes_nothing(tmp_path: Path, digits: ImageSet, refuses) -> None:
+    fit(tiny_model(), digits, None, ONE, out=tmp_path)
+    path = tmp_path / CHECKPOINT
+    tensors, document = read_tensors(path)
+    tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+
+    def without(name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        return (
+            {k: v for k, v in tensors.items() if k != name},
+            {k: v for k, v in document.items() if k != name},
+        )
+
+    one = torch.zeros(1)
+    for bad in (
+        ({k: v for k, v in tensors.items() if not k.startswith("optimizer.0.")}, document),
+        without("optimizer.0.exp_avg"),
+        without("optimizer.3.step"),
+        without("averaged.conv.weight"),
+        without("model.conv.weight"),
+        without("random.cpu"),
+        without("records"),
+        without("stepped"),
+        without("identity"),
+        ({**tensors, "optimizer.1.exp_avg": one}, document),
+        ({**tensors, "stranger": one}, document),
+        ({**tensors, "random.cpu": one}, document),
+        (tensors, {**document, "identity": "me"}),
+        (tensors, {**document, "optimizer": []}),
+    ):
+        write_tensors(path, *bad)
+        model = tiny_model(seed=4)
+        before = parameters(model)
+        with refuses(path):
+            fit(model, digits, None, ONE, out=tmp_path)
+        assert torch.equal(parameters(model), before)
+    write_tensors(path, tensors, document)
+    assert len(fit(tiny_model(), digits, None, ONE, out=tmp_path)) == 1
+    cut = path.read_bytes()[:-100]
+    path.write_bytes(cut)
+    with refuses(path, "not a whole safetensors file"):
+        fit(tiny_model(), digits, None, ONE, out=tmp_path)
+    assert path.read_bytes() == cut
+
+
+def test_a_folder_is_one_process_at_a_time(tmp_path: Path, digits: ImageSet, refuses) -> None:
+    with only_process_in(tmp_path), refuses("another process is training in", tmp_path):
+        fit(tiny_model(), digits, None, ONE, out=tmp_path)
+    for _ in range(2):
+        fit(tiny_model(), digits, None, ONE, out=tmp_path)
+    # Only a lock that is held means another process.
+    (tmp_path / LOCK).unlink()
+    (tmp_path / LOCK).mkdir()
+    with pytest.raises(OSError, match=rf"^cannot lock {tmp_path / LOCK}: (?!another)"):
+        fit(tiny_model(), digits, None, ONE, out=tmp_path)
+
+
+def test_killed_processes_leave_no_lock_and_no_rubbish(tmp_path: Path, refuses) -> None:
+    code = (
+        "import sys, time, filelock\n"
+        "with filelock.FileLock(sys.argv[1]):\n    print(flush=True); time.sleep(60)"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path / LOCK)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline()
+        with refuses("another process is training"), only_process_in(tmp_path):
+            pass
+        process.kill()
+    (tmp_path / f".{CHECKPOINT}.123-ab.partial").write_bytes(b"half")
+    with only_process_in(tmp_path):
+        assert [entry.name for entry in tmp_path.iterdir()] == [LOCK]
+
+
+@contextlib.contextmanager
+def small_disk() -> Iterator[Callable[[int], None]]:
+    """What it yields makes the system refuse files of so many bytes, until the block's end."""
+    resource = pytest.importorskip("resource", reason="Windows cannot limit a file's size")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_is_told_and_keeps_the_checkpoint(tmp_path: Path, digits: ImageSet) -> None:
+    config = dataclasses.replace(FP32, epochs=3)
+    kept = {}
+    model = tiny_model()
+    steps = []
+
+    def fill(*_: Any) -> None:
+        steps.append(1)
+        if len(steps) == 5:  # in the second epoch: from now on, the system refuses large files
+            kept["checkpoint"] = (tmp_path / CHECKPOINT).read_bytes()
+            limit(100_000)
+
+    model.register_forward_pre_hook(fill)
+    told = f"cannot write {tmp_path / CHECKPOINT}: File too large"
+    with small_disk() as limit, pytest.raises(OSError, match=told):
+        fit(model, digits, None, config, out=tmp_path)
+    assert (tmp_path / CHECKPOINT).read_bytes() == kept["checkpoint"]
+    assert not list(tmp_path.glob(".*partial"))
+    records = fit(tiny_model(), digits, None, config, out=tmp_path)
+    assert [record["epoch"] for record in records] == [1, 2, 3]
+
+
+def test_metrics_that_cannot_be_written_leave_no_events(tmp_path: Path, digits: ImageSet) -> None:
+    (tmp_path / METRICS).mkdir()
+    with pytest.raises(OSError, match=METRICS):
+        fit(tiny_model(), digits, None, ONE, out=tmp_path)
+    assert not (tmp_path / "events").exists()
+
+
+# TensorBoard's own thread says so as well.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_disk_too_full_for_events_is_told_and_lets_go_of_the_folder(
+    tmp_path: Path, digits: ImageSet
+) -> None:
+    model = tiny_model()
+    model.register_forward_pre_hook(lambda *_: limit(300))
+    told = f"cannot write {tmp_path}/events: File too large"
+    with small_disk() as limit, pytest.raises(OSError, match=told):
+        fit(model, digits, None, FP32, out=tmp_path)
+    assert fit(tiny_model(), digits, None, FP32, out=tmp_path)
+
+
+def losses(out: Path) -> list[float]:
+    return [record["loss"] for record in records_in(out)]
+
+
+def two_processes(task: str, *outs: Path) -> list[int | None]:
+    """What torchrun starts: on one machine, or one on each of two, with an ``out`` for each."""
+    local = 2 // len(outs)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": 2}
+    # gloo looks the host's own name up; on a machine without a network only the loopback answers.
+    common |= {"LOCAL_WORLD_SIZE": local, "TORCHELASTIC_RUN_ID": "", "GLOO_SOCKET_IFNAME": "lo"}
+    processes = []
+    for rank in range(2):
+        own = {"RANK": rank, "LOCAL_RANK": rank % local, "GROUP_RANK": rank // local}
+        environment = {name: str(value) for name, value in (common | own).items()}
+        processes.append(tiny.start(outs[rank // local], task, **environment))
+    for process in processes:
+        process.join(120)
+    return [process.exitcode for process in processes]
+
+
+@needs_posix
+@pytest.mark.slow
+@pytest.mark.parametrize(("machines", "task"), [(1, "pairs"), (2, "digits")])
+def test_two_processes_learn_what_one_does(tmp_path: Path, machines: int, task: str) -> None:
+    one, two, other = (tmp_path / name for name in ("one", "two", "another disk"))
+    tiny.run(one, task)
+    # Machines need no common folder: the first one writes, and reads when a run goes on.
+    if machines == 2:
+        tiny.run(two, task, stop_after=2)
+    assert two_processes(task, *[two, other][:machines]) == [0, 0]
+    assert not other.exists()
+    assert len(losses(one)) == (4 if task == "digits" else 8)
+    assert losses(two) == pytest.approx(losses(one), abs=1e-5, rel=0)
+    models = [load_weights(out / WEIGHTS)[0] for out in (one, two)]
+    torch.testing.assert_close(parameters(models[0]), parameters(models[1]), rtol=0, atol=1e-3)
