@@ -40,9 +40,9 @@ def check_arguments(args: argparse.Namespace) -> None:
 
 
 def check_train(args: argparse.Namespace) -> None:
-    network = (args.routing, args.stack, args.routing_iterations, args.learn_prior)
     if args.init:
-        if (*network, args.reconstruct, args.image_shape, args.like) != (None,) * 7:
+        names = ("routing", "stack", "routing_iterations", "learn_prior", "reconstruct")
+        if any(getattr(args, name) is not None for name in (*names, "image_shape", "like")):
             raise ValueError("--init fixes the network: give no option of its shape with it")
         check_input(args.init)
     if args.like and (args.routing or args.stack):
