@@ -27,7 +27,7 @@ ELSEWHERE = {
     "bare-norm": "Squash",
     "softmax-of-lengths": "Margin loss",
 }
-# What stands in the place of a deviation's parts, options and functions otherwise.
+# What a deviation's parts and options replace.
 OURS: dict[str, Any] = {
     **vars(Parts()),
     **{name: option.default for name, option in inspect.signature(CapsNet).parameters.items()},

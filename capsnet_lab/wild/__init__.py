@@ -1,4 +1,4 @@
-"""Other people's capsule networks, as what they do otherwise than the paper."""
+"""Other people's capsule networks, as named differences from the paper's."""
 
 from capsnet_lab.wild.deviations import DEVIATIONS, Deviation
 from capsnet_lab.wild.implementations import (

@@ -69,8 +69,7 @@ _TABLE = {
     ),
     "batch-logits": Deviation(
         "Each image has routing logits of its own, b_ij (Procedure 1).",
-        "An answer depends on the images beside it, as where agreements are averaged over the "
-        "batch.",
+        "An answer depends on the other images of its batch, as where agreements are averaged.",
         {"batch_logits": True},
     ),
     "stopped-gradient": Deviation(

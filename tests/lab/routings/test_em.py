@@ -103,7 +103,7 @@ def test_votes_are_products_of_matrices() -> None:
 
 
 def test_the_layer_routes_its_votes() -> None:
-    """β_a is kept as what it adds to the last logit; λ makes up for the children a parent has."""
+    """β_a is stored as what it adds to the last logit; λ grows with the parents for each child."""
     layer = EMCapsules(6, 8, 3, 16).double()
     torch.nn.init.normal_(layer.beta_u)
     torch.nn.init.normal_(layer.beta_a)
@@ -161,7 +161,7 @@ def test_em_invariants() -> None:
     assert_close(moved[0], poses + 5)
     assert_close(moved[1], active)
 
-    activations[:, 0] = 0  # a child that is not there has no say
+    activations[:, 0] = 0  # an inactive child has no vote
     silent = em_routing(votes, activations, *betas, 3, 1.0)
     votes[:, 0] += 3
     assert_close(em_routing(votes, activations, *betas, 3, 1.0)[0], silent[0])

@@ -1,5 +1,5 @@
-"""Each network compared with its source: with what the published code computed where that still
-runs, else with its arithmetic transcribed step by step. All is in float64.
+"""Networks whose published code no longer runs, compared with its arithmetic, transcribed step by
+step, in float64. (For the others see ``tests/experiments/test_originals.py``.)
 
 A transcription takes our parameters, lays them out as the published code does, and returns what it
 computes: lengths, reconstruction, loss.
@@ -15,10 +15,8 @@ from torch import Tensor
 from capsnet import CapsNet
 from capsnet.data import ImageSet
 from capsnet.training.loss import TrainingLoss
-from capsnet_book import ledger
 from capsnet_lab.wild import IMPLEMENTATIONS, WildCapsNet, WildLoss
 from capsnet_lab.wild.recipes import split_recipe
-from experiments.studies.originals import answer_of, batch, example
 from helpers.tiny import some_digits
 
 Weights = dict[str, Tensor]
@@ -36,36 +34,6 @@ def decode(w: Weights, flat: Tensor) -> Tensor:
     h = (flat @ w["decoder.fc1.weight"].t() + w["decoder.fc1.bias"]).clamp(min=0)
     h = (h @ w["decoder.fc2.weight"].t() + w["decoder.fc2.bias"]).clamp(min=0)
     return 1 / (1 + torch.exp(-(h @ w["decoder.fc3.weight"].t() + w["decoder.fc3.bias"])))
-
-
-def paper(w: Weights, x: Tensor, y: Tensor) -> Computed:
-    """Sections 2 to 4 and Procedure 1, a capsule at a time."""
-
-    def squash(s: Tensor) -> Tensor:  # eq. 1, of one capsule of each image
-        length = (s * s).sum(dim=1, keepdim=True).sqrt()
-        return length * length / (1 + length * length) * s / length
-
-    maps = F.conv2d(first_maps(w, x), w["primary.conv.weight"], w["primary.conv.bias"], stride=2)
-    blocks = maps.split(DIMS, dim=1)  # a type each
-    places = [(i, j) for i in range(maps.shape[2]) for j in range(maps.shape[3])]
-    u = [squash(of_type[:, :, i, j]) for of_type in blocks for i, j in places]
-    u_hat = [[u_i @ w_ij for w_ij in w_i] for u_i, w_i in zip(u, w["digits.weight"], strict=True)]
-    b = torch.zeros(len(x), len(u), CLASSES, dtype=x.dtype)
-    for _ in range(3):
-        c = b.exp() / b.exp().sum(dim=2, keepdim=True)  # eq. 3
-        v = []
-        for j in range(CLASSES):
-            s_j = sum(c[:, i, j, None] * u_hat[i][j] for i in range(len(u)))  # eq. 2
-            assert isinstance(s_j, Tensor)
-            v.append(squash(s_j))
-        agreements = [[(of[j] * v[j]).sum(dim=1) for j in range(CLASSES)] for of in u_hat]
-        b = b + torch.stack([torch.stack(of_child, dim=1) for of_child in agreements], dim=1)
-    length = torch.stack([(v_j * v_j).sum(dim=1).sqrt() for v_j in v], dim=1)
-    t = torch.eye(CLASSES, dtype=x.dtype)[y]
-    terms = t * (0.9 - length).clamp(min=0) ** 2 + 0.5 * (1 - t) * (length - 0.1).clamp(min=0) ** 2
-    drawn = decode(w, torch.cat([t[:, j : j + 1] * v[j] for j in range(CLASSES)], dim=1))
-    missed = ((drawn - x.flatten(1)) ** 2).sum(dim=1)
-    return length, drawn, (terms.sum(dim=1) + 0.0005 * missed).mean()  # eq. 4, section 4.1
 
 
 def one_hot(y: Tensor) -> Tensor:
@@ -182,14 +150,11 @@ def geron(w: Weights, x: Tensor, y: Tensor) -> Computed:
 
 
 TRANSCRIPTIONS: dict[str, Callable[[Weights, Tensor, Tensor], Computed]] = {
-    "paper": paper,
     "sarasra": sarasra,
     "sarasra-cifar10": sarasra_cifar10,
     "naturomics": naturomics,
     "geron": geron,
 }
-RECORDS = ledger.read("originals.json")["networks"]
-RUN = [name for name in IMPLEMENTATIONS if name not in TRANSCRIPTIONS]
 
 
 def small(name: str) -> tuple[WildCapsNet, Tensor, Tensor]:
@@ -230,16 +195,6 @@ def test_equals_the_published_arithmetic(name: str) -> None:
     for part, a, b in zip(weights, ours, theirs, strict=True):
         assert b.norm() > 0
         assert_close(part, a, b)
-
-
-@pytest.mark.parametrize("name", RUN)
-def test_equals_what_the_published_code_computed(name: str) -> None:
-    images, labels = batch()
-    model = example(name, images)
-    ours = answer_of(model(images).lengths, WildLoss(model)(images, labels), model)
-    for part, theirs in RECORDS[name]["answer"].items():
-        numbers = (torch.tensor(of, dtype=torch.float64) for of in (ours[part], theirs))
-        assert_close(part, *numbers)
 
 
 def test_the_paper_is_ours_to_the_bit() -> None:
