@@ -92,7 +92,7 @@ def save_weights(
     document = {
         **(metadata or {}),
         "class": f"{kind.__module__}.{kind.__name__}",
-        "model": getattr(model, "config"),  # noqa: B009 (mypy knows no such attribute)
+        "model": model.config,
     }
     tensors = model.state_dict()
     if dtype == torch.int8:

@@ -9,7 +9,6 @@ from torch.func import functional_call
 from torch.testing import assert_close
 
 from capsnet import CapsuleLayer, Decoder, PrimaryCapsules
-from capsnet.functional import RoutingStep
 from capsnet.layers import channels_to_capsules
 from helpers import reference
 
@@ -161,13 +160,6 @@ def test_capsule_layer_gradcheck(iterations: int, zero: bool) -> None:
         return functional_call(layer, {"weight": weight, "prior": prior}, u)
 
     assert gradcheck(forward, [x.requires_grad_() for x in (u, weight, prior)], atol=1e-5)
-
-
-def test_capsule_layer_passes_a_trace_on() -> None:
-    layer = CapsuleLayer(5, 4, 3, 2, 2)
-    trace: list[RoutingStep] = []
-    v = layer(torch.randn(2, 5, 4), trace)
-    assert len(trace) == 2 and trace[-1].v is v
 
 
 def test_capsule_layers_stack() -> None:

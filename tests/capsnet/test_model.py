@@ -229,13 +229,6 @@ def test_the_decoder_sees_the_label_in_training_and_else_the_longest_capsule() -
     assert not torch.allclose(guessed.reconstruction, told.reconstruction)
 
 
-def test_labels_may_be_a_mask() -> None:
-    model, images = small(), pictures()
-    mask = nn.functional.one_hot(LABELS, 3)
-    got, want = model(images, mask), model(images, LABELS)
-    assert_close(got.reconstruction, want.reconstruction, rtol=0, atol=0)
-
-
 @settings(max_examples=10)
 @given(seed=st.integers(0, 2**32 - 1), batch=st.integers(2, 5), prior=st.booleans())
 def test_an_images_output_does_not_depend_on_its_batch(seed: int, batch: int, prior: bool) -> None:
@@ -302,25 +295,6 @@ def test_the_routing_trace_is_what_forward_does(iterations: int) -> None:
     before = model.digits.prior.detach().clone()
     nn.init.zeros_(model.digits.prior)  # as a step would change it
     assert_close(trace[0].b, before.expand(len(images), -1, -1))
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"image_shape": (3, 21, 18), "num_classes": 7, "routing_iterations": 1},
-        {"learn_prior": True, "reconstruct": False, "kernel_size": 5, "hidden": (4, 3)},
-    ],
-)
-def test_the_config_makes_the_same_network_again(changes: dict[str, Any]) -> None:
-    model = small(**changes)
-    config = json.loads(json.dumps(model.config))
-    assert config == model.config
-    again = CapsNet(**config)
-    assert again.config == config
-    again.load_state_dict(model.state_dict())
-    images = pictures(2, model.config["image_shape"])
-    assert_close(again(images).capsules, model(images).capsules, rtol=0, atol=0)
 
 
 def test_the_config_is_every_argument() -> None:
