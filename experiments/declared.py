@@ -58,7 +58,7 @@ class Row:
         config: options of the training that differ from the budget's.
         per_class: train on this many images of each class, drawn by the seed; all if None.
         images: in place of the budget's.
-        seeds: likewise.
+        seeds: in place of the budget's.
         keep_weights: a folder of the ledger that gets the weights of seed 0, in 8 bits, with the
             metrics and the evaluation; none if empty. The weights of the budget "gpu" go into a
             folder of their own, such as "mnist-gpu".

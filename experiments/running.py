@@ -26,8 +26,8 @@ from experiments.tasks import TASKS
 ROOT = Path(__file__).parent.parent
 LEDGER = ROOT / "results"
 WORK = ROOT / "runs"  # checkpoints; not in git
-EVALUATION = "evaluation.json"  # beside weights that are kept
-COURSE = "course.json"  # beside a checkpoint: what a task counts after each epoch
+EVALUATION = "evaluation.json"  # in a folder of weights that are kept
+COURSE = "course.json"  # in a checkpoint's folder: what a task counts after each epoch
 CHECKPOINT_SECONDS = 60.0
 CLOCKED = ("seconds", "images_per_second")  # of an epoch; never the same twice
 

@@ -1,1 +1,1 @@
-"""What the package costs, measured beside others: ``make bench`` fills ``results/bench``."""
+"""What the package costs, compared with others: ``make bench`` fills ``results/bench``."""

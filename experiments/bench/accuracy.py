@@ -27,17 +27,17 @@ RECIPES = {
     "99.5": (99.5, "--epochs 8 --learning-rate 3e-3"),
     "longer": (99.6, "--epochs 20 --learning-rate 3e-3"),
     "99.6": (99.6, "--epochs 16 --learning-rate 1.5e-3 --average 0.998 --all"),
-    # Beside XifengGuo's 50 epochs.
+    # To compare with XifengGuo's 50 epochs.
     "longest": (99.6, "--epochs 32 --learning-rate 1.5e-3 --average 0.999 --all"),
 }
 
 
 def run(device: torch.device) -> dict[str, Any]:
     """Every recipe's figures, running those that are missing."""
-    return {"runs": [one(name, *recipe, device) for name, recipe in RECIPES.items()]}
+    return {"runs": [train_and_test(name, *recipe, device) for name, recipe in RECIPES.items()]}
 
 
-def one(name: str, goal: float, options: str, device: torch.device) -> dict[str, Any]:
+def train_and_test(name: str, goal: float, options: str, device: torch.device) -> dict[str, Any]:
     """A recipe's figures, of the ledger where they are of such a machine."""
     summary = RUNS / name / "summary.json"
     command = f"capsnet train --dataset mnist {options}"

@@ -118,14 +118,14 @@ def training_step(name: str, device: torch.device, batch_size: int = BATCH) -> C
     """Forward, backward and optimiser on one batch."""
     contestant = CONTESTANTS[name]
     if contestant.ours:
-        network, loss = contestant.make().to(device), TrainingLoss
-        arrangement = contestant.network
-        if contestant == HALF_WAY:
-            arrangement, loss = "plain", HalfWayLoss
+        half_way = contestant == HALF_WAY
         config = TrainingConfig(
-            arrangement=arrangement, compile=contestant.compile, precision=contestant.precision
+            arrangement="plain" if half_way else contestant.network,
+            compile=contestant.compile,
+            precision=contestant.precision,
         )
-        step = make_step(network, config=config, loss=loss)
+        loss = HalfWayLoss if half_way else TrainingLoss
+        step = make_step(contestant.make().to(device), config=config, loss=loss)
         return functools.partial(step, *batch(batch_size, device))
     call, network = forward_and_backward(name, device, batch_size)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=contestant.compile)

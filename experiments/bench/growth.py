@@ -23,7 +23,7 @@ def run(device: torch.device) -> dict[str, Any]:
     return {
         "rows": [
             {"name": name, "axis": axis, "value": value}
-            | run_alone(one, name, PAPER | {axis: value}, device)
+            | run_alone(peak_bytes, name, PAPER | {axis: value}, device)
             for name in ("labml", ours)
             for axis, values in AXES.items()
             for value in values
@@ -31,7 +31,7 @@ def run(device: torch.device) -> dict[str, Any]:
     }
 
 
-def one(name: str, sizes: dict[str, int], device: torch.device) -> dict[str, int]:
+def peak_bytes(name: str, sizes: dict[str, int], device: torch.device) -> dict[str, int]:
     """Bytes that a call with its gradients takes at most."""
     call = routed_layer(name, device, **sizes)
     for _ in range(3):

@@ -31,7 +31,7 @@ class Sizes(NamedTuple):
 PAPER = Sizes()
 
 
-under_root, beside = guarded_squash(1e-8), squash_beside(1e-8)
+under_root, beside_norm = guarded_squash(1e-8), squash_beside(1e-8)
 
 
 class LabmlRouter(nn.Module):
@@ -71,10 +71,10 @@ class XifengGuoRouter(nn.Module):
         b = u_hat.new_zeros(u_hat.shape[:3])
         for _ in range(self.iterations - 1):
             c = b.softmax(dim=1).unsqueeze(-1)
-            v = beside((c * constant).sum(dim=2, keepdim=True), -1)
+            v = beside_norm((c * constant).sum(dim=2, keepdim=True), -1)
             b = b + (v * constant).sum(dim=-1)
         c = b.softmax(dim=1).unsqueeze(-1)
-        return beside((c * u_hat).sum(dim=2), -1)
+        return beside_norm((c * u_hat).sum(dim=2), -1)
 
 
 class AdambielskiRouter(nn.Module):
@@ -168,7 +168,7 @@ class Labml(PeerNetwork):
 class XifengGuo(PeerNetwork):
     router = XifengGuoRouter
     group = "space"  # a capsule's components are neighbours in space
-    squash = staticmethod(beside)
+    squash = staticmethod(beside_norm)
     weight = 0.0005 * 784
 
 

@@ -21,15 +21,15 @@ ROUNDS = 9
 
 def run(experiment: str, device: torch.device) -> dict[str, Any]:
     """{"beside": a row, "rows": {row: :func:`row_step`}}, each in a process of its own."""
-    beside, *_ = rows = list(EXPERIMENTS[experiment].rows)
-    measured = {row: run_alone(row_step, experiment, row, beside, device) for row in rows}
-    return {"batch_size": BATCH, "rounds": ROUNDS, "beside": beside, "rows": measured}
+    rows = list(EXPERIMENTS[experiment].rows)
+    measured = {row: run_alone(row_step, experiment, row, rows[0], device) for row in rows}
+    return {"batch_size": BATCH, "rounds": ROUNDS, "beside": rows[0], "rows": measured}
 
 
 def row_step(
     experiment: str,
     row: str,
-    beside: str,
+    base: str,
     device: torch.device,
     batch_size: int = BATCH,
     compile: bool | None = None,
@@ -37,9 +37,9 @@ def row_step(
     """A step as the ledger's trainings make it, compiled where that works, and one of another row.
 
     Returns:
-        "parameters"; "tensors_mib", which its tensors take at most beside parameters, gradients and
-        Adam's moments; "step_ms", of a step, the median; "ratio", of a step to one of the other
-        row, the two in turn, the median.
+        "parameters"; "tensors_mib", the peak of its tensors without parameters, gradients and
+        Adam's moments; "step_ms", of a step, the median; "ratio", of a step to one of the base row,
+        the two in turn, the median.
     """
     images = torch.rand(batch_size, 1, 28, 28).to(device)
     labels = torch.arange(batch_size, device=device) % 10
@@ -56,7 +56,7 @@ def row_step(
     model, mine = step_of(row)
     mine()
     peak = tensor_peak(mine, device)
-    _, other = step_of(beside)
+    _, other = step_of(base)
     times = in_turn([mine, other], device, ROUNDS)
     return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),

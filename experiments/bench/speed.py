@@ -1,4 +1,4 @@
-"""Times of the training step, of its parts and of the evaluation, each beside its peers'."""
+"""Times of the training step, of its parts and of the evaluation, each compared with its peers'."""
 
 import sys
 from typing import Any
@@ -18,7 +18,7 @@ from experiments.bench.contestants import (
     names,
 )  # fmt: skip
 from experiments.bench.memory import run_alone
-from experiments.bench.timing import measure
+from experiments.bench.timing import median_and_range
 
 REPEATS = 7
 
@@ -45,7 +45,9 @@ def time_all(
     """{group: {name: seconds of a call, and the images in it}}, all in this process."""
 
     def seconds(call: Call) -> dict[str, Any]:
-        found = {key: 1e-3 * value for key, value in measure(call, device, repeats).items()}
+        found = {
+            key: 1e-3 * value for key, value in median_and_range(call, device, repeats).items()
+        }
         return found | {"rounds": repeats, "images": batch_size}
 
     times: dict[str, dict[str, Any]] = {"matrix product": {}, "convolution": {}}

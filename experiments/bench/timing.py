@@ -9,7 +9,9 @@ from typing import Any
 import torch
 
 
-def measure(call: Callable[[], Any], device: torch.device, repeats: int) -> dict[str, float]:
+def median_and_range(
+    call: Callable[[], Any], device: torch.device, repeats: int
+) -> dict[str, float]:
     """Median, least and greatest milliseconds of a call, after two that are not counted."""
     times = [milliseconds for (milliseconds,) in in_turn([call], device, repeats)]
     return {"median": statistics.median(times), "min": min(times), "max": max(times)}

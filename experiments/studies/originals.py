@@ -199,7 +199,7 @@ def answer_of(lengths: Tensor, loss: Tensor, model: WildCapsNet) -> dict[str, An
 
 
 def differences(model: WildCapsNet, batch: tuple[Tensor, Tensor], theirs: Answer) -> dict[str, Any]:
-    """The largest: of lengths, of the loss, and of gradients beside a parameter's largest."""
+    """The largest: of lengths, of the loss, and of gradients relative to a parameter's largest."""
     loss, parameters = WildLoss(model)(*batch), [*model.parameters()]
     losses = loss, theirs[1]
     pairs = zip(

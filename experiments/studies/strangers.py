@@ -109,7 +109,7 @@ def danielhavir(folder: Path) -> Stranger:
 
 
 def laubonghaudoi(folder: Path) -> Stranger:
-    """Three iterations. The decoder is called beside the network, as its loss does."""
+    """Three iterations. The decoder is called after the network, as its loss does."""
     code = run(folder, "CapsNet.py")
 
     def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:

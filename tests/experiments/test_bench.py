@@ -117,7 +117,7 @@ def test_times_and_sizes_have_the_ledgers_form(monkeypatch: pytest.MonkeyPatch) 
     for group, of_group in times.items():
         for name, found in of_group.items():
             assert found.keys() == ledgers[group][name].keys()
-    size = growth.one("labml", {"batch_size": 2, "iterations": 2}, CPU)
+    size = growth.peak_bytes("labml", {"batch_size": 2, "iterations": 2}, CPU)
     assert size.keys() < ledger.read("bench/growth-cpu.json")["rows"][0].keys()
 
 
@@ -136,11 +136,11 @@ def test_minutes_of_another_machine_are_not_taken_for_this_ones(
     monkeypatch.setattr(accuracy, "capsnet", trains)
     here = stored["weights"]["machine"] = describe_machine(CPU)
     summary.write_text(json.dumps(stored))
-    assert accuracy.one("99.0", goal, options, CPU)["seconds"] == stored["seconds"]
+    assert accuracy.train_and_test("99.0", goal, options, CPU)["seconds"] == stored["seconds"]
     stored["weights"]["machine"] = here | {"threads": 1 + here["threads"]}
     summary.write_text(json.dumps(stored))
     with pytest.raises(InterruptedError):
-        accuracy.one("99.0", goal, options, CPU)
+        accuracy.train_and_test("99.0", goal, options, CPU)
 
 
 @pytest.mark.parametrize(
