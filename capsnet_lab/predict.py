@@ -14,7 +14,7 @@ from capsnet.model import CapsNet
 # What reads pictures imports Pillow and SciPy, and so is imported where it is needed.
 
 BATCH = 16  # pictures at a time
-# A shorter capsule is no answer. experiments/threshold.py: of 200 digits one is refused.
+# A shorter capsule is no answer. experiments/studies/threshold.py: of 200 digits one is refused.
 THRESHOLD = 0.49
 
 
