@@ -12,7 +12,7 @@ from capsnet.device import describe_machine
 from capsnet.functional import RoutingStep, dynamic_routing, squash
 from capsnet_book import ledger
 from experiments.bench import __main__ as command
-from experiments.bench import accuracy, contestants, counts, growth, memory, peers, rows, speed
+from experiments.bench import accuracy, contestants, counts, memory, peers, rows
 
 CPU = torch.device("cpu")
 SIZES = peers.Sizes(in_capsules=5, out_capsules=3, in_dim=2, out_dim=4)
@@ -100,25 +100,6 @@ def test_the_peak_is_that_of_what_is_held_at_once(device: torch.device) -> None:
 @pytest.mark.parametrize("name", [n for n in contestants.CONTESTANTS if "compiled" not in n])
 def test_every_contestant_takes_part(group: str, name: str, device: torch.device) -> None:
     contestants.GROUPS[group](name, device, batch_size=2)()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("inductor")
-def test_times_and_sizes_have_the_ledgers_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    def some(group: str, _: torch.device) -> list[str]:
-        layer = ", compiled" if group == "routed layer" else ""  # what compiles soonest
-        return ["labml", f"capsnet fast, fp32{layer}"]
-
-    monkeypatch.setattr(speed, "names", some)
-    monkeypatch.setattr(contestants, "compiles", lambda _: False)
-    times = speed.time_all(CPU, batch_size=2, repeats=1)
-    ledgers = ledger.read("bench/speed-cpu.json")["times"]
-    assert times.keys() == ledgers.keys()
-    for group, of_group in times.items():
-        for name, found in of_group.items():
-            assert found.keys() == ledgers[group][name].keys()
-    size = growth.peak_bytes("labml", {"batch_size": 2, "iterations": 2}, CPU)
-    assert size.keys() < ledger.read("bench/growth-cpu.json")["rows"][0].keys()
 
 
 def test_minutes_of_another_machine_are_not_taken_for_this_ones(

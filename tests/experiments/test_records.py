@@ -61,16 +61,6 @@ def test_all_images_exclude_the_papers_four_images() -> None:
         assert wrong == rates
 
 
-def test_originals_compute_what_our_networks_do() -> None:
-    networks = ledger.read("originals.json")["networks"]
-    assert list(networks) == [name for name in IMPLEMENTATIONS if name != "paper"]
-    ran = [found for found in networks.values() if found["runs"]]
-    assert len({found["commit"] for found in ran}) >= 7
-    for found in ran:
-        assert set(found["differences"]) == {"lengths", "loss", "gradients"}
-        assert all(0 <= difference < 1e-9 for difference in found["differences"].values())
-
-
 def test_the_checker_finds_in_others_code_what_was_read_in_it() -> None:
     networks = ledger.read("strangers.json")["networks"]
     ours = {made.link for made in IMPLEMENTATIONS.values()}
