@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from capsnet.device import autocast
 from capsnet.checks import class_mask
+from capsnet.device import autocast
 from capsnet.fast import FastCapsNet
 from capsnet.functional import reconstruction_loss
 from capsnet.training import TrainingLoss
