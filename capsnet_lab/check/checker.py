@@ -78,15 +78,15 @@ class Report:
             counts += f" ({', '.join(choices)}: the paper leaves that open)"
         if self.otherwise:
             counts += f", {len(self.otherwise)} without a name"
-        lines = [f"{self.title}: {counts}; {len(self.not_examined)} could not be looked at"]
+        lines = [f"{self.title}: {counts}; {len(self.not_examined)} were not examined"]
         lines += [f"read as {self.read_as}", *self.failed]
         for name, measured in self.found.items():
             lines += [f"\n{name}", f"  the paper: {DEVIATIONS[name].paper}"]
             if name != "other-decoder":  # whose text has the numbers of one implementation
                 lines += [f"  yours:     {DEVIATIONS[name].code}"]
             lines += [f"  measured:  {measured}"]
-        lines += [f"\nnot the paper's, without a name: {why}" for why in self.otherwise]
-        lines += [f"\nnot there: {', '.join(self.clean) or 'none'}"]
+        lines += [f"\nnot as in the paper, without a name: {why}" for why in self.otherwise]
+        lines += [f"\nnot found: {', '.join(self.clean) or 'none'}"]
         for why in dict.fromkeys(self.not_examined.values()):
             names = [name for name, reason in self.not_examined.items() if reason == why]
             lines.append(f"not examined: {', '.join(names)} ({why})")

@@ -116,7 +116,7 @@ def fit(rows: list[list[float]], losses: list[float]) -> Fit:
 def fit_text(fits: dict[Variant, Fit], best: Variant, part: str) -> str:
     """How well the best variant fits, and the best of those whose part is the paper's."""
     paper = min(of.error for variant, of in fits.items() if not getattr(variant, part))
-    return f"this loss fits to {fits[best].error:.0e}, the paper's to {paper:.1g} at best"
+    return f"this loss fits to within {fits[best].error:.0e}, the paper's to {paper:.1g} at best"
 
 
 def no_known_loss(net: Subject, out: Output, loss: Tensor, error: float) -> Verdicts:
@@ -128,7 +128,9 @@ def no_known_loss(net: Subject, out: Output, loss: Tensor, error: float) -> Verd
         return unseen(
             names, "the loss may have a reconstruction in it that the call does not return"
         )
-    why = "the loss is not a sum of the paper's two losses, or of known variants: they fit to "
+    why = (
+        "the loss is not a sum of the paper's two losses, or of known variants: they fit to within "
+    )
     return unseen(names, f"{why}{error:.1g}", otherwise=error > OTHER_LOSS)
 
 
@@ -152,7 +154,7 @@ def margin_verdicts(
     if lengths < FITS:
         verdicts["softmax-of-lengths"] = None
     elif softmax < FITS:
-        text = f"this loss fits to {softmax:.0e}, that of the lengths themselves to {lengths:.1g}"
+        text = f"this loss fits to within {softmax:.0e}, that of the lengths to {lengths:.1g}"
         verdicts["softmax-of-lengths"] = text
     return verdicts
 

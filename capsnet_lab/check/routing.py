@@ -219,7 +219,7 @@ def parameter_verdict(
 
 def squash_verdicts(layer: Layer, scale: float) -> Verdicts:
     """How v is squashed, and if that is known, how it is routed."""
-    v = of_sums(layer, scale)
+    v = outputs_of_sums(layer, scale)
     errors = squash_errors(v)
     name, axis = min(errors, key=lambda pair: errors[pair])
     found = Squashed(name, axis, SQUASHES[name], errors[name, axis])
@@ -230,10 +230,10 @@ def squash_verdicts(layer: Layer, scale: float) -> Verdicts:
     if found.error > 1e-3:
         names = *SQUASH_NAMES, *AXIS_NAMES, *SHARE_NAMES, *ITERATIONS, *START_NAMES
         nearest = found.name or "the paper’s"
-        return no_known_squash(names, f"the nearest, {nearest}, fits to {found.error:.1g}")
+        return no_known_squash(names, f"the nearest, {nearest}, fits to within {found.error:.1g}")
 
     verdicts: Verdicts = dict.fromkeys((*SQUASH_NAMES, *AXIS_NAMES))
-    text = f"with this squash s is linear in u to {found.error:.0e}, with the paper's to "
+    text = f"with this squash s is linear in u to within {found.error:.0e}, with the paper's to "
     paper = f"{errors['', found.axis]:.1g}"
     if found.name in SQUASH_NAMES:
         verdicts[found.name] = f"{text}{paper}"
@@ -248,7 +248,7 @@ def squash_verdicts(layer: Layer, scale: float) -> Verdicts:
 
 
 @torch.no_grad()
-def of_sums(layer: Layer, scale: float) -> Tensor:
+def outputs_of_sums(layer: Layer, scale: float) -> Tensor:
     """The v of two u and of their sum, then of a thousandth of these three."""
     u = layer.random(2)
     u = torch.cat([u, u.sum(dim=0, keepdim=True)])
@@ -256,7 +256,7 @@ def of_sums(layer: Layer, scale: float) -> Tensor:
 
 
 def linear_error(v: Tensor, squash: Squash, axis: int) -> float:
-    """How far s is from linear in u if v was squashed so; v is that of :func:`of_sums`."""
+    """How far s is from linear in u if v was squashed so; v is that of :func:`outputs_of_sums`."""
     strong, faint = unsquash(v, squash, axis).chunk(2)
     return max(relative_error(1e3 * faint, strong), relative_error(faint[0] + faint[1], faint[2]))
 
@@ -329,15 +329,19 @@ def routing_verdicts(layer: Layer, scale: float, found: Squashed) -> Verdicts:
     if error > LINEAR:  # W was measured to this error
         why = f"no known routing fits: the nearest, {name or 'the paper’s'} with {iterations} "
         names = *SHARE_NAMES, *ITERATIONS, *START_NAMES
-        return unseen(names, f"{why}iterations, fits to {error:.1g}", otherwise=error > CERTAIN)
+        return unseen(
+            names, f"{why}iterations, fits to within {error:.1g}", otherwise=error > CERTAIN
+        )
 
     if iterations == 1:  # any equal shares fit then, with another W
         name = "uniform-shares"
     verdicts: Verdicts = dict.fromkeys(SHARE_NAMES)
     if name:
         paper = min(errors["", n] for n in range(2, MOST_ITERATIONS + 1))
-        text = f"this fits v to {error:.0e}, shares over the parents to {paper:.1g} at best; at "
-        text += f"first, shares sum to {equal[name] * classes:.3g} over the parents, and to "
+        text = (
+            f"this fits v to within {error:.0e}, shares over the parents to {paper:.1g} at best; "
+        )
+        text += f"at first, shares sum to {equal[name] * classes:.3g} over the parents, and to "
         verdicts[name] = f"{text}{equal[name] * layer.children:.3g} over the children"
     if name == "uniform-shares":
         verdicts |= dict.fromkeys(ITERATIONS, EQUAL)
@@ -360,15 +364,15 @@ def shared_weights(layer: Layer, some: Tensor, scale: float, found: Squashed) ->
 
 
 def iterations_verdicts(iterations: int, error: float, error_of_3: float) -> Verdicts:
-    """How often is routed."""
+    """How many iterations fit."""
     if iterations not in (3, *ITERATIONS.values()):
         return unseen(ITERATIONS, f"{iterations} iterations fit", otherwise=True)
-    text = f"{iterations} iterations fit v to {error:.0e}, 3 to {error_of_3:.1g}"
+    text = f"{iterations} iterations fit v to within {error:.0e}, 3 to {error_of_3:.1g}"
     return {name: text if iterations == n else None for name, n in ITERATIONS.items()}
 
 
 def start_verdicts(w: Tensor, children: int) -> Verdicts:
-    """How W starts, [some, in_dim, classes, out_dim]."""
+    """How W, [some, in_dim, classes, out_dim], was initialised."""
     weight = w.round(decimals=9).unique(dim=0)  # children may share one
     fits = [start for start, test in STARTS.items() if test(weight, children)]
     text = f"{weight.numel()} numbers of W have a standard deviation of {float(weight.std()):.3g} "
@@ -388,5 +392,5 @@ def sharing_verdict(layer: Layer, u: Tensor) -> Verdicts:
         rows[row, child] = u[0, 0]
     v = torch.cat([layer(row[None]) for row in rows])
     difference = relative_error(v[1:], v[:1].expand_as(v[1:]))
-    text = f"{len(rows)} children of one type give the same v for the same u, to {difference:.0e}"
+    text = f"{len(rows)} children of one type give the same v to within {difference:.0e}"
     return {"shared-w": text if difference < EXACT else None}
