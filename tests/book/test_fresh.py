@@ -64,7 +64,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fresh")
     run("git", "clone", "--quiet", "--bare", f"file://{ROOT}", folder / "git")
     branch = f"refs/heads/{address().branch}"  # whatever is checked out here
-    run("git", "-C", folder / "git", "update-ref", branch, run("git", "rev-parse", "HEAD").strip())
+    run("git", "-C", folder / "git", "update-ref", branch, "HEAD")
     run(sys.executable, "-m", "venv", "--without-pip", folder / "env")
     python = folder / "env" / "bin" / "python"
     site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
