@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd import gradcheck
 from torch.func import jacrev, vmap
 from torch.testing import assert_close
@@ -85,15 +85,6 @@ def test_squash_takes_the_vectors_along_any_dimension(dim: int) -> None:
     s = random(3, 4, 5, scale=2)
     expected = reference_squash(s.movedim(dim, -1)).movedim(-1, dim)
     assert_close(squash(s, dim), expected, rtol=1e-10, atol=0)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_squash_of_zero_is_zero_and_so_is_its_gradient(dtype: torch.dtype) -> None:
-    s = torch.zeros(2, 3, dtype=dtype, requires_grad=True)
-    v = squash(s)
-    v.sum().backward()
-    assert_close(v.detach(), torch.zeros(2, 3, dtype=dtype), rtol=0, atol=0)
-    assert_close(s.grad, torch.zeros(2, 3, dtype=dtype), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0,)])
@@ -176,13 +167,6 @@ def test_eq1_squash_keeps_the_direction_and_stays_below_length_1(s: list[float])
     assert_close(v * norm, vector * length, rtol=1e-12, atol=1e-150)
 
 
-@pytest.mark.equation(1)
-@given(seed=seeds, low=st.floats(1e-6, 1e3), factor=st.floats(1.001, 10))
-def test_eq1_squash_is_monotone_in_the_length(seed: int, low: float, factor: float) -> None:
-    direction = nn.functional.normalize(random(3, seed=seed), dim=0)
-    assert squash(low * factor * direction).norm() > squash(low * direction).norm()
-
-
 @pytest.mark.equation(2)
 @pytest.mark.equation(3)
 @pytest.mark.equation("procedure 1")
@@ -216,13 +200,6 @@ def test_routing_iterates_three_times_unless_told_and_appends_to_the_trace() -> 
     v = dynamic_routing(u_hat, trace=trace)
     assert trace[0] is before and len(trace) == 1 + 3
     assert_close(v, dynamic_routing(u_hat, 3), rtol=0, atol=0)
-
-
-def test_routing_leaves_its_arguments_unchanged() -> None:
-    u_hat, prior = random(2, 5, 4, 3), random(5, 4)
-    dynamic_routing(u_hat, 3, prior)
-    assert_close(u_hat, random(2, 5, 4, 3), rtol=0, atol=0)
-    assert_close(prior, random(5, 4), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("iterations", [1, 2, 3])
@@ -264,52 +241,33 @@ def test_the_order_of_children_and_parents_means_nothing(
     v = dynamic_routing(u_hat, iterations, prior)
     children = random(u_hat.shape[1], seed=seed + 1).argsort()
     parents = random(u_hat.shape[2], seed=seed + 2).argsort()
-    shuffled = dynamic_routing(u_hat[:, children], iterations, prior[children])
-    assert_close(shuffled, v, rtol=1e-9, atol=1e-11)
-    shuffled = dynamic_routing(u_hat[:, :, parents], iterations, prior[:, parents])
+    shuffled = dynamic_routing(
+        u_hat[:, children][:, :, parents], iterations, prior[children][:, parents]
+    )
     assert_close(shuffled, v[:, parents], rtol=1e-9, atol=1e-11)
 
 
-@given(u_hat=votes(), iterations=st.integers(1, 4), seed=seeds)
-def test_turning_the_votes_turns_the_outputs(u_hat: Tensor, iterations: int, seed: int) -> None:
-    """Only lengths and angles count: û R gives v R for every rotation (or reflection) R."""
-    turn = torch.linalg.qr(random(u_hat.shape[3], u_hat.shape[3], seed=seed)).Q
-    turned = dynamic_routing(u_hat @ turn, iterations)
-    assert_close(turned, dynamic_routing(u_hat, iterations) @ turn, rtol=1e-9, atol=1e-11)
-
-
-@given(u_hat=votes(), iterations=st.integers(1, 4), seed=seeds)
-def test_a_prior_counts_only_up_to_a_constant_a_child(
-    u_hat: Tensor, iterations: int, seed: int
-) -> None:
-    prior = random(*u_hat.shape[1:3], seed=seed)
-    shift = random(u_hat.shape[1], 1, seed=seed + 1)
-    v = dynamic_routing(u_hat, iterations, prior)
-    assert_close(dynamic_routing(u_hat, iterations, prior + shift), v, rtol=1e-9, atol=1e-11)
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("with_prior", [False, True])
+@pytest.mark.parametrize("prior_dtype", [None, "the votes'", F64])
 def test_routing_in_half_precision_is_close(
-    dtype: torch.dtype, with_prior: bool, device: torch.device
+    dtype: torch.dtype, prior_dtype: object, device: torch.device
 ) -> None:
-    u_hat = random(2, 32, 4, 8, scale=0.3).to(device, dtype).requires_grad_()
-    prior = random(32, 4, seed=1).to(device, dtype).requires_grad_() if with_prior else None
-    v = dynamic_routing(u_hat, 3, prior)
-    v.square().sum().backward()
-
-    wide = u_hat.detach().to(F64).requires_grad_()
-    wide_prior = None if prior is None else prior.detach().to(F64).requires_grad_()
-    expected = dynamic_routing(wide, 3, wide_prior)
-    expected.square().sum().backward()
-
+    """With a prior of the same precision or of a higher one; the votes' dtype comes out."""
+    leaves = [random(2, 32, 4, 8, scale=0.3).to(device, dtype)]
+    if prior_dtype is not None:
+        leaves.append(random(32, 4, seed=1).to(device, F64 if prior_dtype is F64 else dtype))
+    wide = [leaf.to(F64, copy=True).requires_grad_() for leaf in leaves]
+    for leaf in leaves:
+        leaf.requires_grad_()
+    v = dynamic_routing(leaves[0], 3, *leaves[1:])
+    expected = dynamic_routing(wide[0], 3, *wide[1:])
     tolerance = 16 * torch.finfo(dtype).eps
     assert v.dtype == dtype
     assert_close(v.to(F64), expected, rtol=tolerance, atol=tolerance)
-    for got, want in [(u_hat, wide), (prior, wide_prior)]:
-        if got is not None and want is not None:
-            assert got.grad is not None and want.grad is not None
-            assert_close(got.grad.to(F64), want.grad, rtol=tolerance, atol=tolerance)
+    gradients = torch.autograd.grad(v.square().sum(), leaves)
+    wanted = torch.autograd.grad(expected.square().sum(), wide)
+    for got, want in zip(gradients, wanted, strict=True):
+        assert_close(got.to(F64), want, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -331,17 +289,6 @@ def test_logits_are_added_up_in_float32(
     assert_close(v, without, rtol=0, atol=2 * torch.finfo(dtype).eps)
     one = dynamic_routing(u_hat, 1)
     assert (without - one).abs().max() > 20 * torch.finfo(dtype).eps  # agreement counts
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_routing_takes_a_prior_of_another_precision(dtype: torch.dtype) -> None:
-    """A float64 prior with votes of any precision; the votes' dtype comes out."""
-    u_hat, prior = random(2, 8, 4, 3).to(dtype), random(8, 4, seed=1)
-    v = dynamic_routing(u_hat, 3, prior)
-    tolerance = 16 * torch.finfo(dtype).eps
-    assert v.dtype == dtype
-    expected = dynamic_routing(u_hat.to(F64), 3, prior)
-    assert_close(v.to(F64), expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -386,29 +333,24 @@ def test_routing_of_extreme_priors_is_finite(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize(
     "arguments", [{}, {"m_pos": 0.7}, {"m_neg": 0.25}, {"down_weight": 0.8}, {"down_weight": 0.0}]
 )
+@pytest.mark.parametrize("given_as", ["masks", "labels"])
 def test_eq4_margin_loss_is_the_papers(
-    dtype: torch.dtype, rtol: float, arguments: dict[str, float], device: torch.device
+    dtype: torch.dtype,
+    rtol: float,
+    arguments: dict[str, float],
+    given_as: str,
+    device: torch.device,
 ) -> None:
     lengths = torch.rand(6, 5, dtype=F64).to(dtype)
-    present = torch.rand(6, 5) < 0.4  # none, one or several classes at once
-    expected = np.mean(
-        [
-            reference.margin_loss(row.to(F64).numpy(), mask.to(F64).numpy(), **arguments)
-            for row, mask in zip(lengths, present, strict=True)
-        ]
-    )
-    loss = margin_loss(lengths.to(device), present.to(device), **arguments)
+    if given_as == "masks":
+        targets = masks = torch.rand(6, 5) < 0.4  # none, one or several classes at once
+    else:
+        targets = torch.randint(5, (6,))
+        masks = torch.eye(5)[targets]
+    rows = zip(lengths.to(F64).numpy(), masks.to(F64).numpy(), strict=True)
+    expected = np.mean([reference.margin_loss(*row, **arguments) for row in rows])
+    loss = margin_loss(lengths.to(device), targets.to(device), **arguments)
     assert (loss.shape, loss.dtype, loss.device.type) == ((), dtype, device.type)
-    assert float(loss) == pytest.approx(expected, rel=rtol)
-
-    labels = torch.randint(5, (6,))
-    expected = np.mean(
-        [
-            reference.margin_loss(row.to(F64).numpy(), np.eye(5)[label], **arguments)
-            for row, label in zip(lengths, labels, strict=True)
-        ]
-    )
-    loss = margin_loss(lengths.to(device), labels.to(device), **arguments)
     assert float(loss) == pytest.approx(expected, rel=rtol)
 
 
@@ -422,37 +364,16 @@ def test_eq4_by_hand() -> None:
     assert float(margin_loss(lengths, present)) == pytest.approx((first + second) / 2, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "dtype", [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool, F64]
-)
-def test_margin_loss_takes_indices_and_masks_of_any_type(dtype: torch.dtype) -> None:
-    lengths, labels = torch.rand(7, 4, dtype=F64), torch.arange(7) % 4
-    expected = margin_loss(lengths, torch.eye(4, dtype=F64)[labels])
-    assert_close(margin_loss(lengths, torch.eye(4)[labels].to(dtype)), expected, rtol=0, atol=0)
-    if dtype not in (torch.bool, F64):
-        assert_close(margin_loss(lengths, labels.to(dtype)), expected, rtol=0, atol=0)
-
-
-lengths_at_the_margins = st.sampled_from([0.0, 0.05, 0.1, 0.1001, 0.5, 0.8999, 0.9, 0.95, 1.0])
-
-
 @pytest.mark.equation(4)
-@given(
-    rows=st.lists(
-        st.lists(st.tuples(lengths_at_the_margins, st.booleans()), min_size=3, max_size=3),
-        min_size=1,
-        max_size=3,
-    )
-)
-def test_eq4_is_zero_exactly_when_every_margin_holds(rows: list[list[tuple[float, bool]]]) -> None:
-    lengths = torch.tensor([[x for x, _ in row] for row in rows], dtype=F64, requires_grad=True)
-    present = torch.tensor([[t for _, t in row] for row in rows])
-    holds = all(x >= 0.9 if t else x <= 0.1 for row in rows for x, t in row)
-    loss = margin_loss(lengths, present)
+@pytest.mark.parametrize("present", [True, False])
+@pytest.mark.parametrize("length", [0.0, 0.05, 0.1, 0.1001, 0.5, 0.8999, 0.9, 0.95, 1.0])
+def test_eq4_is_zero_exactly_when_every_margin_holds(length: float, present: bool) -> None:
+    lengths = torch.tensor([[length]], dtype=F64, requires_grad=True)
+    loss = margin_loss(lengths, torch.tensor([[present]]))
+    (gradient,) = torch.autograd.grad(loss, lengths)
+    holds = length >= 0.9 if present else length <= 0.1
     assert (loss == 0) == holds
-    loss.backward()
-    assert lengths.grad is not None
-    assert (lengths.grad == 0).all() == holds
+    assert (gradient == 0) == holds
 
 
 def test_margin_loss_gradcheck() -> None:
@@ -470,14 +391,9 @@ def test_margin_loss_gradcheck() -> None:
 def test_reconstruction_loss_is_the_papers(
     dtype: torch.dtype, rtol: float, shape: tuple[int, ...], device: torch.device
 ) -> None:
-    reconstruction = torch.rand(shape, dtype=F64).to(dtype)
-    images = torch.rand(shape, dtype=F64).to(dtype)
-    expected = np.mean(
-        [
-            reference.reconstruction_loss(a.to(F64).numpy(), b.to(F64).numpy())
-            for a, b in zip(reconstruction, images, strict=True)
-        ]
-    )
+    reconstruction, images = (torch.rand(shape, dtype=F64).to(dtype) for _ in range(2))
+    rows = zip(reconstruction.to(F64).numpy(), images.to(F64).numpy(), strict=True)
+    expected = np.mean([reference.reconstruction_loss(*row) for row in rows])
     loss = reconstruction_loss(reconstruction.to(device), images.to(device))
     assert (loss.shape, loss.dtype, loss.device.type) == ((), dtype, device.type)
     assert float(loss) == pytest.approx(expected, rel=rtol)
@@ -493,12 +409,10 @@ def test_reconstruction_loss_by_hand() -> None:
 
 
 def test_reconstruction_loss_gradcheck() -> None:
-    images = torch.rand(2, 1, 3, 3, dtype=F64)
-    reconstruction = torch.rand(2, 1, 3, 3, dtype=F64)
+    images, reconstruction = torch.rand(2, 2, 1, 3, 3, dtype=F64).unbind()
     reconstruction[0] = images[0]  # perfect
-    reconstruction.requires_grad_()
-    images.requires_grad_()
-    assert gradcheck(reconstruction_loss, (reconstruction, images))
+    assert gradcheck(reconstruction_loss, (reconstruction.requires_grad_(), images))
+    assert gradcheck(reconstruction_loss, (reconstruction, images.clone().requires_grad_()))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -517,13 +431,11 @@ def test_a_loss_in_half_precision_is_close(
     is_image = target.is_floating_point()
     got = loss(half, target.to(dtype) if is_image else target)
     expected = loss(wide, target.to(F64) if is_image else target)
-    got.backward()
-    expected.backward()
     tolerance = 8 * torch.finfo(dtype).eps
     assert got.dtype == dtype
     assert_close(got.to(F64), expected, rtol=tolerance, atol=tolerance)
-    assert half.grad is not None
-    assert_close(half.grad.to(F64), wide.grad, rtol=tolerance, atol=tolerance)
+    gradient, wanted = torch.autograd.grad(got, half)[0], torch.autograd.grad(expected, wide)[0]
+    assert_close(gradient.to(F64), wanted, rtol=tolerance, atol=tolerance)
 
 
 def test_a_loss_of_no_images_is_nan() -> None:

@@ -9,7 +9,6 @@ from torch.func import functional_call
 from torch.testing import assert_close
 
 from capsnet import CapsuleLayer, Decoder, PrimaryCapsules
-from capsnet.layers import channels_to_capsules
 from helpers import reference
 
 F64 = torch.float64
@@ -47,14 +46,6 @@ def test_primary_capsules_are_channels_grouped_by_type_row_column(
     assert_close(capsules, stacked(expected, dtype), rtol=rtol, atol=rtol * 0.1)
 
 
-def test_primary_capsules_are_the_papers_unless_told() -> None:
-    layer = PrimaryCapsules(256)
-    assert layer.conv.weight.shape == (32 * 8, 256, 9, 9)
-    assert layer.conv.bias is not None and layer.conv.bias.shape == (256,)
-    assert layer.conv.stride == (2, 2) and layer.conv.padding == (0, 0)
-    assert layer(torch.rand(1, 256, 20, 20)).shape == (1, 1152, 8)
-
-
 def test_primary_capsules_gradcheck() -> None:
     layer = PrimaryCapsules(2, 2, 3, kernel_size=2).to(F64)
     features = torch.rand(2, 2, 4, 4, dtype=F64, requires_grad=True)
@@ -66,12 +57,6 @@ def test_primary_capsules_gradcheck() -> None:
     assert gradcheck(forward, (features, *parameters))
     zero = tuple(torch.zeros_like(parameter, requires_grad=True) for parameter in parameters)
     assert gradcheck(forward, (features, *zero), atol=1e-5)
-
-
-@pytest.mark.parametrize("dim", [1, 2, 8])
-def test_a_capsule_is_neighbouring_channels(dim: int) -> None:
-    capsules = channels_to_capsules(torch.arange(16).view(2, 8, 1, 1), dim)
-    assert torch.equal(capsules, torch.arange(16).view(2, 8 // dim, dim))
 
 
 @pytest.mark.equation(2)
@@ -112,19 +97,10 @@ def test_capsule_layer_routes_by_procedure_1(
     assert_close(v, stacked(expected, dtype), rtol=10 * rtol, atol=rtol)
 
 
-def test_capsule_layer_has_three_iterations_and_no_prior_unless_told() -> None:
-    layer = CapsuleLayer(5, 4, 3, 2)
-    assert layer.routing_iterations == 3
-    assert layer.prior is None
-    assert [name for name, _ in layer.named_parameters()] == ["weight"]
-    assert type(CapsuleLayer(5, 4, 3, 2, np.int64(1)).routing_iterations) is int
-
-
 def test_capsule_layer_learns_a_prior_that_starts_at_zero() -> None:
     layer = CapsuleLayer(5, 4, 3, 2, learn_prior=True)
     assert [name for name, _ in layer.named_parameters()] == ["weight", "prior"]
-    assert layer.prior is not None
-    assert_close(layer.prior.detach(), torch.zeros(5, 3), rtol=0, atol=0)
+    assert layer.prior is not None and (layer.prior == 0).all()
     layer(torch.randn(2, 5, 4) * 10).square().sum().backward()
     assert layer.prior.grad is not None and layer.prior.grad.abs().max() > 1e-4
 
@@ -162,18 +138,6 @@ def test_capsule_layer_gradcheck(iterations: int, zero: bool) -> None:
     assert gradcheck(forward, [x.requires_grad_() for x in (u, weight, prior)], atol=1e-5)
 
 
-def test_capsule_layers_stack() -> None:
-    """Parents of one layer are children of the next, and gradients reach the first."""
-    first, second = CapsuleLayer(6, 4, 5, 3), CapsuleLayer(5, 3, 2, 7, 2)
-    nn.init.normal_(first.weight)
-    nn.init.normal_(second.weight)
-    v = nn.Sequential(first, second)(torch.randn(3, 6, 4))
-    assert v.shape == (3, 2, 7)
-    assert (v.norm(dim=2) < 1).all()
-    v.square().sum().backward()
-    assert first.weight.grad is not None and (first.weight.grad != 0).all()
-
-
 @pytest.mark.parametrize(("dtype", "rtol"), PRECISION)
 @pytest.mark.parametrize("image_shape", [(1, 3, 4), [3, 2, 2]])
 def test_decoder_is_the_papers(
@@ -192,13 +156,6 @@ def test_decoder_is_the_papers(
     assert_close(reconstruction, stacked(expected, dtype), rtol=rtol, atol=rtol)
 
 
-def test_decoder_has_the_papers_layers_unless_told() -> None:
-    decoder = Decoder(10, 16, (1, 28, 28))
-    sizes = [tuple(parameter.shape) for parameter in decoder.parameters()]
-    assert sizes == [(512, 160), (512,), (1024, 512), (1024,), (784, 1024), (784,)]
-    assert sum(parameter.numel() for parameter in decoder.parameters()) == 8_215_568 - 6_804_224
-
-
 @pytest.mark.parametrize("garbage", [1e30, float("inf"), float("nan")])
 def test_decoder_sees_nothing_of_the_other_capsules(garbage: float) -> None:
     decoder = Decoder(3, 4, (1, 2, 2), hidden=(5, 6))
@@ -210,12 +167,11 @@ def test_decoder_sees_nothing_of_the_other_capsules(garbage: float) -> None:
     reconstruction = decoder(spoiled, classes)
     assert_close(reconstruction, expected, rtol=0, atol=0)
 
-    reconstruction.square().sum().backward()
-    assert spoiled.grad is not None
-    assert (spoiled.grad.masked_select(others) == 0).all()
-    assert (spoiled.grad.masked_select(~others) != 0).any()
-    for parameter in decoder.parameters():
-        assert parameter.grad is not None and parameter.grad.isfinite().all()
+    inputs = [spoiled, *decoder.parameters()]
+    gradient, *others_gradients = torch.autograd.grad(reconstruction.square().sum(), inputs)
+    assert (gradient.masked_select(others) == 0).all()
+    assert (gradient.masked_select(~others) != 0).any()
+    assert all(each.isfinite().all() for each in others_gradients)
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.float32])
@@ -237,8 +193,9 @@ def test_decoder_gradcheck() -> None:
     assert gradcheck(lambda v: decoder(v, torch.tensor([1, 0])), capsules)
 
 
-@pytest.mark.parametrize("hidden", [(1, 6), (5, 1)])
-def test_a_hidden_layer_may_have_a_single_unit(hidden: tuple[int, int]) -> None:
-    decoder = Decoder(3, 4, (1, 2, 2), hidden)
-    assert (decoder.fc1.out_features, decoder.fc2.out_features) == hidden
-    assert decoder(torch.rand(2, 3, 4), torch.tensor([0, 2])).shape == (2, 1, 2, 2)
+def test_layers_are_the_papers_unless_told() -> None:
+    assert PrimaryCapsules(256)(torch.rand(1, 256, 20, 20)).shape == (1, 1152, 8)
+    decoder = Decoder(10, 16, (1, 28, 28))
+    assert [layer.out_features for layer in decoder.children()] == [512, 1024, 784]
+    layer = CapsuleLayer(5, 4, 3, 2)
+    assert layer.routing_iterations == 3 and layer.prior is None
