@@ -11,17 +11,13 @@ import torch.nn.functional as F
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import Tensor, nn
-from torch.autograd import gradcheck
 from torch.testing import assert_close
 
 from capsnet.device import ieee_float32
 from capsnet.fast.convolution import (
-    Phases,
     Relu,
-    RowsByRows,
     correlate,
     fast_conv2d,
-    fourier_basis,
     phases_of,
     points_suffice,
     relu_conv2d,
@@ -109,55 +105,6 @@ def test_one_product_is_a_convolution_and_relu(with_bias: bool, device: torch.de
     assert_close(gradients[0], gradients[1])
 
 
-def test_weights_are_cast_to_the_images_dtype() -> None:
-    x, weight = torch.rand(1, 1, 5, 5).bfloat16(), torch.rand(1, 1, 3, 3, requires_grad=True)
-    y = fast_conv2d(x, weight, torch.zeros(1))
-    assert y.dtype == torch.bfloat16
-    y.sum().backward()
-    assert weight.grad is not None and weight.grad.dtype == torch.float32
-
-
-@pytest.mark.parametrize(("rows", "columns"), [(2, 1), (4, 5), (10, 10), (14, 13)])
-def test_the_basis_is_orthonormal_and_complete(rows: int, columns: int) -> None:
-    basis = fourier_basis(rows, columns, CPU).flatten(2).flatten(0, 1)
-    assert basis.shape == (rows * columns, rows * columns)
-    assert_close(basis @ basis.t(), torch.eye(rows * columns, dtype=F64), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("height", "width", "kernel_size", "stride", "expected"),
-    [
-        (20, 20, 9, 2, ((0, 2), (5, 5), 6, 6, 10, 10)),  # the paper's
-        (19, 19, 9, 2, ((0, 2), (5, 5), 6, 6, 10, 10)),
-        (22, 20, 9, 2, ((0, 2), (5, 5), 7, 6, 12, 10)),  # 11 rows would do, but they must be even
-        (3, 4, 3, 1, ((0, 1), (3, 3), 1, 2, 4, 4)),
-        (9, 6, 1, 3, ((0, 1), (1, 1), 3, 2, 4, 2)),  # in other phases the kernel has no tap
-    ],
-)
-def test_in_fourier_space_phases_are_together(
-    height: int, width: int, kernel_size: int, stride: int, expected: tuple[Any, ...]
-) -> None:
-    every, *rest = expected
-    assert phases_of(height, width, kernel_size, stride) == [
-        Phases(stride, every, every, *rest, at_points=False)
-    ]
-
-
-def test_at_points_each_phase_has_as_few_as_it_needs() -> None:
-    found = phases_of(20, 17, 9, 2, at_points=True)
-    assert found == [
-        Phases(2, (0, 1), (0, 1), (5, 5), 6, 5, 10, 9, True),
-        Phases(2, (0, 1), (1, 2), (5, 4), 6, 5, 10, 8, True),
-        Phases(2, (1, 2), (0, 1), (4, 5), 6, 5, 9, 9, True),
-        Phases(2, (1, 2), (1, 2), (4, 4), 6, 5, 9, 8, True),
-    ]
-    assert len(phases_of(9, 9, 1, 3, at_points=True)) == 1
-    (alone,) = phases_of(3, 4, 3, 1, at_points=True)
-    assert (alone.rows, alone.columns) == (3, 4)
-    (together,) = phases_of(20, 21, 9, 2, at_points=True)  # 11 across
-    assert not together.at_points
-
-
 def test_points_are_for_whole_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.rand(1, 1, 5, 5)
     assert points_suffice(x)
@@ -204,20 +151,24 @@ def test_both_convolutions_of_a_network(bias: bool, at_points: bool) -> None:
     assert_close(gradients, theirs, rtol=1e-10, atol=1e-12)
 
 
-def test_relu() -> None:
-    x = torch.randn(3, 4, dtype=F64, requires_grad=True)
-    assert torch.equal(Relu.apply(x), F.relu(x))
-    assert gradcheck(Relu.apply, (x,))
+def test_there_are_as_few_points_as_a_convolution_needs() -> None:
+    """At points for each phase by itself, in Fourier space for all together."""
+    found = phases_of(20, 17, 9, 2, at_points=True)
+    assert [(each.rows, each.columns) for each in found] == [(10, 9), (10, 8), (9, 9), (9, 8)]
+    assert len(phases_of(9, 9, 1, 3, at_points=True)) == 1
+    (together,) = phases_of(20, 21, 9, 2, at_points=True)  # 11 across
+    assert not together.at_points
+    for size, kernel_size, stride, expected in [
+        ((20, 20), 9, 2, (10, 10)),  # the paper's
+        ((22, 20), 9, 2, (12, 10)),  # 11 rows would do, but they must be even
+        ((3, 4), 3, 1, (4, 4)),
+        ((9, 6), 1, 3, (4, 2)),  # in other phases the kernel has no tap
+    ]:
+        (together,) = phases_of(*size, kernel_size, stride)
+        assert (together.rows, together.columns) == expected
+
+
+def test_a_relu_of_zero_has_no_gradient() -> None:
     zero = torch.zeros(1, requires_grad=True)
     Relu.apply(zero).backward()
     assert zero.grad is not None and zero.grad.item() == 0  # as F.relu's
-
-
-def test_rows_by_rows() -> None:
-    """The product, and gradients that are laid out as the rows are."""
-    w = torch.randn(3, 4, 5, dtype=F64, requires_grad=True)
-    x = torch.randn(3, 6, 5, dtype=F64, requires_grad=True)
-    assert_close(RowsByRows.apply(w, x), w @ x.mT)
-    assert gradcheck(RowsByRows.apply, (w, x))
-    for grad in torch.autograd.grad(RowsByRows.apply(w, x).square().sum(), (w, x)):
-        assert grad.is_contiguous()
