@@ -1,4 +1,4 @@
-"""Evaluation: counts against plain loops, and no dependence on how images are batched."""
+"""Evaluation: counts, losses, and no dependence on how images are batched."""
 
 from dataclasses import replace
 from typing import ClassVar
@@ -19,32 +19,6 @@ def digits() -> ImageSet:
     return some_digits(70)
 
 
-def test_counts_are_those_of_a_plain_loop() -> None:
-    lengths = torch.tensor(
-        [[0.9, 0.1, 0.2], [0.3, 0.2, 0.1], [0.1, 0.2, 0.8], [0.1, 0.7, 0.6], [0.0, 0.1, 0.2]]
-    )
-    labels = torch.tensor([0, 1, 2, 1, 1])
-    result = Evaluation(lengths, labels, ("a", "b", "c"), margin=0.5, reconstruction=100.0)
-    assert result.predictions.tolist() == [0, 0, 2, 1, 2]
-    confusion = [[0] * 3 for _ in range(3)]
-    for label, predicted in zip([0, 1, 2, 1, 1], [0, 0, 2, 1, 2], strict=True):
-        confusion[label][predicted] += 1
-    assert result.confusion.tolist() == confusion == [[1, 0, 0], [1, 1, 1], [0, 0, 1]]
-    assert result.per_class == [(1, 1), (1, 3), (1, 1)]
-    assert result.errors.tolist() == [1, 4]
-    assert (result.correct, result.total, result.accuracy) == (3, 5, 0.6)
-    assert result.summary() == {
-        "correct": 3,
-        "total": 5,
-        "margin": 0.5,
-        "reconstruction": 100.0,
-        "classes": ["a", "b", "c"],
-        "per_class": [(1, 1), (1, 3), (1, 1)],
-        "confusion": confusion,
-        "errors": [1, 4],
-    }
-
-
 def test_losses_are_those_of_all_images_at_once(digits: ImageSet) -> None:
     model = tiny_model().eval()
     images = to_float(digits.images)
@@ -56,23 +30,14 @@ def test_losses_are_those_of_all_images_at_once(digits: ImageSet) -> None:
         assert result.margin == pytest.approx(margin_loss(out.lengths, digits.labels).item())
         expected = reconstruction_loss(out.reconstruction, images).item()
         assert result.reconstruction == pytest.approx(expected, rel=1e-5)
+    assert evaluate(tiny_model(reconstruct=False), digits).reconstruction is None
 
 
 def test_mode_is_put_back_and_no_gradient_is_kept(digits: ImageSet) -> None:
     model = tiny_model()
-    for mode in (True, False):
-        model.train(mode)
-        assert not evaluate(model, digits).lengths.requires_grad
-        assert model.training is mode
-    model.train()
     model.conv.eval()  # a layer of its own mode
-    evaluate(model, digits)
-    assert model.primary.training and not model.conv.training
-
-
-def test_without_decoder_there_is_no_squared_error(digits: ImageSet) -> None:
-    result = evaluate(tiny_model(reconstruct=False), digits)
-    assert result.reconstruction is None and result.margin is not None
+    assert not evaluate(model, digits).lengths.requires_grad
+    assert model.training and model.primary.training and not model.conv.training
 
 
 def test_logits_are_no_lengths_and_have_no_margin_loss(digits: ImageSet) -> None:
@@ -84,9 +49,7 @@ def test_logits_are_no_lengths_and_have_no_margin_loss(digits: ImageSet) -> None
             return CapsNetOutput(logits.unsqueeze(2), logits, None)
 
     result = evaluate(Linear(784, 10), digits, arrangement="plain")
-    assert result.margin is None
-    assert result.summary()["margin"] is None
-    assert 0 <= result.accuracy <= 1
+    assert result.margin is None and 0 <= result.accuracy <= 1
 
 
 def test_bfloat16_is_close(digits: ImageSet) -> None:
@@ -111,3 +74,23 @@ def test_what_does_not_fit_is_refused(digits: ImageSet, refuses) -> None:
         evaluate(tiny_model().double(), digits)
     with refuses("dict config", "image_shape", "Linear has not"):
         evaluate(torch.nn.Linear(3, 2), digits)
+
+
+def test_counts_by_hand() -> None:
+    lengths = torch.tensor(
+        [[0.9, 0.1, 0.2], [0.3, 0.2, 0.1], [0.1, 0.2, 0.8], [0.1, 0.7, 0.6], [0.0, 0.1, 0.2]]
+    )
+    labels = torch.tensor([0, 1, 2, 1, 1])
+    result = Evaluation(lengths, labels, ("a", "b", "c"), margin=0.5, reconstruction=100.0)
+    assert result.predictions.tolist() == [0, 0, 2, 1, 2]
+    assert result.accuracy == 0.6
+    assert result.summary() == {
+        "correct": 3,
+        "total": 5,
+        "margin": 0.5,
+        "reconstruction": 100.0,
+        "classes": ["a", "b", "c"],
+        "per_class": [(1, 1), (1, 3), (1, 1)],
+        "confusion": [[1, 0, 0], [1, 1, 1], [0, 0, 1]],
+        "errors": [1, 4],
+    }

@@ -25,22 +25,16 @@ def evaluation(lengths: float, right: int = 0) -> Evaluation:
     ("lengths", "found"),
     [
         (0.97, "saturated, 0.97 to 0.98 long on average; try a lower rate, such as 0.001"),
-        (
-            0.02,
-            "silent, 0.02 to 0.03 long on average; try more epochs, or a rate of 0.009",
-        ),
+        (0.02, "silent, 0.02 to 0.03 long on average; try more epochs, or a rate of 0.009"),
         (0.24, "alike, 0.24 to 0.25 long on average; try more epochs, or a lower rate"),
     ],
 )
 def test_capsules_that_say_nothing(lengths: float, found: str) -> None:
     of_nothing = evaluation(lengths)
     text = diagnose(of_nothing, 0.003)
-    assert text is not None and found in text
-    assert text.startswith("no better than one answer for all (") and "of 1000 right)" in text
+    assert text is not None and found in text and "of 1000 right)" in text
     few = diagnose(of_nothing, 0.003, 72)
-    assert few == text.partition("try ")[0] + (
-        "try more epochs first (72 images are few, each counted as often as it is seen)"
-    )
+    assert few is not None and "try more epochs first (72 images are few" in few
     assert diagnose(evaluation(lengths, right=100), 0.003) is None
 
 
@@ -54,7 +48,6 @@ def test_chance_is_the_most_frequent_class() -> None:
 @pytest.mark.parametrize(
     ("labels", "answers"),
     [
-        ([0, 1, 0, 1], [0, 1, 0, 1]),
         ([0] * 18 + [1] * 2, [0] * 18 + [1] * 2),
         ([0] * 1000, [0] * 998 + [1] * 2),  # of one class, which tells nothing
     ],
