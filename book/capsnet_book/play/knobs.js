@@ -165,7 +165,7 @@ export async function mount(stage, data) {
   capsule.turn(whole(asked.turn, 1000));
   const gone = asked.v?.split(".").map(Number) ?? [];
   if (gone.length === 16 && gone.every(Number.isFinite)) capsule.own = capsule.own.map((x, k) => x + gone[k] / 1000);
-  if (asked.tab in TABS) state.tab = /** @type {Tab} */ (asked.tab);
+  if (Object.hasOwn(TABS, asked.tab)) state.tab = /** @type {Tab} */ (asked.tab);
   const [last, other, far] = asked.to?.split(".") ?? [];
   Object.assign(state, { digit: whole(last, 10, capsule.digit), example: whole(other, examples, first.example), way: whole(far, 101, 50) / 100 });
   show();
