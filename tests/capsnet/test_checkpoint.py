@@ -273,6 +273,4 @@ def test_a_written_file_is_as_readable_as_any_other(tmp_path: Path) -> None:
     (tmp_path / "theirs").write_text("")
     modes = [(tmp_path / name).stat().st_mode for name in ("ours", "theirs")]
     assert modes[0] == modes[1]
-    assert (tmp_path / "ours").read_text() == '{\n "a": [\n  1,\n  2\n ]\n}\n'
-    write_json(tmp_path / "ours", {"a": [1, 2]}, indent=None)
-    assert (tmp_path / "ours").read_text() == '{"a": [1, 2]}\n'
+    assert json.loads((tmp_path / "ours").read_text()) == {"a": [1, 2]}

@@ -52,10 +52,13 @@ def test_class_mask_makes_indices_one_hot() -> None:
     [torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.int8, torch.int16, torch.int32],
 )
 def test_class_indices_of_any_integer_type(refuses: Refuses, dtype: torch.dtype) -> None:
-    mask = class_mask(torch.tensor([2, 0]).to(dtype), 2, 3)
-    assert_close(mask, torch.tensor([[False, False, True], [True, False, False]]))
+    """And masks of any type, which count as numbers."""
+    lengths, one_hot = torch.rand(2, 3), torch.tensor([[0, 0, 1], [1, 0, 0]])
+    assert_close(class_mask(torch.tensor([2, 0]).to(dtype), 2, 3), one_hot.bool())
+    expected = margin_loss(lengths, one_hot)
+    assert_close(margin_loss(lengths, one_hot.to(dtype)), expected, rtol=0, atol=0)
     with refuses("class indices must lie in 0 … 2", "got 5"):
-        margin_loss(torch.rand(2, 3), torch.tensor([5, 1]).to(dtype))
+        margin_loss(lengths, torch.tensor([5, 1]).to(dtype))
 
 
 def test_class_mask_under_vmap_has_no_values_to_check() -> None:

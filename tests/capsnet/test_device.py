@@ -119,7 +119,6 @@ def test_a_machine_is_described_in_plain_values() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("inductor")
 def test_compile_as_wished_or_where_a_compiler_is_found() -> None:
-    """(Where none is: tests/test_cli.py.)"""
     cpu = torch.device("cpu")
     assert resolve_compile(True, cpu) and not resolve_compile(False, cpu)
     assert resolve_compile(None, cpu)

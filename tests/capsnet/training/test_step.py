@@ -108,7 +108,6 @@ def test_compiled_step_is_the_plain_step(batch: tuple[Tensor, Tensor], inductor:
 
 
 def test_the_fast_arrangement_compiles_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    # That these give the same losses and gradients is tests/fast/test_arrangement.py's.
     model, compiled = tiny_model(), []
     monkeypatch.setattr(type(arrange(model, "fast")), "compile", lambda fast: compiled.append(fast))
     step = make_step(model, config=dataclasses.replace(FP32, arrangement="fast", compile=True))
