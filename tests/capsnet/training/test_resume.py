@@ -179,23 +179,17 @@ def test_a_damaged_checkpoint_changes_nothing(tmp_path: Path, digits: ImageSet, 
     tensors, document = read_tensors(path)
     tensors = {name: tensor.clone() for name, tensor in tensors.items()}
 
-    def without(name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def without(start: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         return (
-            {k: v for k, v in tensors.items() if k != name},
-            {k: v for k, v in document.items() if k != name},
+            {k: v for k, v in tensors.items() if not k.startswith(start)},
+            {k: v for k, v in document.items() if not k.startswith(start)},
         )
 
+    missing = ["optimizer.0.", "optimizer.0.exp_avg", "optimizer.3.step", "averaged.conv.weight"]
+    missing += ["model.conv.weight", "random.cpu", "records", "stepped", "identity"]
     one = torch.zeros(1)
     for bad in (
-        ({k: v for k, v in tensors.items() if not k.startswith("optimizer.0.")}, document),
-        without("optimizer.0.exp_avg"),
-        without("optimizer.3.step"),
-        without("averaged.conv.weight"),
-        without("model.conv.weight"),
-        without("random.cpu"),
-        without("records"),
-        without("stepped"),
-        without("identity"),
+        *map(without, missing),
         ({**tensors, "optimizer.1.exp_avg": one}, document),
         ({**tensors, "stranger": one}, document),
         ({**tensors, "random.cpu": one}, document),
@@ -204,10 +198,9 @@ def test_a_damaged_checkpoint_changes_nothing(tmp_path: Path, digits: ImageSet, 
     ):
         write_tensors(path, *bad)
         model = tiny_model(seed=4)
-        before = parameters(model)
         with refuses(path):
             fit(model, digits, None, ONE, out=tmp_path)
-        assert torch.equal(parameters(model), before)
+        assert torch.equal(parameters(model), parameters(tiny_model(seed=4)))
     write_tensors(path, tensors, document)
     assert len(fit(tiny_model(), digits, None, ONE, out=tmp_path)) == 1
     cut = path.read_bytes()[:-100]
