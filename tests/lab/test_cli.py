@@ -86,14 +86,11 @@ def place(tmp_path_factory: pytest.TempPathFactory, weights: Path, pictures: Pat
     tensors = dict(model.state_dict())
     for name, text in {
         "null": "null",
-        "list": "[1]",
-        "broken": "{broken",
         "negative": json.dumps({"model": {**model.config, "hidden": [-1, 5]}}),
         "endless": json.dumps({"model": {**model.config, "hidden": [10**13, 10]}}),
     }.items():
         safetensors.torch.save_file(tensors, place / name, {"capsnet": text})
     Image.fromarray(mnist(train=False).images[0, 0].numpy()).save(place / "photo.png")
-    (place / "huge.pbm").write_bytes(b"P4 40000 40000\n")
     (place / "file").write_text("")
     os.mkfifo(place / "fifo.json")
     (place / "empty").mkdir()
@@ -131,55 +128,34 @@ EARLY = [
     ("train --wings", "unrecognized arguments: --wings"),
     ("predict w photo.png --precision fp32", "unrecognized arguments: --precision"),
     ("train --epochs many", "argument --epochs: expected a whole number of at least 1, got many"),
-    ("train --batch-size 0", "argument --batch-size: expected a whole number of at least 1"),
     ("train --learning-rate nan", "--learning-rate: expected a positive number, got nan"),
     ("train --average 1", "expected a number of at least 0 and below 1, got 1"),
     ("train --reconstruction-weight -1", "expected a number of at least 0, got -1"),
-    ("train --shift -1", "expected a whole number of at least 0, got -1"),
     (f"train --seed {2**40}", f"expected a whole number of 0 … 2⁴⁰ - 1, got {2**40}"),
-    ("train --schedule never", "argument --schedule: invalid choice: 'never'"),
-    ("train --precision int8", "argument --precision: invalid choice: 'int8'"),
-    ("train --device abacus", "argument --device: invalid choice: 'abacus'"),
     ("train --stack 8 0", "argument --stack: expected a whole number of at least 1, got 0"),
-    ("train --routing-iterations 0", "expected a whole number of at least 1, got 0"),
     ("train --dataset cifar-1", "unknown data set 'cifar-1'; expected one of: mnist, "),
-    ("train --dataset ''", "unknown data set ''"),
     ("train --dataset folder:", "unknown data set 'folder:'"),
     ("train --dataset folder:nowhere", "no such folder: nowhere"),
-    ("evaluate w --dataset folder:nowhere", "no such folder: nowhere"),
     ("train --image-shape 28", "expected a shape like 1x28x28 or 3x32x32, got 28"),
-    ("train --image-shape 1x0x0", "expected a shape like 1x28x28 or 3x32x32, got 1x0x0"),
     ("train --init nowhere", "no such file: nowhere"),
     ("train --init w --learn-prior", "--init fixes the network"),
-    ("train --init w --no-reconstruction", "--init fixes the network"),
     ("train --as labml --stack 8", "give neither --routing nor --stack"),
     ("train --out file/below", f"cannot write file/below/{WEIGHTS}: Not a directory"),
-    ("train --out /proc/nobody/run", f"cannot write /proc/nobody/run/{WEIGHTS}: "),
     ("train --out done", f"done holds {WEIGHTS}, which would be overwritten, but no {CHECKPOINT}"),
     (f"train --out done --init done/{WEIGHTS}", f"done/{WEIGHTS} would be overwritten: it is an"),
     ("evaluate nowhere", "no such file: nowhere"),
-    ("predict nowhere photo.png", "no such file: nowhere"),
     ("export nowhere x.onnx", "no such file: nowhere"),
     ("predict w photo.png nowhere.png --json new/a.json", "no such file: nowhere.png"),
-    ("predict w photo.png --top 0", "expected a whole number of at least 1, got 0"),
-    *[
-        (f"predict w photo.png --threshold {wrong}", f"expected a number in 0 … 1, got {wrong}")
-        for wrong in ("-0.1", "1.5", "nan")
-    ],
+    ("predict w photo.png --threshold 1.5", "expected a number in 0 … 1, got 1.5"),
     ("predict w photo.png photo.png --save f.png", "--save takes one picture, got 2"),
     ("predict w photo.png --csv x --json x", "must be different files"),
     ("evaluate w --figure f.png --reconstructions f.png", "must be different files"),
     ("predict w photo.png --sheet x.csv", "must end in .png, .svg, .pdf, got x.csv"),
-    ("evaluate w --figure f.docx", "must end in .png, .svg, .pdf, got f.docx"),
     ("evaluate w --figure file/f.png", "cannot write file/f.png"),
     ("evaluate w --json fifo.json", "cannot write fifo.json: it is no ordinary file"),
-    ("evaluate w --batch-size 0", "expected a whole number of at least 1, got 0"),
-    ("evaluate w --split half", "argument --split: invalid choice: 'half'"),
     ("evaluate w --json w", "w would be overwritten: it is an input"),
-    ("export w w", "w would be overwritten: it is an input"),
     ("export w empty", "cannot write empty: it is a folder"),
     ("predict w photo.png --save photo.png", "photo.png would be overwritten: it is an input"),
-    ("check ./my_module:Net", "expected a name such as my_module:MyCapsNet, got ./my_module:Net"),
     ("check my_module", "expected a name such as my_module:MyCapsNet, got my_module"),
     *[
         (words, "expected a path, got an empty one")
@@ -245,16 +221,13 @@ LATE = [
     ("train --shift 28", "shift must be smaller than the images, 28 × 28, got 28"),
     ("train --image-shape 1x16x28", "at least 17 × 17 pixels"),
     ("train --image-shape 1x32x32", "the images of mnist are (1, 28, 28)"),
-    ("train --image-shape 1x9999999999x28", "the images of mnist are (1, 28, 28)"),
     ("train --as geron --routing-iterations 3", "--as geron fixes routing_iterations at 2, got 3"),
     ("train --as sarasra-cifar10 --no-download", "not downloaded, as download=False"),
     ("train --init two", "the network tells is 3, is 7 apart, the classes of mnist are 0, 1, 2"),
-    ("train --dataset folder:empty", "must hold two or more class folders"),
     ("train --dataset folder:split --test", "no 'test' images; its splits are: train, validation,"),
     ("train --dataset folder:flawed", "is 3/bad.png is not a picture, or not of a known format; "
      "--skip-unreadable leaves them out"),
     ("train --dataset folder:pictures --out pictures", "inside the data folder"),
-    ("train --dataset folder:pictures --out 'pictures/is 3/run'", "of which it would become a"),
     ("train --dataset folder:split --out split/train/run", "split/train, of which it would become"),
     *[
         (words.format(file), message)
@@ -263,8 +236,6 @@ LATE = [
             ("empty", "expected a safetensors file, got a folder"),
             ("fifo.json", "expected a safetensors file, got no ordinary file"),
             ("null", "is damaged: its description is no JSON object"),
-            ("list", "is damaged: its description is no JSON object"),
-            ("broken", "is damaged: its description is no JSON object"),
             ("negative", "negative"),
             ("endless", "endless"),
         )
@@ -273,21 +244,15 @@ LATE = [
     ("evaluate colour --dataset mnist", "the images of mnist are (1, 28, 28) [channels, height,"),
     ("evaluate nameless", "nameless does not say on what it was trained: give --dataset"),
     ("evaluate misnamed", "misnamed should name 10 classes, it names ['a']"),
-    ("predict misnamed photo.png", "misnamed should name 10 classes, it names ['a']"),
     ("evaluate w --dataset folder:pictures", "tells 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 apart, the "),
-    ("evaluate two --dataset folder:split", "no 'test' images"),
     ("evaluate undrawn --reconstructions f.png", "the network has no decoder"),
     *[
         (f"evaluate two --dataset folder:pictures --{option} 'pictures/is 7/5.png'",
          "pictures/is 7/5.png would be overwritten: it is an input")
         for option in ("json", "figure", "reconstructions")
     ],
-    ("predict w pictures --sheet 'pictures/is 7/5.png'", "it is an input"),
     ("predict w pictures --save f.png", "--save takes one picture, got 60: --sheet takes many"),
-    ("predict w empty", "no pictures in empty"),
-    ("predict w huge.pbm", "huge.pbm is too large"),
     ("predict w file", "file is not a picture: it is empty"),
-    ("check no_such_module:Net", "no_such_module cannot be imported"),
 ]  # fmt: skip
 
 
@@ -615,14 +580,6 @@ def test_the_readmes_torchrun_command(pictures: Path, tmp_path: Path, inductor: 
     metadata = load_weights(tmp_path / WEIGHTS)[1]
     assert metadata["machine"]["processes"] == 2
     assert metadata["config"]["compile"] is True
-
-
-def test_a_reader_that_goes_away_is_no_error(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read, write = os.pipe()
-    os.close(read)
-    with open(write, "w") as nobody:  # at the block's end it is flushed, as when a process ends
-        monkeypatch.setattr(sys, "stdout", nobody)
-        assert main(["predict", "w", "photo.png"]) == 141
 
 
 def test_a_disk_that_is_full_is_found_before_the_work(
