@@ -24,15 +24,10 @@ def network(shape: tuple[int, int, int] = (1, 28, 28), classes: int = 10) -> Cap
 
 def test_mnist_keeps_its_options() -> None:
     assert TrainingConfig.suited(network(), 50_000) == TrainingConfig()
+    for easier in (network((1, 20, 20)), network(classes=26)):  # no rate is higher
+        assert TrainingConfig.suited(easier, 50_000) == TrainingConfig()
     two = TrainingConfig.suited(network(), 50_000, epochs=2)
     assert two == TrainingConfig(epochs=2, average=two.average) and 0.98 < two.average <= 0.99
-
-
-def test_more_children_for_a_class_and_more_channels_learn_at_a_lower_rate() -> None:
-    networks = [network((1, 20, 20)), network(), network((3, 32, 32)), network((1, 40, 40))]
-    networks += [network(classes=3), network(classes=26)]
-    rates = [TrainingConfig.suited(one, 50_000).learning_rate for one in networks]
-    assert rates == [0.003, 0.003, 0.00056, 0.00075, 0.0009, 0.003]
 
 
 @pytest.mark.parametrize(
