@@ -2,8 +2,6 @@
 
 import errno
 import os
-import struct
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +67,6 @@ def mode(name: str) -> Maker:
 # How it is drawn, and how like MNIST's digit it is then; of what loses nothing, 1.
 KINDS: dict[str, tuple[Maker, str, float]] = {
     "ten times larger": (enlarged(280), "png", 0.8),
-    "dark on light": (ImageOps.invert, "png", 0.99),
     "colour": (lambda ink: ImageOps.colorize(ink, "white", (20, 40, 140)), "png", 0.95),
     "black on nothing": (on_nothing, "png", 0.99),
     "white on nothing": (lambda ink: on_nothing(ink, (255, 255, 255)), "png", 0.99),
@@ -83,7 +80,6 @@ KINDS: dict[str, tuple[Maker, str, float]] = {
     "I": (levels("i4", 257), "tiff", 1),
     "I of 8 bits": (levels("i4", 1), "tiff", 1),
     "F": (levels("f4", 1 / 255), "tiff", 1),
-    "F of 8 bits": (levels("f4", 1), "tiff", 1),
     "I;16": (levels("u2", 257), "png", 1),
     "I;16B": (levels(">u2", 257), "tiff", 1),
 }
@@ -283,11 +279,9 @@ def test_files_that_are_no_pictures(tmp_path: Path, digits: Tensor, refuses) -> 
 
 BLANK = {
     "black": Image.new("L", (60, 60), 0),
-    "grey": Image.new("L", (60, 60), 128),
     "white": Image.new("L", (60, 60), 255),
     "transparent": Image.new("RGBA", (40, 40), (9, 9, 9, 0)),
     "even light": photographed(np.zeros((1, 1)), "even light"),
-    "strong fall of light": photographed(np.zeros((1, 1)), "strong fall of light"),
     "noise": photographed(np.zeros((1, 1)), "noise"),
 }
 
@@ -304,13 +298,8 @@ def test_pictures_of_nothing(tmp_path: Path, refuses, kind: str) -> None:
 def test_too_many_pixels_are_refused_before_they_are_decoded(
     tmp_path: Path, refuses, side: int
 ) -> None:
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        crc = struct.pack(">I", zlib.crc32(kind + body))
-        return struct.pack(">I", len(body)) + kind + body + crc
-
-    path = tmp_path / "huge.png"
-    header = struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0)
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IEND", b""))
+    path = tmp_path / "huge.pbm"
+    path.write_bytes(f"P4 {side} {side}\n".encode())
     with refuses(path, "too large"):  # not "damaged", though it has no pixels at all
         read_picture(path)
 

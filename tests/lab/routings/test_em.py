@@ -13,7 +13,6 @@ from torch.testing import assert_close
 
 from capsnet.functional import RoutingStep
 from capsnet_lab.routings import EMCapsules, em_routing, spread_loss
-from capsnet_lab.routings.em import inverse_temperature_at
 from helpers import Refuses
 
 Array = NDArray[np.float64]
@@ -84,11 +83,6 @@ def test_em_routing_is_procedure_1(iterations: int, floor: float) -> None:
             assert_close(seen.v[n].norm(dim=1), torch.tensor(active))
         assert_close(out[0][n], torch.tensor(mu))
         assert_close(out[1][n], torch.tensor(active))
-
-
-def test_lambda_grows_as_the_authors_say() -> None:
-    grown = [inverse_temperature_at(0.01, iteration) for iteration in (1, 2, 3)]
-    assert grown == pytest.approx([0.0005, 0.000975, 0.00142625], rel=1e-12)
 
 
 def test_votes_are_products_of_matrices() -> None:
