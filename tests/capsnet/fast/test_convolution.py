@@ -9,11 +9,13 @@ import torch.nn.functional as F
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import nn
+from torch.autograd import gradcheck
 from torch.testing import assert_close
 
 from capsnet.device import ieee_float32
 from capsnet.fast.convolution import (
     Relu,
+    RowsByRows,
     correlate,
     fast_conv2d,
     phases_of,
@@ -160,7 +162,20 @@ def test_there_are_as_few_points_as_a_convolution_needs() -> None:
         assert (together.rows, together.columns) == expected
 
 
-def test_a_relu_of_zero_has_no_gradient() -> None:
+def test_relu() -> None:
+    x = torch.randn(3, 4, dtype=F64, requires_grad=True)
+    assert torch.equal(Relu.apply(x), F.relu(x))
+    assert gradcheck(Relu.apply, (x,))
     zero = torch.zeros(1, requires_grad=True)
     Relu.apply(zero).backward()
     assert zero.grad is not None and zero.grad.item() == 0  # as F.relu's
+
+
+def test_rows_by_rows() -> None:
+    """The product, and gradients that are laid out as the rows are."""
+    w = torch.randn(3, 4, 5, dtype=F64, requires_grad=True)
+    x = torch.randn(3, 6, 5, dtype=F64, requires_grad=True)
+    assert_close(RowsByRows.apply(w, x), w @ x.mT)
+    assert gradcheck(RowsByRows.apply, (w, x))
+    for grad in torch.autograd.grad(RowsByRows.apply(w, x).square().sum(), (w, x)):
+        assert grad.is_contiguous()
