@@ -186,16 +186,12 @@ def test_unreadable_pictures(tmp_path: Path, refuses, capsys: Captured) -> None:
         load(f"folder:{tmp_path}", skip_unreadable=True)
 
 
-@pytest.mark.parametrize("lost", [["train"], ["val"], ["train", "val"]])
-def test_a_part_of_unreadable_pictures(tmp_path: Path, refuses, lost: list[str]) -> None:
+@pytest.mark.parametrize(("lost", "what"), [("train", "train"), ("val", "validation")])
+def test_a_part_of_unreadable_pictures(tmp_path: Path, refuses, lost: str, what: str) -> None:
     for part in ("train", "val"):
         two_classes(tmp_path / part, 3)
-    whole, held = find(f"folder:{tmp_path}").read(("train",), ("validation",))
-    assert len(whole) == len(held) == 6
-    for part in lost:
-        for path in (tmp_path / part).rglob("*.png"):
-            path.write_text("no picture")
-    what = "train" if "train" in lost else "validation"
+    for path in (tmp_path / lost).rglob("*.png"):
+        path.write_text("no picture")
     with refuses(f"not one picture of a, b for {what} can be read"):
         find(f"folder:{tmp_path}").read(("train",), ("validation",), skip_unreadable=True)
 

@@ -65,7 +65,6 @@ def test_config_makes_the_same_network_again() -> None:
         (["no-such-thing"], "no deviation is called no-such-thing; known are softmax-over-"),
         (["unit-w", "uniform-w"], "deviations unit-w and uniform-w both replace start_w$"),
         (["leak", "leak"], "each deviation is named once, got leak, leak$"),
-        (None, "deviations must be a list of names, got None$"),
         ("leak", "deviations must be a list of names, got 'leak'$"),
         ([["leak"]], r"deviations must be a list of names, got \[\['leak'\]\]$"),
     ],

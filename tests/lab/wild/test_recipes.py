@@ -9,9 +9,7 @@ import torch
 
 from capsnet.data import shifted
 from capsnet.device import make_fabric
-from capsnet.training import TrainingConfig
 from capsnet.training.fit import Batches
-from capsnet_lab.wild import IMPLEMENTATIONS
 from capsnet_lab.wild.recipes import in_order, split_recipe
 from helpers.tiny import FP32, fit, parameters, some_digits, tiny_model
 
@@ -71,9 +69,3 @@ def test_adam_made_anew_forgets_its_moments(epochs: int, equal: bool) -> None:
 def test_an_interrupted_run_ends_bit_identical(recipe: dict[str, Any], tmp_path: Path) -> None:
     train(recipe, out=tmp_path, stop_after=2)
     assert torch.equal(train(recipe, out=tmp_path)[0], train(recipe)[0])
-
-
-@pytest.mark.parametrize("name", IMPLEMENTATIONS)
-def test_every_recipe_is_one_that_fit_understands(name: str) -> None:
-    config, _ = split_recipe(IMPLEMENTATIONS[name].recipe)
-    assert TrainingConfig(**config)
