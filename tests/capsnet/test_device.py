@@ -64,7 +64,7 @@ def test_fp32_is_ieee_float32_inside_the_block_alone(kind: str) -> None:
     """Also where a program has allowed rounding, by PyTorch's older switches or its newer one."""
     backends: Any = torch.backends
     device, newer = torch.device(kind), hasattr(torch.backends, "fp32_precision")
-    switches = [torch.backends.cudnn]
+    switches = [torch.backends.cudnn] if kind == "cuda" else []
     if newer:
         cuda, cpu = [backends.cudnn.conv, backends.cuda.matmul], backends.mkldnn
         switches = cuda if kind == "cuda" else [cpu.conv, cpu.matmul]
@@ -78,6 +78,7 @@ def test_fp32_is_ieee_float32_inside_the_block_alone(kind: str) -> None:
             assert settings() == [*before]
         with contextlib.suppress(KeyError), ieee_float32(device, "fp32"):
             assert set(settings()) <= {"ieee", "none", False}
+            assert newer or torch.get_float32_matmul_precision() == "highest"
             raise KeyError
         assert settings() == [*before]
 
