@@ -12,6 +12,7 @@ half its rate, too, for what was counted at the first one; both are shown, and t
 five seeds were made to see whether that of its first five was luck.
 """
 
+import itertools
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -120,11 +121,22 @@ def as_published(name: str, epochs: int, **options: Any) -> Row:
     return wild(*names, config=config, images=made.images, **options)
 
 
+def at_rates(*arms: tuple[int, float]) -> dict[str, Row]:
+    """The paper's network with so many iterations and such a learning rate, on a GPU."""
+    return {
+        f"{iterations} iteration{'s' if iterations > 1 else ''}, rate {rate}": Row(
+            {"routing_iterations": iterations},
+            config={"learning_rate": rate},
+            budgets=("gpu",),
+        )
+        for iterations, rate in arms
+    }
+
+
 LONG = {"learning_rate": 1.5e-3, "average": 0.999}
 SHORTER = LONG | {"epochs": 32}
 THOROUGH = {"epochs": 100, "learning_rate": 1e-3, "average": 0.999}
 ALL_IMAGES = {"epochs": 40, "average": 0.999}
-ALL_IMAGES_RATES = (0.00075, 0.0015, 0.003)
 PAIRS = {"shift": 4}  # from the middle of 36 × 36 pixels, as the paper's
 # On 40 × 40 pixels, anywhere. The rate has to rise slowly: with 0.001 from the first step on, all
 # capsules of so many children are soon of length 1, and stay so.
@@ -382,27 +394,12 @@ EXPERIMENTS = {
     # equal ones. The paper's difference is 0.04 points (0.29 and 0.25 %), four of 10,000 images.
     "all-images": Experiment(
         "Does routing reduce the test error of networks trained on all images?",
-        {
-            f"{name}, rate {rate}": Row(
-                {"routing_iterations": iterations},
-                config={"learning_rate": rate},
-                budgets=("gpu",),
-            )
-            for name, iterations, rate in (("3 iterations", 3, 0.003), ("1 iteration", 1, 0.0015))
-        },
+        at_rates((3, 0.003), (1, 0.0015)),
         both(8, ALL_IMAGES, first=20),
     ),
     "all-images-tuning": Experiment(
         "Which learning rate suits networks with and without routing at full length?",
-        {
-            f"{name}, rate {rate}": Row(
-                {"routing_iterations": iterations},
-                config={"learning_rate": rate},
-                budgets=("gpu",),
-            )
-            for name, iterations in (("3 iterations", 3), ("1 iteration", 1))
-            for rate in ALL_IMAGES_RATES
-        },
+        at_rates(*itertools.product((3, 1), (0.00075, 0.0015, 0.003))),
         both(1, ALL_IMAGES, images=50_000, unseen=range(50_000, 60_000), first=10),
         tuning=True,
     ),

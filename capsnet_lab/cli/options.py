@@ -56,8 +56,6 @@ def number(
 
 
 COUNT = number(int, "a whole number of at least 1", lambda n: n >= 1)
-
-
 RATE = number(float, "a positive number", lambda rate: 0 < rate < math.inf)
 DECAY = number(float, "a number of at least 0 and below 1", lambda decay: 0 <= decay < 1)
 WEIGHT = number(float, "a number of at least 0", lambda weight: 0 <= weight < math.inf)
