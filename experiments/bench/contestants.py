@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from capsnet import CapsNet, CapsuleLayer
 from capsnet.device import autocast, bfloat16_is_fast, can_compile
-from capsnet.fast import FastCapsNet, arrange
+from capsnet.fast import FastCapsNet
 from capsnet.fast.convolution import fast_conv2d
 from capsnet.fast.routing import routed_capsules
 from capsnet.model import CapsNetOutput
@@ -124,7 +124,7 @@ def training_step(name: str, device: torch.device, batch_size: int = BATCH) -> C
             compile=contestant.compile,
             precision=contestant.precision,
         )
-        loss = HalfWayLoss if half_way else TrainingLoss
+        loss = half_way_loss if half_way else TrainingLoss
         step = make_step(contestant.make().to(device), config=config, loss=loss)
         return functools.partial(step, *batch(batch_size, device))
     call, network = forward_and_backward(name, device, batch_size)
@@ -137,13 +137,6 @@ def training_step(name: str, device: torch.device, batch_size: int = BATCH) -> C
     return step_of_peer
 
 
-class HalfWayLoss(TrainingLoss):
-    """The loss of a network with the fast convolutions and the plain routing."""
-
-    def __init__(self, model: CapsNet, *options: Any) -> None:
-        super().__init__(HalfWay(model), *options)
-
-
 class HalfWay(nn.Module):
     """The network with the fast convolutions and the plain routing."""
 
@@ -154,6 +147,10 @@ class HalfWay(nn.Module):
     def forward(self, images: Tensor, labels: Tensor) -> CapsNetOutput:
         children = self.fast.children_of(images.to(torch.bfloat16))
         return self.model.read_out(self.model.digits(children), labels)
+
+
+def half_way_loss(model: CapsNet, *options: Any) -> TrainingLoss:
+    return TrainingLoss(HalfWay(model), *options)
 
 
 def convolution(
@@ -182,30 +179,6 @@ def convolution(
         convolve(x, weight).backward(grad)
 
     return call
-
-
-def evaluation(name: str, device: torch.device, batch_size: int = BATCH) -> Call:
-    """Lengths and reconstructions of one batch, without gradients."""
-    images, _ = batch(batch_size, device)
-    contestant = CONTESTANTS[name]
-    network = contestant.make().to(device).eval()
-    infer: Any
-    if contestant.ours:
-        infer = arrange(network, contestant.network)
-        if contestant.compile:
-            infer.compile()
-    elif contestant.compile:
-        network.to(memory_format=torch.channels_last)
-        infer = torch.compile(network.infer)
-    else:
-        infer = network.infer
-
-    @torch.no_grad()
-    def evaluate() -> None:
-        with autocast(device, contestant.precision):
-            infer(images)
-
-    return evaluate
 
 
 def routed_layer(
@@ -240,4 +213,4 @@ def routed_layer(
     return call
 
 
-GROUPS = {"training step": training_step, "evaluation": evaluation, "routed layer": routed_layer}
+GROUPS = {"training step": training_step, "routed layer": routed_layer}

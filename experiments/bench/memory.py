@@ -1,4 +1,4 @@
-"""Peak memory of a call's tensors, in a process that does nothing else.
+"""Peak memory of a call's tensors, in a process that does nothing else; and how it grows.
 
 Freed memory goes back to the system, as it does where nobody calls ``keep_freed_memory``.
 """
@@ -16,7 +16,18 @@ from typing import Any
 
 import torch
 
-from experiments.bench.contestants import BATCH, CONTESTANTS, GROUPS, Call, names
+from experiments.bench.contestants import (
+    BATCH,
+    CONTESTANTS,
+    GROUPS,
+    Call,
+    names,
+    routed_layer,
+)
+
+# Sizes of the routed layer: the paper's, one number at a time.
+PAPER = {"batch_size": BATCH, "iterations": 3}
+AXES = {"batch_size": (16, 32, 64, 128, 256), "iterations": (1, 3, 5, 10)}
 
 
 def run(device: torch.device) -> dict[str, Any]:
@@ -60,15 +71,40 @@ def tensor_peak(call: Call, device: torch.device) -> int:
     return max(itertools.accumulate(sizes))
 
 
-def peaks(device: torch.device, group: str, name: str) -> dict[str, int]:
-    """A contestant's figures, in bytes, where this process has done nothing else."""
-    call = GROUPS[group](name, device)
+def later_peak(call: Call, device: torch.device) -> int:
+    """:func:`tensor_peak` of a fourth call: what is made once is there by now."""
     for _ in range(3):
         call()
-    tensors = tensor_peak(call, device)
+    return tensor_peak(call, device)
+
+
+def peaks(device: torch.device, group: str, name: str) -> dict[str, int]:
+    """A contestant's figures, in bytes, where this process has done nothing else."""
+    tensors = later_peak(GROUPS[group](name, device), device)
     if group == "training step":
         # Parameters and the optimiser's two averages outlive the call. Gradients do too, but the
         # next call frees them before it makes its own, which tensor_peak sees on a GPU only.
         parameters = sum(p.numel() for p in CONTESTANTS[name].make().parameters())
         tensors += (16 if device.type == "cuda" else 12) * parameters
     return {"tensors": tensors}
+
+
+def growth(device: torch.device) -> dict[str, Any]:
+    """The routed layer for each size: the common published approach, û kept whole, as labml renders
+    it; and our fast layer.
+    """
+    ours = [n for n in names("routed layer", device) if CONTESTANTS[n].network == "fast"][-1]
+    return {
+        "rows": [
+            {"name": name, "axis": axis, "value": value}
+            | run_alone(layer_peak, name, PAPER | {axis: value}, device)
+            for name in ("labml", ours)
+            for axis, values in AXES.items()
+            for value in values
+        ]
+    }
+
+
+def layer_peak(name: str, sizes: dict[str, int], device: torch.device) -> dict[str, int]:
+    """Bytes that a call of the routed layer with its gradients takes at most."""
+    return {"train_bytes": later_peak(routed_layer(name, device, **sizes), device)}

@@ -135,15 +135,6 @@ class PeerNetwork(nn.Module):
 
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
         """Images [n, 1, 28, 28], labels [n] → the loss, a scalar."""
-        lengths, reconstruction = self.infer(images, labels if self.by_label else None)
-        target = F.one_hot(labels, PAPER.out_capsules).to(images.dtype)
-        short, long = F.relu(0.9 - lengths), F.relu(lengths - 0.1)
-        margins = target * short**self.power + 0.5 * (1 - target) * long**self.power
-        margin = margins.mean() if self.mean_over_classes else margins.sum(dim=1).mean()
-        return margin + self.weight * F.mse_loss(reconstruction, images.flatten(1))
-
-    def infer(self, images: Tensor, labels: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Images [n, 1, 28, 28] → lengths [n, 10] and reconstructions [n, 784]."""
         maps = self.primary(F.relu(self.conv(images)))  # [n, 256, 6, 6]
         if self.group == "types":
             u = maps.unflatten(1, (-1, PAPER.in_dim)).permute(0, 1, 3, 4, 2).flatten(1, 3)
@@ -151,11 +142,16 @@ class PeerNetwork(nn.Module):
             u = maps.reshape(len(maps), PAPER.in_dim, -1).transpose(1, 2)
         else:
             u = maps.reshape(len(maps), -1, PAPER.in_dim)
-        v = self.routed(self.squash(u, -1))
+        v = self.routed(self.squash(u, -1))  # [n, 10, 16]
         lengths = v.norm(dim=-1)
-        chosen = lengths.argmax(dim=1) if labels is None else labels
+        chosen = labels if self.by_label else lengths.argmax(dim=1)
         mask = F.one_hot(chosen, PAPER.out_capsules).to(v.dtype)
-        return lengths, self.decoder((v * mask.unsqueeze(-1)).flatten(1))
+        reconstruction = self.decoder((v * mask.unsqueeze(-1)).flatten(1))
+        target = F.one_hot(labels, PAPER.out_capsules).to(images.dtype)
+        short, long = F.relu(0.9 - lengths), F.relu(lengths - 0.1)
+        margins = target * short**self.power + 0.5 * (1 - target) * long**self.power
+        margin = margins.mean() if self.mean_over_classes else margins.sum(dim=1).mean()
+        return margin + self.weight * F.mse_loss(reconstruction, images.flatten(1))
 
 
 class Labml(PeerNetwork):

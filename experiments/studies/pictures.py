@@ -29,6 +29,8 @@ RECORD = LEDGER / "pictures" / "readings.json"
 COUNT = 20  # digits
 # (paper, ink, fall of light, shadow, noise): levels of 255, but for the shadow, a part of the light
 LIGHTS = {
+    "even light": (200, 50, 0, 0.0, 2),
+    "strong fall of light": (200, 50, 120, 0.0, 4),
     "the edge of a shadow": (200, 50, 40, 0.4, 4),
     "pencil": (200, 120, 40, 0.0, 4),
     "noise": (200, 50, 60, 0.0, 15),
@@ -38,10 +40,10 @@ LIGHTS = {
 }
 
 
-def photograph(digit: Tensor, light: str) -> Image.Image:
-    """A digit [28, 28] of bright ink, as a pen draws it, on a sheet in uneven light."""
+def photograph(ink: Image.Image, light: str) -> Image.Image:
+    """Bright ink on black as a pen draws it, large, with hard edges, on a sheet in uneven light."""
     paper, level, fall, shadow, noise = LIGHTS[light]
-    large = Image.fromarray(digit.numpy()).resize((196, 196), Image.Resampling.BICUBIC)
+    large = ink.resize((196, 196), Image.Resampling.BICUBIC)
     y, x = np.mgrid[0:300, 0:400] / 400
     strokes = np.zeros((300, 400))
     strokes[52:248, 68:264] = ((np.asarray(large) / 255 - 0.35) / 0.3).clip(0, 1)
@@ -73,12 +75,12 @@ def main() -> None:
     test = load("mnist", train=False).subset(slice(COUNT))
     document = json.loads(RECORD.read_text())
     recorded = {found["pictures"]: found for found in document["sets"]}
-    for light in LIGHTS:
+    for light in LIGHTS.keys() & recorded:
         seen: dict[str, list[Tensor]] = {"naive": [], "now": []}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "digit.jpg")
             for digit in test.images[:, 0]:
-                photograph(digit, light).save(path, quality=75)
+                photograph(Image.fromarray(digit.numpy()), light).save(path, quality=75)
                 seen["naive"].append(crop_and_centre(path))
                 seen["now"].append(read_picture(path, (1, 28, 28), "digit"))
         for way, images in seen.items():

@@ -16,17 +16,8 @@ from capsnet.checkpoint import load_weights
 from capsnet.data import load, to_float
 from capsnet_book import ledger
 from capsnet_lab.pictures import pictures_in, read_picture, read_pictures
-from helpers.photos import (
-    LIGHTS,
-    Maker,
-    coarse,
-    enlarged,
-    in_light,
-    inverted,
-    on_nothing,
-    photographed,
-    uneven,
-)
+from experiments.studies.pictures import LIGHTS, photograph
+from helpers.photos import Maker, coarse, enlarged, inverted, on_nothing, uneven
 
 SHAPE = (1, 28, 28)
 
@@ -192,7 +183,7 @@ def test_a_soft_stroke_is_no_broad_one(
 def test_photographed_digits(digits: Tensor, tmp_path: Path, light: str) -> None:
     likenesses = []
     for digit in digits[:10]:
-        path = saved(tmp_path / "photo.jpg", in_light(light)(grey(digit)), quality=75)
+        path = saved(tmp_path / "photo.jpg", photograph(grey(digit), light), quality=75)
         found = read_picture(path, SHAPE, "digit")
         likenesses.append(likeness(found, digit))
         assert found[0, 0].eq(0).all() and found[0, :, 0].eq(0).all()  # no paper is left over
@@ -207,7 +198,7 @@ def test_a_pen_thinner_than_mnists_is_widened(tmp_path: Path) -> None:
 
 
 def test_specks_and_what_reaches_the_border_are_left_out(digits: Tensor, tmp_path: Path) -> None:
-    picture = in_light("even light")(grey(digits[0]))
+    picture = photograph(grey(digits[0]), "even light")
     expected = read_picture(saved(tmp_path / "clean.png", picture), SHAPE, "digit")
     picture.paste((40, 40, 40), (350, 20, 354, 24))  # a speck
     picture.paste((40, 40, 40), (380, 260, 400, 300))  # the table, beyond the sheet
@@ -281,8 +272,8 @@ BLANK = {
     "black": Image.new("L", (60, 60), 0),
     "white": Image.new("L", (60, 60), 255),
     "transparent": Image.new("RGBA", (40, 40), (9, 9, 9, 0)),
-    "even light": photographed(np.zeros((1, 1)), "even light"),
-    "noise": photographed(np.zeros((1, 1)), "noise"),
+    "even light": photograph(Image.new("L", (28, 28)), "even light"),
+    "noise": photograph(Image.new("L", (28, 28)), "noise"),
 }
 
 
