@@ -11,6 +11,7 @@ Stop it at any time; the next call goes on from the last checkpoint, a minute or
 import argparse
 import json
 import math
+import statistics
 import sys
 import tempfile
 import time
@@ -24,10 +25,11 @@ from capsnet.device import pick_device
 from capsnet.fast.allocator import keep_freed_memory
 from capsnet.text import columns
 from capsnet.training.run import METRICS
+from capsnet_book.ledger import missed
+from capsnet_book.statistics import half_width
 from capsnet_lab.cli import INTERRUPTED
 from experiments.declared import BUDGETS, EXPERIMENTS, Experiment
 from experiments.running import LEDGER, WORK, Training, perform, plan, recorded, verify
-from experiments.tables import results_table
 
 Records = dict[Training, dict[str, Any] | None]
 
@@ -86,7 +88,7 @@ def fill(missing: list[Training], minutes: float, ledger: Path, work: Path) -> i
             record = perform(training, ledger, work)
         # A checkpoint of another declaration, say, or a data set that is not here: others can run.
         except (ValueError, OSError, RuntimeError) as error:
-            print(f"{training.folder(work)}: {error}", file=sys.stderr, flush=True)
+            print(f"{work / training.name}: {error}", file=sys.stderr, flush=True)
             failed += 1
             continue
         test = record["test"]
@@ -115,7 +117,7 @@ def progress(records: Records, work: Path) -> str:
 
 def epochs_of(training: Training, work: Path) -> list[dict[str, Any]]:
     """The epochs so far of a training that was begun."""
-    path = training.folder(work) / METRICS
+    path = work / training.name / METRICS
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
@@ -133,6 +135,34 @@ def hours_left(training: Training, records: Records, work: Path) -> float | None
         if record := records[replace(training, seed=seed)]:
             return seconds_of(record) / 3600
     return None
+
+
+def results_table(name: str, budget: str, experiment: Experiment, ledger: Path) -> str:
+    """A line for each row that a budget trains, those without a record too.
+
+    Error on the test set in percent, the mean ± the standard deviation over n trainings; half the
+    width of the 95 % interval of this mean; minutes of training, the mean.
+    """
+    rows: dict[str, list[dict[str, Any] | None]] = {}
+    for training in plan({name: experiment}, budget):
+        rows.setdefault(training.row, []).append(recorded(training, ledger))
+    lines = [("", "error, %", "95 %", "n", "minutes")]
+    for row, found in rows.items():
+        records = [record for record in found if record is not None]
+        n = len(records)
+        count, error, interval, minutes = str(n), "", "", ""
+        if n < len(found):
+            count += f" of {len(found)}"
+        if n:
+            errors = [missed({"test": record["test"]}) for record in records]
+            error = f"{statistics.mean(errors):.2f}"
+            minutes = f"{statistics.mean(record['seconds'] for record in records) / 60:.1f}"
+        if n > 1:
+            deviation = statistics.stdev(errors)
+            error += f" ± {deviation:.2f}"
+            interval = f"± {half_width(deviation, n):.2f}"
+        lines.append((row, error, interval, count, minutes))
+    return columns(lines)
 
 
 def verify_all(trainings: list[Training], ledger: Path, budget: str) -> int:

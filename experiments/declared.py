@@ -42,6 +42,7 @@ class Budget:
 
 
 BUDGETS = ("cpu", "gpu")
+GPU = ("gpu",)
 
 
 def both(*args: Any, **options: Any) -> dict[str, Budget]:
@@ -105,7 +106,13 @@ class Experiment:
 
 
 def wild(*deviations: str, **options: Any) -> Row:
-    return Row({"deviations": list(deviations)}, "wild", **options)
+    """A network of :mod:`capsnet_lab.wild` with these deviations."""
+    network = options.pop("network", {}) | {"deviations": list(deviations)}
+    return Row(network, "wild", **options)
+
+
+def rate(learning_rate: float) -> dict[str, Any]:
+    return {"learning_rate": learning_rate}
 
 
 def all_of(name: str, **options: Any) -> Row:
@@ -124,12 +131,10 @@ def as_published(name: str, epochs: int, **options: Any) -> Row:
 def at_rates(*arms: tuple[int, float]) -> dict[str, Row]:
     """The paper's network with so many iterations and such a learning rate, on a GPU."""
     return {
-        f"{iterations} iteration{'s' if iterations > 1 else ''}, rate {rate}": Row(
-            {"routing_iterations": iterations},
-            config={"learning_rate": rate},
-            budgets=("gpu",),
+        f"{iterations} iteration{'s' if iterations > 1 else ''}, rate {tried}": Row(
+            {"routing_iterations": iterations}, config=rate(tried), budgets=GPU
         )
-        for iterations, rate in arms
+        for iterations, tried in arms
     }
 
 
@@ -149,26 +154,22 @@ COMPARED = {
     "cpu": Budget(5, {"epochs": 5}, images=10_000, unseen=LAST_THIRD),
     "gpu": Budget(5, {"epochs": 30}, images=20_000, unseen=LAST_THIRD),
 }
-SMALL_W = ["small-w"]
 ONCE = {"routing_iterations": 1}
 # What differs between capsules and a CNN, one at a time: routing; the decoder; the layers of
 # capsules, beneath the same loss and decoder; the loss and the decoder.
-ARMS: dict[str, dict[str, Any]] = {
-    "capsules": {"kind": "wild", "network": {"deviations": SMALL_W}},
-    "capsules, 1 iteration": {"kind": "wild", "network": ONCE | {"deviations": SMALL_W}},
-    "capsules without decoder": {
-        "kind": "wild",
-        "network": {"reconstruct": False, "deviations": SMALL_W},
-    },
-    "CNN, margin loss and decoder": {"kind": "cnn-drawing"},
-    "CNN": {"kind": "cnn-pooled"},
+ARMS = {
+    "capsules": wild("small-w"),
+    "capsules, 1 iteration": wild("small-w", network=ONCE),
+    "capsules without decoder": wild("small-w", network={"reconstruct": False}),
+    "CNN, margin loss and decoder": Row(kind="cnn-drawing"),
+    "CNN": Row(kind="cnn-pooled"),
 }
 # The paper's numbers, 79 % and 66 %, are of affNIST's own test set.
 PLACES = {
-    "3 iterations": Row(config={"learning_rate": 3e-3}),
-    "1 iteration": Row(ONCE, config={"learning_rate": 3e-3}),
+    "3 iterations": Row(config=rate(3e-3)),
+    "1 iteration": Row(ONCE, config=rate(3e-3)),
     "shared W": wild("shared-w"),
-    "CNN": Row(kind="cnn-pooled", config={"learning_rate": 8e-3}),
+    "CNN": Row(kind="cnn-pooled", config=rate(8e-3)),
 }
 RATES_OF_PLACES = {
     "CNN": (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016),
@@ -176,10 +177,7 @@ RATES_OF_PLACES = {
 }
 # The networks of Table 1; the longest trainings first.
 TABLE_1 = {
-    name: Row(
-        {"routing_iterations": iterations, "reconstruct": drawn, "deviations": SMALL_W},
-        "wild",
-    )
+    name: wild("small-w", network={"routing_iterations": iterations, "reconstruct": drawn})
     for name, iterations, drawn in (
         ("3 iterations, reconstruction", 3, True),
         ("3 iterations", 3, False),
@@ -206,24 +204,11 @@ LABELS_RATES = {
 # Alone on our network: the better known. Of the rest, guards of squash do nothing at usual lengths;
 # others are of other pictures, of a recipe, or rare.
 ALONE = (
-    "softmax-over-children",
-    "batch-logits",
-    "stopped-gradient",
-    "one-iteration-more",
-    "learned-prior",
-    "uniform-shares",
-    "leak",
-    "shared-w",
-    "view-without-permute",
-    "relu-before-squash",
-    "unsquared-margin",
-    "mean-margin",
-    "mean-reconstruction",
-    "prediction-mask",
-    "small-w",
-    "unit-w",
-    "digit-bias",
-)
+    "softmax-over-children", "batch-logits", "stopped-gradient", "one-iteration-more",
+    "learned-prior", "uniform-shares", "leak", "shared-w", "view-without-permute",
+    "relu-before-squash", "unsquared-margin", "mean-margin", "mean-reconstruction",
+    "prediction-mask", "small-w", "unit-w", "digit-bias",
+)  # fmt: skip
 # Of the released code: the balance of its losses; its division by 32, with the start that suits it.
 PAIRED = (("mean-margin", "halved-margin"), ("routed-to-types", "released-start"))
 # An unguarded squash of each component divides by a 0 that bfloat16 rounds to: NaN at step 17. And
@@ -231,9 +216,9 @@ PAIRED = (("mean-margin", "halved-margin"), ("routed-to-types", "released-start"
 APART: dict[str, Any] = {"jindongwang": {"config": {"precision": "fp32"}}}
 # All but the notebook on labml's layers, which are labml's, and the code for CIFAR-10.
 TOGETHER = (
-    *("labml", "adambielski", "cezannec", "xifengguo", "jindongwang", "gram-ai", "sarasra"),
-    *("naturomics", "timomernick", "geron"),
-)
+    "labml", "adambielski", "cezannec", "xifengguo", "jindongwang", "gram-ai", "sarasra",
+    "naturomics", "timomernick", "geron",
+)  # fmt: skip
 
 EXPERIMENTS = {
     "published": Experiment(
@@ -248,18 +233,18 @@ EXPERIMENTS = {
             "geron": as_published("geron", 10, config=BF16),
             "paper": as_published("paper", 15, config=BF16),
             "ours, 15 epochs": Row(config={"epochs": 15}),
-            "xifengguo": as_published("xifengguo", 50, config=BF16, budgets=("gpu",)),
-            "ours, 50 epochs": Row(config={"epochs": 50}, budgets=("gpu",)),
+            "xifengguo": as_published("xifengguo", 50, config=BF16, budgets=GPU),
+            "ours, 50 epochs": Row(config={"epochs": 50}, budgets=GPU),
             # A day of a core; eleven minutes of a GPU that others use as well.
-            "adambielski": as_published("adambielski", 250, config=BF16, seeds=1, budgets=("gpu",)),
-            "ours, 250 epochs": Row(config={"epochs": 250}, seeds=1, budgets=("gpu",)),
+            "adambielski": as_published("adambielski", 250, config=BF16, seeds=1, budgets=GPU),
+            "ours, 250 epochs": Row(config={"epochs": 250}, seeds=1, budgets=GPU),
             # Does its network read more with our recipe?
             "adambielski, our recipe": all_of(
                 "adambielski", config={"epochs": 10}, seeds=1, budgets=("cpu",)
             ),
             # Our way, with as many epochs as its authors'; ten minutes of a shared GPU.
             "Efficient-CapsNet, 150 epochs": Row(
-                kind="efficient", config=LONG | {"epochs": 150}, seeds=1, budgets=("gpu",)
+                kind="efficient", config=LONG | {"epochs": 150}, seeds=1, budgets=GPU
             ),
         },
         {"cpu": Budget(2, {}), "gpu": Budget(3, {})},
@@ -280,12 +265,12 @@ EXPERIMENTS = {
             "3 iterations, reconstruction": Row(keep_weights="mnist"),
             # The start of W that tuning found, and the larger: how far do such trainings spread?
             "W 0.01": wild("small-w", config=SHORTER, seeds=3, budgets=("cpu",)),
-            "W 0.1": wild(config=SHORTER, seeds=3, budgets=("gpu",)),
+            "W 0.1": wild(config=SHORTER, seeds=3, budgets=GPU),
             # The released code's rate, which falls slowly; the weights that count are the last.
             "released schedule": Row(
                 config=IMPLEMENTATIONS["paper"].recipe | BF16 | {"epochs": SHORTER["epochs"]},
                 seeds=3,
-                budgets=("gpu",),
+                budgets=GPU,
             ),
         },
         {"cpu": Budget(1, LONG | {"epochs": 50}), "gpu": Budget(3, THOROUGH)},
@@ -295,9 +280,9 @@ EXPERIMENTS = {
         "How few mistakes where the digits are also turned, sheared and stretched in training?",
         {
             "Efficient-CapsNet": Row(
-                kind="efficient", config={"epochs": 150}, seeds=1, budgets=("gpu",)
+                kind="efficient", config={"epochs": 150}, seeds=1, budgets=GPU
             ),
-            "3 iterations, reconstruction": Row(budgets=("gpu",)),
+            "3 iterations, reconstruction": Row(budgets=GPU),
         },
         both(3, LONG | {"epochs": 50}),
         task="drawn",
@@ -312,10 +297,7 @@ EXPERIMENTS = {
             "a stack of two": Row({"stack": [32]}, "routed"),
             "Efficient-CapsNet": Row(kind="efficient"),
         },
-        {
-            "cpu": Budget(2, {"epochs": 5}, images=10_000, unseen=LAST_THIRD),
-            "gpu": COMPARED["gpu"],
-        },
+        COMPARED | {"cpu": replace(COMPARED["cpu"], seeds=2)},
     ),
     "page": Experiment(
         "A network for the page: how small may it be, and still read digits drawn by hand?",
@@ -334,51 +316,41 @@ EXPERIMENTS = {
         TABLE_1
         # On a processor an epoch of the paper's takes about ten times as long as one of capsules.
         | {
-            "CNN as large": Row(kind="cnn-small", config={"learning_rate": 4e-3}),
-            "baseline CNN": Row(
-                kind="cnn", config={"learning_rate": 5e-4}, seeds=4, budgets=("gpu",)
-            ),
+            "CNN as large": Row(kind="cnn-small", config=rate(4e-3)),
+            "baseline CNN": Row(kind="cnn", config=rate(5e-4), seeds=4, budgets=GPU),
         },
         # The start of W and the rates are those that tuning found, from as many images.
         {
-            "cpu": Budget(
-                5, {"epochs": 30, "learning_rate": 6e-3}, images=10_000, unseen=LAST_HALF
-            ),
-            "gpu": Budget(
-                10, {"epochs": 30, "learning_rate": 6e-3}, images=20_000, unseen=LAST_HALF
-            ),
+            "cpu": Budget(5, {"epochs": 30} | rate(6e-3), images=10_000, unseen=LAST_HALF),
+            "gpu": Budget(10, {"epochs": 30} | rate(6e-3), images=20_000, unseen=LAST_HALF),
         },
     ),
     # So long a training may want a lower rate than those, half as long, that tuned it.
     "table-1-slower": Experiment(
         "What do they contribute at half the rate?",
-        {name: replace(row, budgets=("gpu",)) for name, row in TABLE_1.items()},
-        both(10, {"epochs": 30, "learning_rate": 3e-3}, images=20_000, unseen=LAST_HALF),
+        {name: replace(row, budgets=GPU) for name, row in TABLE_1.items()},
+        both(10, {"epochs": 30} | rate(3e-3), images=20_000, unseen=LAST_HALF),
     ),
     "tuning": Experiment(
         "Which rate and start of W suit a network with routing, one without, and a CNN?",
         {
-            f"{name}, {start}, rate {rate}": Row(
-                {"routing_iterations": iterations, "deviations": deviations},
-                "wild",
-                config={"learning_rate": rate},
+            f"{name}, {start}, rate {tried}": wild(
+                *deviations, network={"routing_iterations": iterations}, config=rate(tried)
             )
             for start, deviations, rates in (
-                ("W 0.01", SMALL_W, (0.003, 0.0015, 0.006, 0.012)),
+                ("W 0.01", ["small-w"], (0.003, 0.0015, 0.006, 0.012)),
                 ("W 0.1", [], (0.003,)),
             )
-            for rate in rates
+            for tried in rates
             for name, iterations in (("3 iterations", 3), ("1 iteration", 1))
         }
         | {
-            f"CNN, rate {rate}": Row(kind="cnn-small", config={"learning_rate": rate})
-            for rate in (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
+            f"CNN, rate {tried}": Row(kind="cnn-small", config=rate(tried))
+            for tried in (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
         }
         | {
-            f"baseline CNN, rate {rate}": Row(
-                kind="cnn", config={"learning_rate": rate}, budgets=("gpu",)
-            )
-            for rate in (0.00025, 0.0005, 0.001, 0.002)
+            f"baseline CNN, rate {tried}": Row(kind="cnn", config=rate(tried), budgets=GPU)
+            for tried in (0.00025, 0.0005, 0.001, 0.002)
         },
         # Half as long as the trainings that it tunes: the best rate falls with the length.
         {
@@ -419,28 +391,17 @@ EXPERIMENTS = {
         "What keeps primary capsules short, where a small W makes them long?",
         {
             "bias": wild("small-w", "digit-bias", seeds=3),
-            "weight decay": Row({"deviations": SMALL_W}, "decayed", seeds=3),
-            "penalty": Row({"deviations": SMALL_W}, "penalised", seeds=3),
+            "weight decay": Row({"deviations": ["small-w"]}, "decayed", seeds=3),
+            "penalty": Row({"deviations": ["small-w"]}, "penalised", seeds=3),
         },
         COMPARED,
     ),
     "multimnist": Experiment(
         "Two digits on top of each other: are both named rightly?",
         {
-            **{
-                row: Row(
-                    network,
-                    kind,
-                    {"learning_rate": rate},
-                    seeds=3,
-                    budgets=("gpu",),
-                )
-                for row, network, kind, rate in (
-                    ("3 iterations, reconstruction", {}, "capsnet-small-w", 0.003),
-                    ("1 iteration, reconstruction", ONCE, "capsnet-small-w", 0.003),
-                    ("baseline CNN", {}, "cnn-pairs", 0.002),
-                )
-            },
+            "3 iterations, reconstruction": Row({}, "capsnet-small-w", rate(0.003), budgets=GPU),
+            "1 iteration, reconstruction": Row(ONCE, "capsnet-small-w", rate(0.003), budgets=GPU),
+            "baseline CNN": Row({}, "cnn-pairs", rate(0.002), budgets=GPU),
             # Of this one the ledger keeps the weights, which are small enough for the repository.
             "half as wide": Row(
                 {"conv_channels": 128, "capsule_types": 16},
@@ -459,14 +420,14 @@ EXPERIMENTS = {
     "pairs-tuning": Experiment(
         "Which rate and start of W suit each network of two digits?",
         {
-            f"{arm}, rate {rate}": Row(network, kind, {"learning_rate": rate})
+            f"{arm}, rate {tried}": Row(network, kind, rate(tried))
             for arm, network, kind, rates in (
                 ("3 iterations", {}, "capsnet-small-w", (0.003, 0.0015, 0.006)),
                 ("3 iterations, W 0.1", {}, "capsnet", (0.003,)),
                 ("1 iteration", ONCE, "capsnet-small-w", (0.003, 0.0015, 0.006)),
                 ("CNN", {}, "cnn-pairs", (0.001, 0.0005, 0.002, 0.004, 0.008)),
             )
-            for rate in rates
+            for tried in rates
         },
         both(1, PAIRS | {"epochs": 6}, images=20_000, unseen=range(20_000, 30_000)),
         canvas=36,
@@ -483,10 +444,10 @@ EXPERIMENTS = {
     "places-tuning": Experiment(
         "Which rate suits each network of digits anywhere?",
         {
-            f"{arm}, rate {rate}": replace(row, config=row.config | {"learning_rate": rate})
+            f"{arm}, rate {tried}": replace(row, config=rate(tried))
             # The smaller start was not better by more than chance, so it has no race of its own.
-            for arm, row in (PLACES | {"3 iterations, W 0.01": wild(*SMALL_W)}).items()
-            for rate in RATES_OF_PLACES.get(arm, (0.00075, 0.0015, 0.003, 0.006))
+            for arm, row in (PLACES | {"3 iterations, W 0.01": wild("small-w")}).items()
+            for tried in RATES_OF_PLACES.get(arm, (0.00075, 0.0015, 0.003, 0.006))
         },
         both(1, PLACED | {"epochs": 10}, images=20_000, unseen=range(20_000, 30_000), first=3),
         canvas=40,
@@ -496,15 +457,15 @@ EXPERIMENTS = {
     "labels-tuning": Experiment(
         "Which rate suits each network of few labels?",
         {
-            f"{arm}, {count} of each class, rate {rate}": Row(
-                **ARMS[arm],
+            f"{arm}, {count} of each class, rate {tried}": replace(
+                ARMS[arm],
                 per_class=count,
                 # Of 100 images one draw says little: five of them differ by more than a point.
                 seeds=3 if count == 10 else 1,
-                config={"epochs": THOUSAND_STEPS[count], "learning_rate": rate},
+                config={"epochs": THOUSAND_STEPS[count], "learning_rate": tried},
             )
             for (arm, count), (rates, _) in LABELS_RATES.items()
-            for rate in rates
+            for tried in rates
         },
         both(1, {"average": 0.99}, images=20_000, unseen=range(20_000, 30_000)),
         tuning=True,
@@ -518,8 +479,8 @@ EXPERIMENTS = {
     "labels": Experiment(
         "How many examples of a digit does it take?",
         {
-            f"{arm}, {count} of each class": Row(
-                **ARMS[arm],
+            f"{arm}, {count} of each class": replace(
+                ARMS[arm],
                 per_class=count,
                 config={"epochs": epochs, "learning_rate": LABELS_RATES[arm, count][1]},
             )

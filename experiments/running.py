@@ -98,10 +98,6 @@ class Training:
         """Its record's, in the ledger."""
         return record_name(self.experiment, self.row, self.seed, self.budget)
 
-    def folder(self, work: Path) -> Path:
-        """Where it trains."""
-        return work / self.name
-
     def __str__(self) -> str:
         return f"{self.experiment}, {self.budget}, {self.row}, seed {self.seed}"
 
@@ -122,10 +118,6 @@ def plan(experiments: dict[str, Experiment], budget: str) -> list[Training]:
 
 def recorded(training: Training, ledger: Path = LEDGER) -> dict[str, Any] | None:
     """The record of a training as it is declared now, or None.
-
-    Args:
-        training: which.
-        ledger: the folder of the ledger.
 
     Raises:
         ValueError: the experiment's file has a line that is no record.
@@ -193,7 +185,7 @@ def train(
         images,
         validation,
         training.config,
-        out=training.folder(work),
+        out=work / training.name,
         criterion=kind.criterion,
         loss=kind.loss or task.loss,
         stop_after=stop_after,
@@ -213,7 +205,7 @@ def train_and_watch(
     course = TASKS[training.declared.task].course
     if course is None or training.declared.tuning:
         return train(training, work, stop_after)
-    watched = training.folder(work) / COURSE
+    watched = work / training.name / COURSE
     found: list[dict[str, Any]] = json.loads(watched.read_text()) if watched.exists() else []
     test = images_of(training.declared, train=False)
     for epoch in range(len(found) + 1, (stop_after or training.config.epochs) + 1):
@@ -233,7 +225,7 @@ def perform(training: Training, ledger: Path = LEDGER, work: Path = WORK) -> dic
     Raises:
         BlockingIOError: another process makes this training.
     """
-    folder = training.folder(work)
+    folder = work / training.name
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0):
@@ -245,7 +237,7 @@ def perform(training: Training, ledger: Path = LEDGER, work: Path = WORK) -> dic
 def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any]:
     """Train, count, and write the record, where no other process does; return the record."""
     model, records = train_and_watch(training, work)
-    device, made = next(model.parameters()).device, training.folder(work)
+    device, made = next(model.parameters()).device, work / training.name
     keep = training.row_options.keep_weights if training.seed == 0 else ""
     metadata: dict[str, Any] = {}
     if keep:  # What is counted is what is kept.
@@ -304,11 +296,6 @@ def without_many_errors(tested: dict[str, Any]) -> dict[str, Any]:
     return tested | {"errors": None} if len(errors) > tested.get("total", 0) / 4 else tested
 
 
-def same_machine(recorded: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Whether a recorded machine is this one, in all that the record says of it."""
-    return recorded.items() <= now.items()
-
-
 def verify(training: Training, work: Path, ledger: Path = LEDGER) -> str | None:
     """Train a recorded training's first epoch again; what differs from the record, or None.
 
@@ -318,7 +305,7 @@ def verify(training: Training, work: Path, ledger: Path = LEDGER) -> str | None:
     found = recorded(training, ledger)
     assert found is not None
     _, records = train_and_watch(training, work, stop_after=1)
-    same = same_machine(found["machine"], describe_machine(make_fabric().device))
+    same = found["machine"].items() <= describe_machine(make_fabric().device).items()
     for name, before in found["records"][0].items():
         now = records[0].get(name)
         if name in CLOCKED or now == before:

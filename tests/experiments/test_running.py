@@ -13,8 +13,8 @@ import torch
 from capsnet.checkpoint import load_weights, read_tensors
 from capsnet.data import ImageSet, load
 from capsnet_book import ledger as book_ledger
-from experiments import running, tables, tasks
-from experiments.__main__ import main
+from experiments import running, tasks
+from experiments.__main__ import main, results_table
 from experiments.declared import Budget, Experiment, Row
 from experiments.running import (
     Training,
@@ -354,7 +354,7 @@ def test_the_table_is_counted(ledger: Path) -> None:
     for seed, correct in ((0, 9_950), (1, 9_970)):
         training = dataclasses.replace(RUN, seed=seed)
         write_record(training, a_record(training, correct), ledger)
-    _, row, empty = tables.results_table("tiny", "cpu", TINY, ledger).splitlines()
+    _, row, empty = results_table("tiny", "cpu", TINY, ledger).splitlines()
     deviation = math.sqrt(2) * 0.1
     half = 12.706 * deviation / math.sqrt(2)
     assert " ".join(row.split()) == f"capsules 0.40 ± {deviation:.2f} ± {half:.2f} 2 2.0"
