@@ -106,31 +106,26 @@ def visit_cards(translator: Any, node: Cards) -> None:
     raise nodes.SkipNode
 
 
-def describe(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
-) -> None:
+def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
     """Describe the page for search engines and for whoever shares its link."""
-    source = Path(app.srcdir, f"{pagename}.md")
+    source = Path(app.srcdir, f"{page}.md")
     head = about(source) if source.is_file() else {}
-    said = head.get("question")
     context["title"] = head.get("title", context.get("title"))
-    context["metatags"] = f'{context.get("metatags", "")}<meta name="page" content="{pagename}">\n'
-    if not said:
-        return
-    picture = f"{app.config.html_baseurl}{context['pathto']('_static/reconstructions.png', 1)}"
-    tags = {
-        "og:title": re.sub(r"<[^>]*>", "", context["title"]),
-        "og:description": said,
-        "og:type": "article",
-        "og:image": picture,
-    }
-    lines = [f'<meta name="description" content="{escape(said)}">']
-    lines += [f'<meta property="{key}" content="{escape(text)}">' for key, text in tags.items()]
-    context["metatags"] += "\n".join(lines)
+    context["metatags"] = f'{context.get("metatags", "")}<meta name="page" content="{page}">\n'
+    if said := head.get("question"):
+        picture = f"{app.config.html_baseurl}{context['pathto']('_static/reconstructions.png', 1)}"
+        tags = {
+            'name="description"': said,
+            'property="og:title"': re.sub(r"<[^>]*>", "", context["title"]),
+            'property="og:description"': said,
+            'property="og:type"': "article",
+            'property="og:image"': picture,
+        }
+        lines = (f'<meta {name} content="{escape(text)}">' for name, text in tags.items())
+        context["metatags"] += "\n".join(lines)
 
 
-def setup(app: Sphinx) -> dict[str, Any]:
+def setup(app: Sphinx) -> None:
     app.add_node(Cards, html=(visit_cards, None))
     app.add_directive("cards", CardsDirective)
     app.connect("html-page-context", describe)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

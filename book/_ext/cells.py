@@ -2,8 +2,6 @@
 where each row is a card and the head is not shown, nothing else says what the cell is.
 """
 
-from typing import Any
-
 from docutils import nodes
 from sphinx.application import Sphinx
 
@@ -25,6 +23,5 @@ def name_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
                             entry[0].insert(0, nodes.inline("", f"{head}: ", classes=["column"]))
 
 
-def setup(app: Sphinx) -> dict[str, Any]:
+def setup(app: Sphinx) -> None:
     app.connect("doctree-resolved", name_columns)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -59,6 +59,5 @@ class DrawInline(SphinxPostTransform):
                 image.replace_self(nodes.raw("", drawing, format="html"))
 
 
-def setup(app: Sphinx) -> dict[str, Any]:
+def setup(app: Sphinx) -> None:
     app.add_post_transform(DrawInline)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

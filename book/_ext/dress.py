@@ -119,9 +119,7 @@ def cut(source: Path, target: Path, used: set[str]) -> None:
         subset.save_font(font, str(target), options)
 
 
-def preload(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
-) -> None:
+def preload(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
     """Ask for the type of the text at once, so that no line breaks anew when it comes."""
     body = context.get("body", "")
     fonts = ["stix-two-text", "stix-two-text-italic"]
@@ -136,8 +134,7 @@ def preload(
     context["metatags"] = context.get("metatags", "") + "".join(links)
 
 
-def setup(app: Sphinx) -> dict[str, Any]:
+def setup(app: Sphinx) -> None:
     app.add_css_file("dress.css", priority=100)
     app.connect("html-page-context", preload)
     app.connect("build-finished", dress)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

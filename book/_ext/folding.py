@@ -139,9 +139,7 @@ SWITCH = """<fieldset class="reading" data-notation="{notation}">
 """
 
 
-def offer_choice(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
-) -> None:
+def offer_choice(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
     """Offer the switch on a page that has cells."""
     if 'class="cell ' in context.get("body", ""):
         switch = SWITCH.format(notation=context["pathto"]("book/notation"))
@@ -149,12 +147,11 @@ def offer_choice(
         context["metatags"] = context.get("metatags", "") + CHOICE
 
 
-def setup(app: Sphinx) -> dict[str, Any]:
+def setup(app: Sphinx) -> None:
     app.connect("html-page-context", offer_choice)
     app.add_node(Fold, html=(open_fold, close_fold))
     app.add_post_transform(FoldCells)
     app.connect("builder-inited", listings, priority=900)  # after the theme's translator
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def listings(app: Sphinx) -> None:

@@ -24,9 +24,7 @@ def set_address(app: Sphinx, config: Config) -> None:
     }
 
 
-def offer_notebook(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
-) -> None:
+def offer_notebook(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
     """Let a reader download the committed notebook of a chapter."""
     # Thebe runs cells on other people's servers. Its script stands in each page twice, an error.
     context["script_files"] = [
@@ -34,9 +32,9 @@ def offer_notebook(
         for file in context["script_files"]
         if "thebe" not in f"{file} {getattr(file, 'attributes', '')}".lower()
     ]
-    notebook = Path("notebooks", *Path(pagename).parts[1:]).with_suffix(".ipynb")
+    notebook = Path("notebooks", *Path(page).parts[1:]).with_suffix(".ipynb")
     if (Path(app.srcdir) / notebook).is_file():
-        context["ipynb_source"] = f"{pagename}.ipynb"  # the theme makes the button
+        context["ipynb_source"] = f"{page}.ipynb"  # the theme makes the button
         download = Path(app.outdir, "_sources", context["ipynb_source"])
         download.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(Path(app.srcdir) / notebook, download)
@@ -44,7 +42,7 @@ def offer_notebook(
 
 
 def add_colab_button(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+    app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any
 ) -> None:
     """Let a reader open the notebook of a chapter in Colab."""
     if context.get("colab"):
@@ -59,9 +57,8 @@ def add_colab_button(
         context["header_buttons"].insert(0, button)
 
 
-def setup(app: Sphinx) -> dict[str, Any]:
+def setup(app: Sphinx) -> None:
     app.connect("config-inited", set_address)
     # Before and after the theme makes its buttons, at 501.
     app.connect("html-page-context", offer_notebook)
     app.connect("html-page-context", add_colab_button, priority=600)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -108,6 +108,5 @@ def block(translator: Any, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
-def setup(app: Sphinx) -> dict[str, Any]:
+def setup(app: Sphinx) -> None:
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -19,9 +19,7 @@ DATA = re.compile(re.escape(MARK[0]) + "(.*?)" + re.escape(MARK[1]), re.DOTALL)
 PLACE = re.compile(r'class="[^"]*?(?<![\w-])(?:tag_)?play-(\w+)')
 
 
-def separate(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
-) -> None:
+def separate(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
     """Move the data out of the page, and load the scripts where a page has something to touch."""
     body = context.get("body", "")
     if not PLACE.search(body):
@@ -31,7 +29,7 @@ def separate(
     def kept(found: re.Match[str]) -> str:
         nonlocal number
         number += 1
-        name = f"{pagename.removeprefix('book/')}-{number}.json"
+        name = f"{page.removeprefix('book/')}-{number}.json"
         folder = Path(app.outdir, "_static", "play", "data")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(found[1], encoding="utf-8")
@@ -65,7 +63,6 @@ def place(app: Sphinx, error: Exception | None) -> None:
     front.save(folder / "data")
 
 
-def setup(app: Sphinx) -> dict[str, Any]:
+def setup(app: Sphinx) -> None:
     app.connect("html-page-context", separate, priority=600)
     app.connect("build-finished", place)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

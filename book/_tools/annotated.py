@@ -78,16 +78,13 @@ class Notes(SphinxDirective):
         return nodes.container("", found, classes=["computed"])
 
 
-def add_style(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
-) -> None:
+def add_style(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
     """A page with notes has a form of its own."""
     if 'class="annotated ' in context.get("body", ""):
         app.add_css_file("annotated.css", priority=900)
 
 
-def setup(app: Sphinx) -> dict[str, Any]:
+def setup(app: Sphinx) -> None:
     app.connect("html-page-context", add_style)
     app.add_directive("annotate", Notes)
     app.add_directive("computed", Notes)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -22,6 +22,7 @@ DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 def dependencies(code: str, root: Path) -> dict[str, str]:
     """What counts of each module under ``root`` that the code imports, by the module's name."""
+    text_of.cache_clear()  # a file may have changed
     cells = parse(code)
     found: dict[str, str] = {}
     queue = imported(cells, root) | started(cells, root)
@@ -29,13 +30,14 @@ def dependencies(code: str, root: Path) -> dict[str, str]:
         module = queue.pop()
         if module not in found:
             tree = parse(text_of(module, root))
-            found[module] = repr(skeleton(tree))
+            found[module] = code_of(tree)
             parts = module.split(".")
             packages = (".".join(parts[:length]) for length in range(1, len(parts)))
             queue |= imported(tree, root).union(*(homes(name, set(), root) for name in packages))
     return found | {module: text_of(module, root) for module in shown(cells, root)}
 
 
+@cache
 def text_of(module: str, root: Path) -> str:
     """The text of a module; empty if it is not under ``root``, as that of an empty package is."""
     for above in root, root / "book":
@@ -48,19 +50,23 @@ def text_of(module: str, root: Path) -> str:
 
 def imports(tree: ast.Module, root: Path) -> Iterator[tuple[str, str, set[str]]]:
     """Each import's local name, its module, and the names of that module which are used."""
-    used = uses(tree)
+    for local, module, name in taken(tree):
+        if name and not text_of(f"{module}.{name}", root):
+            yield local, module, {name}
+        else:
+            yield local, f"{module}.{name}".rstrip("."), uses(tree).get(local, {ALL})
+
+
+@cache
+def taken(tree: ast.Module) -> list[tuple[str, str, str]]:
+    """Each import's local name, its module, and the name that is taken of that, if any."""
+    found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                name = alias.asname or alias.name
-                yield name, alias.name, used.get(name, {ALL})
+            found += [(each.asname or each.name, each.name, "") for each in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                name, submodule = alias.asname or alias.name, f"{node.module}.{alias.name}"
-                if text_of(submodule, root):
-                    yield name, submodule, used.get(name, {ALL})
-                else:
-                    yield name, node.module, {alias.name}
+            found += [(each.asname or each.name, node.module, each.name) for each in node.names]
+    return found
 
 
 @cache
@@ -83,9 +89,9 @@ def homes(module: str, names: set[str], root: Path) -> set[str]:
     if not all(hands_on(node) for node in tree.body):
         return {module}
     found = {f"{module}.{name}" for name in names if text_of(f"{module}.{name}", root)}
-    for name, source, taken in imports(tree, root):
+    for name, source, used in imports(tree, root):
         if names & {name, ALL}:
-            found |= homes(source, taken, root)
+            found |= homes(source, used, root)
     return found
 
 
@@ -130,8 +136,13 @@ def parse(text: str) -> ast.Module:
     return ast.parse(text)
 
 
+@cache
+def code_of(tree: ast.Module) -> str:
+    """A module without comments and docstrings; unlike ast.dump's, alike in every Python."""
+    return repr(skeleton(tree))
+
+
 def skeleton(node: Any) -> Any:
-    """A syntax tree without comments and docstrings; unlike ast.dump's, alike in every Python."""
     if isinstance(node, list):
         return [skeleton(child) for child in node]
     if not isinstance(node, ast.AST):

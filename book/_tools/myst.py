@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import yaml
@@ -55,6 +56,7 @@ for name, rule in zip(RULES.get_active_rules(), RULES.getRules(""), strict=True)
     RULES.at(name, located(rule))
 
 
+@cache
 def front_matter(text: str) -> dict[str, Any]:
     """The YAML between the lines ``---`` at the top of a page; empty if there is none."""
     head = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)

@@ -11,11 +11,10 @@ A note that links to ``#equation-1`` says that its lines compute equation 1; a t
 
 import ast
 import re
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise, zip_longest
 from pathlib import Path
 
 from myst import ChapterError, Directive, directives, parse
@@ -93,34 +92,31 @@ def fill(noted: Noted, page: str, file: str, text: str) -> Iterator[tuple[str, l
     every = list(ast.walk(tree))  # outer nodes come before inner ones
     scopes = [node for node in every if isinstance(node, ast.ClassDef | ast.FunctionDef)]
     documents = [node.body[0] for node in (tree, *scopes) if ast.get_docstring(node)]
-    docstrings = deque(sorted((node.lineno, node.end_lineno or node.lineno) for node in documents))
+    docstrings = sorted((node.lineno, node.end_lineno or node.lineno) for node in documents)
     left_out = {n for first, last in docstrings for n in range(first, last + 1)}
-    live = (line for line in numbered(lines, 1) if line[0] not in left_out)
+    live = [line for line in numbered(lines, 1) if line[0] not in left_out]
+    quoted = [line for pairs in noted.values() for code, _ in pairs for line in code]
+    for (here, line), (there, now) in zip_longest(quoted, live, fillvalue=("end", "")):
+        if line != now:
+            differs = f"the note is for {line!r}, but {file}:{there} has {now!r}"
+            raise ChapterError(f"{page}:{here}: {differs}")
 
     def listing(first: int, last: int, indent: int, note: str | None = None) -> Listing:
         code = "\n".join(line[indent:] for line in lines[first - 1 : last])
         around = [n for n in scopes if n.lineno <= first <= (n.end_lineno or n.lineno)]
         return Listing(file, first, last, ".".join(node.name for node in around), code, note)
 
+    numbers, done = (number for number, _ in live), 0
     for content, pairs in noted.items():
         indent = min(len(line) - len(line.lstrip()) for code, _ in pairs for _, line in code)
         listings = []
         for code, note in pairs:
-            own = []
-            for here, line in code:
-                there, now = next(live, (len(lines), ""))
-                if line != now:
-                    differs = f"the note is for {line!r}, but {file}:{there} has {now!r}"
-                    raise ChapterError(f"{page}:{here}: {differs}")
-                own.append(there)
-            while docstrings and docstrings[0][0] < own[0]:
-                listings.append(listing(*docstrings.popleft(), indent))
+            own = list(islice(numbers, len(code)))
+            passed = [each for each in docstrings if done < each[0] < own[0]]
+            listings += [listing(*docstring, indent) for docstring in passed]
             listings.append(listing(own[0], own[-1], indent, note))
-        if content == list(noted)[-1]:
-            listings += [listing(*docstring, indent) for docstring in docstrings]
+            done = own[-1]
         yield content, listings
-    for there, now in live:
-        raise ChapterError(f"{page}: there is no note for {file}:{there}, {now!r}")
 
 
 def computed(pieces: Pieces, root: Path, equation: str) -> tuple[list[list[Listing]], list[str]]:

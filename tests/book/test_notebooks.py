@@ -265,7 +265,6 @@ def test_prose_and_address_are_carried_over_without_executing(project, chapter):
     notebooks.make(chapter, project, readdress=True)
     assert "me/d" in path.read_text()
     assert notebooks.check(chapter, project) is None
-    notebooks.stage(project)
 
 
 @pytest.mark.parametrize(
@@ -328,23 +327,9 @@ def test_a_cell_that_fails_or_warns_leaves_the_old_notebook(project, chapter, co
     assert path.read_bytes() == before
 
 
-def test_a_notebook_whose_chapter_is_gone_is_an_orphan(project, chapter):
-    own = project / "notebooks" / "my_own.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(), own)
-    assert notebooks.orphans(project) == []
-    chapter.unlink()
-    assert notebooks.orphans(project) == [project / "notebooks" / "chapter.ipynb"]
-
-
-def test_staging_refuses_a_notebook_with_other_code(project):
-    notebooks.stage(project)
-    edit(project / "notebooks" / "chapter.ipynb", "1 + 1", "1 + 2")
-    with pytest.raises(ChapterError, match="different code cells"):
-        notebooks.stage(project)
-
-
-def test_no_committed_notebook_is_an_orphan():
-    assert notebooks.orphans() == []
+def test_every_notebook_is_of_a_chapter():
+    made = {notebooks.notebook_path(chapter) for chapter in notebooks.chapters()}
+    assert {*(ROOT / "notebooks").rglob("*.ipynb")} == made
 
 
 @pytest.mark.parametrize("chapter", notebooks.chapters(), ids=lambda path: path.stem)
