@@ -28,37 +28,40 @@ FONTS = {  # name: family, style, weights, where it is from
     "jetbrains-mono": ("JetBrains Mono", "normal", "400 700", f"{MONO}-normal.woff2"),
     "stix-two-math": ("STIX Two Math", "normal", "400", f"{MATHS}-normal.woff2"),
 }
+SEARCH = re.compile(
+    r' *<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>\n'
+)
 EVERYWHERE = set(map(chr, range(32, 127)))
 
 
 def dress(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.format != "html":
         return
-    place_search_scripts(Path(app.outdir))
-    used = characters(Path(app.outdir))
-    out = Path(app.outdir, "_static")
+    site = Path(app.outdir)
+    out = site / "_static"
+    pages = "".join(place_search_scripts(site, page) for page in site.rglob("*.html"))
+    used = set(unescape(pages)) | EVERYWHERE
     rules = [palette(":root", "colour"), palette('html[data-theme="dark"]', "dark")]
     for name, (family, style, weights, source) in FONTS.items():
-        cut(MODULES / source, out / f"{name}.woff2", used | EVERYWHERE)
+        cut(MODULES / source, out / f"{name}.woff2", used)
         rules.append(
             f'@font-face {{ font-family: "{family}"; font-style: {style}; font-weight: {weights}; '
             f'font-display: optional; src: url("{name}.woff2") format("woff2"); }}'
         )
-    cut_icons(out)
+    cut_icons(out, pages)
     equations = (MODULES / "temml/dist/Temml-STIX2.css").read_text(encoding="utf-8")
     equations = re.sub(r"/\*.*?\*/|@font-face \{.*?\}", "", equations, flags=re.DOTALL)
     rules.append(equations.replace("STIX2, math", '"STIX Two Math", math'))
     (out / "dress.css").write_text("\n".join(rules) + "\n", encoding="utf-8")
 
 
-def cut_icons(out: Path) -> None:
+def cut_icons(out: Path, pages: str) -> None:
     """Keep the icons that the pages show, of Font Awesome's two thousand, as type.
 
     The theme would have a script of half a megabyte draw them a second time.
     """
     (out / "scripts" / "fontawesome.js").write_text("// The icons are type: see dress.py.\n")
-    named = "".join(path.read_text(encoding="utf-8") for path in out.parent.rglob("*.html"))
-    named += "".join(path.read_text(encoding="utf-8") for path in out.rglob("*.js"))
+    named = pages + "".join(path.read_text(encoding="utf-8") for path in out.rglob("*.js"))
     used = set(re.findall(r"fa-([a-z0-9-]+)", named))
 
     def unless_unused(rule: re.Match[str]) -> str:
@@ -85,27 +88,16 @@ def palette(selector: str, shade: str) -> str:
     return f"{selector} {{ {' '.join(colours)} }}"
 
 
-def place_search_scripts(folder: Path) -> None:
+def place_search_scripts(site: Path, page: Path) -> str:
     """Load the index of all words where it is searched, with what we add, and on no other page."""
-    scripts = re.compile(
-        r' *<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>\n'
-    )
-    for page in folder.rglob("*.html"):
-        html = page.read_text(encoding="utf-8")
-        if page == folder / "search.html":
-            ours = '<script src="_static/search.js" defer></script>\n</head>'
-            html = html.replace("</head>", ours, 1)
-        else:
-            html = scripts.sub("", html)
-        page.write_text(html, encoding="utf-8")
-
-
-def characters(folder: Path) -> set[str]:
-    """Every character of the built pages."""
-    used: set[str] = set()
-    for page in folder.rglob("*.html"):
-        used |= set(unescape(page.read_text(encoding="utf-8")))
-    return used
+    html = page.read_text(encoding="utf-8")
+    if page == site / "search.html":
+        ours = '<script src="_static/search.js" defer></script>\n</head>'
+        html = html.replace("</head>", ours, 1)
+    else:
+        html = SEARCH.sub("", html)
+    page.write_text(html, encoding="utf-8")
+    return html
 
 
 def cut(source: Path, target: Path, used: set[str]) -> None:

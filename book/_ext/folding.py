@@ -61,8 +61,10 @@ class FoldCells(SphinxPostTransform):
         source = code.astext()
         kind = role(source, cell["cell_metadata"])
         cell["classes"].append(f"is-{kind}")
-        for block in code.findall(nodes.literal_block):
-            block["plumbing"] = sorted(glue_lines(source)) if kind == "code" else []
+        if kind == "code":
+            for block in code.findall(nodes.literal_block):
+                hidden = [number + 1 for number in glue_lines(source)]
+                block["highlight_args"] = {"hl_lines": hidden}
         if kind == "solution":
             return
         cell["hide_mode"] = None
@@ -101,28 +103,10 @@ def colour(html: str, letters: bool) -> str:
         mark = f" q-{NAMES[name]}" if letters or len(name) > 1 else ""
         return f'<span class="n{mark}">{name}</span>'
 
-    html = TOKEN.sub(coloured, html)
+    html = TOKEN.sub(coloured, html).replace('class="hll"', 'class="plumbing-line"')
     # A line's number is a link to it, and no stop on the way of who uses the keys.
     html = NUMBERED.sub(lambda m: f'{m[1]} style="--indent: {len(m[3])}"{m[2]}{m[3]}', html)
     return html.replace('><a href="#', '><a tabindex="-1" href="#') if "linenos" in html else html
-
-
-def hide(html: str, numbers: list[int]) -> str:
-    """Mark the lines of a highlighted listing that a reader need not see."""
-    if not numbers:
-        return html
-    head, mark, rest = html.partition("<pre>")
-    body, end, tail = rest.rpartition("</pre>")
-    listing = body.split("\n")
-    offset = listing[0].startswith("<span></span>")
-    for number in numbers:
-        start = "<span></span>" if number == 0 and offset else ""
-        line = listing[number].removeprefix(start)
-        listing[number] = f'{start}<span class="plumbing-line">{line}\n</span>'
-    shown = "".join(
-        line if 'class="plumbing-line">' in line else f"{line}\n" for line in listing[:-1]
-    )
-    return f"{head}{mark}{shown}{listing[-1]}{end}{tail}"
 
 
 # Before anything is drawn: what the reader chose last time; on a phone *Read*, else with the code.
@@ -176,7 +160,6 @@ def listings(app: Sphinx) -> None:
                 super().visit_literal_block(node)
             finally:
                 for place in range(first, len(self.body)):
-                    shown = colour(self.body[place], self.letters())
-                    self.body[place] = hide(shown, node.get("plumbing", []))
+                    self.body[place] = colour(self.body[place], self.letters())
 
     app.set_translator(app.builder.name, Translator, override=True)

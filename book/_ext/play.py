@@ -5,6 +5,7 @@ A drawing that carries data leaves them in a file of their own, which is loaded 
 
 import re
 import shutil
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,10 @@ def separate(app: Sphinx, page: str, template: str, context: dict[str, Any], *_:
     body = context.get("body", "")
     if not PLACE.search(body):
         return
-    number = 0
+    number = count(1)
 
     def kept(found: re.Match[str]) -> str:
-        nonlocal number
-        number += 1
-        name = f"{page.removeprefix('book/')}-{number}.json"
+        name = f"{page.removeprefix('book/')}-{next(number)}.json"
         folder = Path(app.outdir, "_static", "play", "data")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(found[1], encoding="utf-8")

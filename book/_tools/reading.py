@@ -1,22 +1,22 @@
 """What a reader of a page sees of a cell's code, and how long a chapter is.
 
-    python book/_tools/reading.py           # every chapter: words of prose, lines of code in sight
-    python book/_tools/reading.py routing   # this one
-
 A notebook has every cell whole. A page shows what a reader needs and folds the rest: see ``role``.
 """
 
 import ast
 import re
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-import myst
-from address import ROOT
+from markdown_it.token import Token
 
-BOOK = ROOT / "book"
+from myst import Directive, directives, walk
+
 MOST_WORDS, MOST_LINES = 1500, 150  # of a chapter
+
+# The lines of a sentence, and those of its proof.
+CLAIM = re.compile(r"((?:#.*\n)+)((?:(?!#).*\n)+)")
+MARGIN = re.compile(r"\s*^#\s*", re.MULTILINE)
 
 Role = Literal["code", "setup", "figure", "plumbing", "glue", "check", "solution"]
 
@@ -66,47 +66,38 @@ def claims(source: str) -> list[tuple[str, str]]:
     Raises:
         ValueError: code stands above the first sentence, or a sentence has no code.
     """
-    found: list[tuple[list[str], list[str]]] = []
-    for line in source.strip().splitlines():
-        if line.startswith("#"):
-            if not found or found[-1][1]:
-                found.append(([], []))
-            found[-1][0].append(line.removeprefix("#").strip())
-        elif found:
-            found[-1][1].append(line)
-        elif line.strip():
-            raise ValueError(f"a check begins with a sentence, a comment, got {line!r}")
-    for words, code in found:
-        if not any(line.strip() for line in code):
-            raise ValueError(f"no code proves {' '.join(words)!r}")
-    return [(" ".join(words), "\n".join(code).strip("\n")) for words, code in found]
+    source = source.strip() + "\n"
+    found = CLAIM.findall(source)
+    if "".join(map("".join, found)) != source or not all(proof.strip() for _, proof in found):
+        expected = "expected comments at the margin, each with its proof under it"
+        raise ValueError(f"{expected}, got {source!r}")
+    return [(MARGIN.sub(" ", text).strip(), proof.strip("\n")) for text, proof in found]
+
+
+def outside_exercises(text: str) -> Iterator[tuple[Token, Directive | None]]:
+    """The blocks of a page and of its directives, except for exercises."""
+    skipped = 0  # the line on which an exercise ends
+    for token, found in walk(text):
+        line, *end = token.map or [0]
+        if found and found.argument.startswith("Exercise"):
+            skipped = end[0]
+        elif line >= skipped:
+            yield token, found
 
 
 def words(text: str) -> int:
     """The words of a page's prose: without code, equations, captions and exercises."""
-    count, skipped = 0, 0
-    for token, found in myst.walk(text):
-        line, *end = token.map or [0]
-        if found and found.argument.startswith("Exercise"):
-            skipped = end[0]
-        elif line >= skipped and token.type == "inline" and not found:
-            count += len(re.findall(r"\w[\w'’-]*", token.content))
-    return count
+    blocks = outside_exercises(text)
+    prose = [t.content for t, found in blocks if t.type == "inline" and not found]
+    return sum(len(re.findall(r"\w[\w'’-]*", each)) for each in prose)
 
 
 def lines(text: str) -> int:
     """The lines of code of a page that a reader sees without unfolding anything."""
     count = 0
-    for found in myst.directives(text):
+    for found in directives(text):
         if found.name == "code-cell" and role(found.content, found.options) == "code":
             hidden = glue_lines(found.content)
             code = found.content.strip("\n").splitlines()
             count += sum(1 for n, line in enumerate(code) if line.strip() and n not in hidden)
     return count
-
-
-if __name__ == "__main__":
-    names = sys.argv[1:] or sorted(path.stem for path in BOOK.glob("*.md"))
-    for name in names:
-        page = (BOOK / f"{name}.md").read_text(encoding="utf-8")
-        print(f"{name:<14}{words(page):>6} words{lines(page):>6} lines of code in sight")

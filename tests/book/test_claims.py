@@ -18,8 +18,8 @@ from sphinx.util.nodes import split_explicit_title
 from capsnet import CapsNet
 from helpers import ROOT
 from helpers.constants import CONSTANTS
-from myst import directives, front_matter, walk
-from reading import statements
+from myst import directives, front_matter
+from reading import outside_exercises, statements
 
 PAGES = sorted((ROOT / "book").rglob("*.md"))
 
@@ -45,16 +45,13 @@ def value(number: object) -> Decimal:
 
 def prose(text: str) -> Iterator[tuple[int, str]]:
     """What a page says, with the line on which it begins: paragraphs, titles, alternative texts."""
-    skipped = 0  # the line on which an exercise ends
-    for token, found in walk(text, "a page"):
-        line, *end = token.map or [0]
-        if found and found.argument.startswith("Exercise"):
-            skipped = end[0]
-        elif line >= skipped and found:
+    for token, found in outside_exercises(text):
+        line = token.map[0] + 1 if token.map else 1
+        if found:
             image = (found.options.get("mystnb") or {}).get("image") or found.options
-            yield line + 1, image.get("alt") or ""
-        elif line >= skipped and token.type == "inline":
-            yield line + 1, "".join(said(child) for child in token.children or [])
+            yield line, image.get("alt") or ""
+        elif token.type == "inline":
+            yield line, "".join(said(child) for child in token.children or [])
 
 
 def said(token: Token) -> str:
@@ -120,44 +117,3 @@ def test_the_constants_of_the_module_are_those_of_the_list() -> None:
     count, decoder = (sum(p.numel() for p in m.parameters()) for m in (model, model.decoder))
     millions = {f"{number / 1e6:.1f}" for number in (count, count - decoder)}
     assert {*map(str, model.digits.weight.shape), str(count)} | millions <= CONSTANTS.keys()
-
-
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [
-        ("It takes 17 seconds, 1,234.5 in all, and 98.7 % is right.", ["17", "1,234.5", "98.7"]),
-        ("A 7-fold gain, ×6.5, −0.3, 4/5", ["7", "6.5", "0.3", "4", "5"]),
-        ("In $x = 17$ and $$\ny = 17\n$$ and `17` and ``a`17` ``", []),
-        ("{glue:text}`seventeen17` {cite:t}`sabour2017` [17](https://a.org/18)", ["17"]),
-        ("By (4), (2 and 3), equation 4, figs. 3 and 5, Procedure 1, Exercise 17", []),
-        ("Python 3.11 to 3.13, torch 2.14.1, in 2017, on 2026-11-20, 5 May, float16", []),
-        ("17. a list item\n18) another\n\n17 apples", ["17"]),
-        ("```{code-cell}\n17\n```\n\n```sh\n17\n```\n18", ["18"]),
-        ("````{tip} 17\n```{note}\n:class: w-1\n18\n```\n19\n````\n20", ["17", "18", "19", "20"]),
-        ("```{figure} a-17.png\n:alt: 18 dots\n:width: 17%\n19\n```", ["18", "19"]),
-        ("```{code-cell}\n---\nmystnb:\n  image:\n    alt: 18 lines\n---\n17\n```", ["18"]),
-        (":::{admonition} Exercise 1\n:class: exercise\n17?\n\n18?\n:::\n19", ["19"]),
-        ("{doc}`17 words <page18>`, {term}`19 of them`", ["17", "19"]),
-    ],
-)  # fmt: skip
-def test_numbers_are_found_where_they_are_claims(text: str, numbers: list[str]) -> None:
-    assert [number for _, number in typed(text)] == numbers
-
-
-CELL = "```{code-cell}\nassert x > 0.95\nfor i in range(12): ...\n# 13\n'14'\n```\n"
-
-
-@pytest.mark.parametrize(
-    ("constants", "said", "faults"),
-    [
-        ("'12,345': copies of it, says its author", "12,345", []),
-        ("30: percent, PyTorch's default", "30 %\n31 %", ["line 7: 31 is typed"]),
-        ("30: percent, PyTorch's default", "none", ["the constant 30 is declared, but"]),
-        ("30: yes", "30 %", ["the constant 30 needs a reason"]),
-        ("", CELL + "12, 95 %, 5 %", []),
-        ("", CELL + "13\n14", ["line 12: 13 is typed", "line 13: 14 is typed"]),
-    ],
-)
-def test_what_a_page_declares_or_its_code_types_may_be_typed(constants, said, faults) -> None:
-    found = unfounded(f"---\ncapsnet:\n  constants:\n    {constants}\n---\n{said}\n")
-    assert [fault[: len(told)] for fault, told in zip(found, faults, strict=True)] == faults
