@@ -9,6 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
@@ -39,3 +42,36 @@ def check_with_axe(tab: Any, place: str, **options: Any) -> None:
         if (rule["id"], "citation-list" in node["html"]) != ("aria-required-children", True)
     }
     assert not faults, "\n".join(f"{reason}\n    {html}" for reason, html in faults.items())
+
+
+# The grey of each canvas that is seen, from 0 to 1.
+GREYS = """all => all.filter((it) => it.checkVisibility() && it.width < 40).map((it) => {
+    const { data } = it.getContext("2d").getImageData(0, 0, it.width, it.height);
+    return [...data].filter((_, k) => k % 4 == 1).map((grey) => grey / 255);
+})"""
+
+
+def greys(tab: Any, place: str = "canvas") -> Tensor:
+    """The pixels of a widget's canvases that are seen, 0 to 1, [canvases, height · width]."""
+    return torch.tensor(tab.locator(f".play {place}").evaluate_all(GREYS))
+
+
+def numbers(tab: Any, place: str) -> list[float]:
+    """What elements of a widget say, a number each."""
+    texts = tab.locator(f".play {place}").all_text_contents()
+    return [float(text.replace("−", "-")) for text in texts]
+
+
+def middle(element: Any) -> tuple[float, float]:
+    """Of its box on the page, in pixels."""
+    box = element.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def drag(tab: Any, *places: tuple[float, float]) -> None:
+    """Press the mouse at the first place, release it at the last."""
+    tab.mouse.move(*places[0])
+    tab.mouse.down()
+    for place in places[1:]:
+        tab.mouse.move(*place, steps=8)
+    tab.mouse.up()

@@ -38,8 +38,6 @@ export async function routing(children, parents, size, iterations, withPrior) {
   return far(steps.flatMap(({ b, c, s, v }) => [...b, ...c, ...s, ...v]), every);
 }
 
-export const margins = (lengths, present) => Array.from(capsules.marginLoss(Float64Array.from(lengths), present));
-
 export async function refusal() {
   try {
     await network();

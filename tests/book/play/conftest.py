@@ -1,6 +1,7 @@
 """A widget alone on a page, in a real browser: no build of the site is needed."""
 
 import base64
+import itertools
 import json
 import re
 import shutil
@@ -37,32 +38,12 @@ html[data-theme=dark] {{ --pst-color-border: #48566b; --pst-color-surface: #2931
 </main><script type="module">
 import {{ mount }} from "./{name}.js";
 import {{ unpack }} from "./kit.js";
-const data = unpack(await (await fetch("data.json")).json());
+const data = unpack(await (await fetch("{name}.json")).json());
 await mount(document.querySelector(".play"), data);
 document.body.dataset.ready = "";
 </script></body></html>"""
 SIZES = {False: {"width": 1440, "height": 900}, True: {"width": 390, "height": 844}}  # a phone
-
-
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The scripts, styles and weights, as a page of the built site finds them."""
-    place = tmp_path_factory.mktemp("play")
-    for file in [*FOLDER.glob("*.js"), *FOLDER.glob("*.css"), ROOT / "book/_static/book.css"]:
-        shutil.copy(file, place)
-    (place / "data").mkdir()
-    for name in ("page", "multimnist"):
-        weights = ledger.path(f"{name}/weights.safetensors")
-        shutil.copy(weights, place / "data" / f"{name}.safetensors")
-    model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
-    save_decoder(model.decoder, place / "data" / "decoder.safetensors")
-    return place
-
-
-@pytest.fixture(scope="session")
-def address(folder: Path) -> Iterator[str]:
-    with served(folder) as place:
-        yield place
+NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="session")
@@ -76,6 +57,39 @@ def packed() -> dict[str, str]:
                 _, _, data = drawing.partition(MARK[0])
                 found[name] = data.partition(MARK[1])[0] or "{}"
     return found
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory, packed: dict[str, str]) -> Path:
+    """A page for each widget, with scripts, styles and weights where the built site has them."""
+    place = tmp_path_factory.mktemp("play")
+    own = ROOT / "book/_static/book.css", Path(__file__).with_name("compare.js")
+    for file in [*FOLDER.glob("*.js"), *FOLDER.glob("*.css"), *own]:
+        shutil.copy(file, place)
+    palette = dress.palette(":root", "colour") + dress.palette('html[data-theme="dark"]', "dark")
+    for style in FOLDER.glob("*.css"):
+        name = style.stem
+        (place / f"{name}.html").write_text(PAGE.format(name=name, palette=palette))
+        (place / f"{name}.json").write_text(packed.get(name, "{}"))
+    data = place / "data"
+    data.mkdir()
+    for name in ("page", "multimnist"):
+        shutil.copy(ledger.path(f"{name}/weights.safetensors"), data / f"{name}.safetensors")
+    model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
+    save_decoder(model.decoder, data / "decoder.safetensors")
+    # The front page's other network, the paper's, is large: here its file is broken.
+    front.save(data, ["page"])
+    shown = json.loads((data / front.FILE).read_text())
+    shown["networks"]["mnist"] = shown["networks"]["page"]
+    (data / front.FILE).write_text(json.dumps(shown))
+    (data / "mnist.safetensors").write_bytes(b"not there")
+    return place
+
+
+@pytest.fixture(scope="session")
+def address(folder: Path) -> Iterator[str]:
+    with served(folder) as place:
+        yield place
 
 
 def tensor(value: dict[str, Any]) -> Any:
@@ -92,49 +106,35 @@ def data_of(packed: dict[str, str]) -> Callable[[str], dict[str, Any]]:
     return lambda name: json.loads(packed[name], object_hook=tensor)
 
 
-@pytest.fixture(scope="session")
-def front_files(folder: Path) -> None:
-    """The files of the front page; that of the paper's network, which is large, is broken."""
-    front.save(folder / "data", ["page"])
-    path = folder / "data" / front.FILE
-    data = json.loads(path.read_text())
-    data["networks"]["mnist"] = data["networks"]["page"]
-    path.write_text(json.dumps(data))
-    (folder / "data" / "mnist.safetensors").write_bytes(b"not there")
+@pytest.fixture(scope="module")
+def tabs(browser: Any) -> dict[bool, Any]:
+    """A tab on a desk and one on a phone, in which a module's tests open their pages."""
+    found = {}
+    for phone, size in SIZES.items():
+        context = browser.new_context(viewport=size, has_touch=phone, reduced_motion="reduce")
+        found[phone] = tab = context.new_page()
+        tab.complaints, tab.asked = [], []
+        tab.on("pageerror", lambda error, tab=tab: tab.complaints.append(str(error)))
+        tab.on("console", lambda it, tab=tab: it.type == "error" and tab.complaints.append(it.text))
+        tab.on("request", lambda it, tab=tab: tab.asked.append(it.url.partition("?")[0]))
+    return found
 
 
 @pytest.fixture
-def page_of(
-    browser: Any,
-    folder: Path,
-    address: str,
-    packed: dict[str, str],
-    request: pytest.FixtureRequest,
-) -> Iterator[Callable[..., Any]]:
+def page_of(tabs: dict[bool, Any], address: str) -> Iterator[Callable[..., Any]]:
     """``page_of(name, phone=…, state="key=value&…")``: a tab with the widget, mounted."""
-    opened = []
-    palette = dress.palette(":root", "colour") + dress.palette('html[data-theme="dark"]', "dark")
 
     def open_page(name: str, phone: bool = False, state: str = "") -> Any:
-        (folder / "page.html").write_text(PAGE.format(name=name, palette=palette))
-        (folder / "data.json").write_text(packed.get(name, "{}"))
-        if name == "front":
-            request.getfixturevalue("front_files")
-        context = browser.new_context(
-            viewport=SIZES[phone], has_touch=phone, reduced_motion="reduce"
-        )
-        opened.append(context)
-        tab = context.new_page()
-        tab.complaints = []
-        tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
-        tab.on("console", lambda it: it.type == "error" and tab.complaints.append(it.text))
-        tab.goto(f"{address}/page.html" + (f"#play-{name}?{state}" if state else ""))
+        tab = tabs[phone]
+        tab.mouse.move(0, 0)
+        tab.asked.clear()
+        place = f"{address}/{name}.html?{next(NUMBERS)}"  # another address, so it is loaded anew
+        tab.goto(place + (f"#play-{name}?{state}" if state else ""))
         tab.wait_for_selector("body[data-ready]", state="attached", timeout=20_000)
         return tab
 
     yield open_page
-    for context in opened:
-        complaints = [text for tab in context.pages for text in tab.complaints]
-        context.close()
+    for tab in tabs.values():
+        complaints, tab.complaints[:] = [*tab.complaints], []
         # A test may take a file away; the widget's own words about it are tested there.
         assert [text for text in complaints if "Failed to load resource" not in text] == []

@@ -3,19 +3,13 @@
 from typing import Any
 
 import pytest
-from torch import Tensor
 
 from capsnet_book import wild
 from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS
+from helpers.pages import greys
 
-PIXELS = """canvas => [...canvas.getContext("2d").getImageData(0, 0, 28, 28).data]
-    .filter((_, k) => k % 4 == 0)"""
 HAS = {name: {d.name for d in made.deviations} for name, made in IMPLEMENTATIONS.items()}
 HAS = {name: own for name, own in HAS.items() if own}
-
-
-def check_canvas(canvas: Any, pixels: Tensor) -> None:
-    assert canvas.evaluate(PIXELS) == pixels.tolist()
 
 
 def test_a_cell_shows_its_mistakes_and_no_others(page_of: Any, data_of: Any) -> None:
@@ -31,21 +25,21 @@ def test_a_cell_shows_its_mistakes_and_no_others(page_of: Any, data_of: Any) -> 
     shown = [n for n, other in enumerate(pairs) if other == pair]
     assert int(cell.inner_text()) == len(shown)
     cell.press("Enter")
-    for n, thumb in zip(shown, thumbs.all(), strict=True):
-        check_canvas(thumb.locator("canvas"), data["pictures"][0, n])
-    check_canvas(tab.locator(".play .one > canvas"), data["pictures"][0, shown[0]])
+    pictures = data["pictures"][0, shown].flatten(1)
+    assert greys(tab, ".thumb canvas").mul(255).round().tolist() == pictures.tolist()
+    assert greys(tab, ".one > canvas").mul(255).round().tolist() == pictures[:1].tolist()
 
 
 def test_the_answer_is_shown_after_yours(page_of: Any, data_of: Any) -> None:
     data = data_of("mistakes")
     label, answer = data["labels"][3], int(data["lengths"][3].argmax())
     tab = page_of("mistakes", state="pick=3&pair=")
-    shown, told = tab.locator(".play .answer"), tab.locator(".play .one p")
-    assert not shown.locator("canvas").first.is_visible() and told.inner_text() == ""
+    shown, said = tab.locator(".play .answer"), tab.locator(".play .one p")
+    assert not shown.locator("canvas").first.is_visible() and said.inner_text() == ""
     tab.get_by_role("button", name=f"I would have said {answer}").press("Enter")
-    assert told.inner_text() == f"Labelled {label}. The network says {answer}, like you."
-    for k, canvas in enumerate(shown.locator("canvas").all()):
-        check_canvas(canvas, data["pictures"][1 + k, 3])
+    assert said.inner_text() == f"Labelled {label}. The network says {answer}, like you."
+    pictures = data["pictures"][1:, 3].flatten(1)
+    assert greys(tab, ".answer canvas").mul(255).round().tolist() == pictures.tolist()
     assert shown.locator("figcaption").all_inner_texts() == [f"its {label}", f"its {answer}"]
     heights = [float(bar.get_attribute("height")) for bar in shown.locator("rect").all()]
     assert heights == pytest.approx((78 * data["lengths"][3]).clamp(min=1).tolist(), abs=1e-3)
@@ -55,8 +49,7 @@ def check_on(tab: Any, *names: str) -> None:
     """Check that exactly these deviations are on, and their networks lit, by capsnet_lab.wild."""
     pressed = tab.locator(".play .switches button[aria-pressed=true]").all_inner_texts()
     assert {text.split()[0].rstrip(",") for text in pressed} == set(names)
-    told = tab.locator(".play .told > div")
-    assert told.count() == len(names)
+    assert tab.locator(".play .told > div").count() == len(names)
     having = [name for name, own in HAS.items() if set(names) <= own]
     lit = tab.locator(".play [aria-label=Networks] button:not(.out)").all_inner_texts()
     assert lit == having
@@ -68,8 +61,8 @@ def check_on(tab: Any, *names: str) -> None:
 def test_who_has_all_that_is_on(page_of: Any) -> None:
     tab = page_of("switchboard", state="on=softmax-over-children,nonsense,bare-norm")
     check_on(tab, "softmax-over-children", "bare-norm")
-    told = tab.locator(".play .told").text_content()
-    assert all(line in told for line in wild.diff(DEVIATIONS["bare-norm"]))
+    text = tab.locator(".play .told").text_content()
+    assert all(line in text for line in wild.diff(DEVIATIONS["bare-norm"]))
     tab.locator(".play .switches button").nth(list(DEVIATIONS).index("leak")).press("Enter")
     check_on(tab, "softmax-over-children", "bare-norm", "leak")
     assert tab.locator(".play .said").inner_text() == "No network has all of these."

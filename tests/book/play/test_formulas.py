@@ -11,6 +11,7 @@ from torch import Tensor
 from capsnet.functional import margin_loss, squash
 from capsnet_book import parts
 from capsnet_book.figures.parts import placed
+from helpers.pages import drag, middle, numbers
 
 # Where the two arrows and the tip stand, in units of the plane: x to the right, y up.
 STANDS = """() => {
@@ -42,24 +43,19 @@ def check_v(tab: Any) -> list[float]:
     return now["s"]
 
 
-def test_v_follows_s(page_of: Any) -> None:
+def test_v_follows_s_and_slopes_are_those_of_autograd(page_of: Any) -> None:
     tab = page_of("squash")
     now = tab.evaluate(STANDS)
-    check_v(tab)
-    tab.mouse.move(now["x0"] + now["s"][0] * now["r"], now["y0"] - now["s"][1] * now["r"])
-    tab.mouse.down()
-    for x, y in ((-1.2, 0.8), (0.3, -0.4), (0, 0), (-2.0, -1.0)):
-        tab.mouse.move(now["x0"] + x * now["r"], now["y0"] - y * now["r"])
-        assert check_v(tab) == pytest.approx([x, y], abs=0.03)
-    tab.mouse.up()
+    at = now["s"]
+    for to in ((-1.2, 0.8), (0.3, -0.4), (0, 0), (-2.0, -1.0)):
+        places = [(now["x0"] + x * now["r"], now["y0"] - y * now["r"]) for x, y in (at, to)]
+        drag(tab, *places)
+        at = check_v(tab)
+        assert at == pytest.approx(to, abs=0.03)
     tab.get_by_label("length ‖s‖").fill("0.5")
     assert math.hypot(*check_v(tab)) == pytest.approx(0.5, abs=0.01)
     assert tab.locator(".said").inner_text().endswith("0.25 / 1.25 = 0.20")
-
-
-def test_slopes_of_squash_are_those_of_autograd(page_of: Any) -> None:
-    tab = page_of("squash")
-    for r in (0.0, 0.2, 1.0, 1.3, 3.0):
+    for r in (0.0, 0.2, 1.0, 3.0):
         s = torch.tensor([r, 0.0], dtype=torch.float64)
         matrix = torch.autograd.functional.jacobian(lambda x: squash(x, dim=0), s)
         slopes = tab.evaluate("async r => (await import('./squash.js')).slopes(r)", r)
@@ -79,8 +75,7 @@ def check_losses(
         for k in range(10)
     ])  # fmt: skip
     (gradient,) = torch.autograd.grad(each.sum(), norms)
-    shown = [float(text) for text in tab.locator(".play .each output").all_inner_texts()]
-    assert shown == pytest.approx(each.tolist(), abs=0.0051)
+    assert numbers(tab, ".each output") == pytest.approx(each.tolist(), abs=0.0051)
     up, down = (-gradient).clamp(min=0).sum(), gradient.clamp(min=0).sum()
     said = f"Loss in all: {each.sum():.3f}. Pull up: {up:.2f}. Push down: {down:.2f}."
     assert tab.locator(".play .said").inner_text() == said
@@ -97,19 +92,13 @@ def test_the_margin_loss_and_its_arrows(page_of: Any) -> None:
     tab.get_by_label("9 is in the image").check()
     tab.get_by_label("fully, λ = 1").check()
     check_losses(tab, [*lengths[:9], 0.2], [0, 8, 9], 1.0)
-
-
-def test_the_arrows_of_the_margin_loss_lead_to_where_nothing_pulls(page_of: Any) -> None:
-    tab = page_of("margin")
+    tab.get_by_role("button", name="Reset").click()
     tab.get_by_role("button", name="All the same").click()
     check_losses(tab, [0.5] * 10, [3])
     follow = tab.get_by_role("button", name="Follow the arrows")
-    for _ in range(30):
-        if follow.is_enabled():
-            follow.click()
-    assert follow.is_disabled()
-    sliders = tab.locator(".play input[type=range]")
-    shown = [float(each.input_value()) for each in sliders.all()]
+    while follow.is_enabled():  # to where nothing pulls
+        follow.click()
+    shown = [float(each.input_value()) for each in tab.locator(".play input[type=range]").all()]
     assert shown == pytest.approx([0.9 if k == 3 else 0.1 for k in range(10)], abs=0.011)
 
 
@@ -154,12 +143,8 @@ def test_a_roof_and_a_wall_predict_what_their_matrices_say(page_of: Any, data_of
     both = torch.block_diag(turn, turn)
     assert check_parts(tab, W, "house", both @ roof, both @ wall) < 1e-5
     tab.get_by_role("button", name="Reset").click()
-    box = tab.locator(".part").first.bounding_box()
+    x, y = middle(tab.locator(".part").first)
     unit = tab.locator(".plane").evaluate("view => view.getScreenCTM().a")
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    tab.mouse.move(x, y)
-    tab.mouse.down()
-    tab.mouse.move(x + 0.75 * unit, y + 0.1 * unit, steps=3)
-    tab.mouse.up()
+    drag(tab, (x, y), (x + 0.75 * unit, y + 0.1 * unit))
     far = check_parts(tab, W, "house", parts.pose(0.75, 0.3, 0), wall)
     assert far == pytest.approx((0.75**2 + 0.1**2) ** 0.5, abs=0.02)

@@ -16,26 +16,17 @@ from capsnet.data import load, to_float
 from capsnet_book import ledger
 from capsnet_book.directions import image_moments, reconstruct
 from capsnet_book.play import front
+from helpers.pages import drag, greys, middle, numbers
 
 SEVEN = [(0.3, 0.25), (0.7, 0.25), (0.45, 0.8)]
-# The grey of each canvas that is seen, from 0 to 1.
-GREYS = """() => [...document.querySelectorAll(".play canvas")]
-    .filter((each) => each.checkVisibility() && each.width < 40)
-    .map((each) => {
-        const { data } = each.getContext("2d").getImageData(0, 0, each.width, each.height);
-        return [...data].filter((_, k) => k % 4 == 1).map((grey) => grey / 255);
-    })"""
+LENGTHS = ".bars .value"
 
 
 def network(name: str) -> CapsNet:
     return load_weights(ledger.path(f"{name}/weights.safetensors"))[0]
 
 
-def lengths(tab: Any) -> list[float]:
-    return [float(text) for text in tab.locator(".bars .value").all_inner_texts()]
-
-
-def told(tab: Any, what: str) -> str:
+def answer(tab: Any, what: str) -> str:
     """What the widget says, once it says so and the newest question is answered."""
     script = "what => RegExp(what).test(document.querySelector('.says').textContent)"
     tab.wait_for_function(script, arg=what, timeout=30_000)
@@ -45,9 +36,7 @@ def told(tab: Any, what: str) -> str:
 
 def reconstruction(tab: Any) -> Tensor:
     """The pixels of what the front page's decoder drew, [1, 28, 28]."""
-    script = """canvas => [...canvas.getContext("2d").getImageData(0, 0, 28, 28).data]"""
-    pixels = tab.locator(".drawn canvas").evaluate(script)
-    return torch.tensor(pixels).view(28, 28, 4)[None, :, :, 0] / 255
+    return greys(tab, ".drawn canvas").view(1, 28, 28)
 
 
 def seen_by(tab: Any, stroke: list[tuple[float, float]]) -> Tensor:
@@ -60,34 +49,24 @@ def seen_by(tab: Any, stroke: list[tuple[float, float]]) -> Tensor:
 
 
 @torch.no_grad()
-def test_a_seven_stands_on_the_front_page_and_nothing_is_loaded(page_of: Any) -> None:
-    tab = page_of("front")
-    out = network("page")(to_float(load("mnist", train=False).images[:1]))  # the book's seven
-    assert lengths(tab) == [round(x, 2) for x in out.lengths[0].tolist()]
+def test_what_is_drawn_on_the_front_page_is_classified_and_bent(page_of: Any) -> None:
+    tab, model = page_of("front"), network("page")
+    out = model(to_float(load("mnist", train=False).images[:1]))  # the book's seven
+    assert numbers(tab, LENGTHS) == [round(x, 2) for x in out.lengths[0].tolist()]
     torch.testing.assert_close(reconstruction(tab), out.reconstruction[0], rtol=0, atol=2 / 255)
-    assert told(tab, "A 7").endswith(" long.")
+    assert answer(tab, "A 7").endswith(" long.")
     assert tab.workers == []  # which load the weights
     correct = ledger.read("page/evaluation.json")["correct"]
     assert f"{correct / 100:.2f} % of 10,000 test digits" in tab.inner_text(".facts")
-
-
-@torch.no_grad()
-def test_what_is_drawn_on_the_front_page_is_classified_and_bent(page_of: Any) -> None:
-    tab, model = page_of("front"), network("page")
     tab.get_by_role("button", name="Clear").click()
-    told(tab, "You drew nothing")
+    answer(tab, "You drew nothing")
     nothing = model(torch.zeros(1, 1, 28, 28)).lengths[0]
-    assert lengths(tab) == pytest.approx(nothing.tolist(), abs=0.0051)
+    assert numbers(tab, LENGTHS) == pytest.approx(nothing.tolist(), abs=0.0051)
     box = tab.locator(".pad").bounding_box()
-    first, *others = ((box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in SEVEN)
-    tab.mouse.move(*first)
-    tab.mouse.down()
-    for place in others:
-        tab.mouse.move(*place, steps=8)
-    tab.mouse.up()
-    assert told(tab, "A 7").endswith("long.")
+    drag(tab, *((box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in SEVEN))
+    assert answer(tab, "A 7").endswith("long.")
     out = model(seen_by(tab, SEVEN))
-    assert lengths(tab) == pytest.approx(out.lengths[0].tolist(), abs=0.02)  # the mouse rounds
+    assert numbers(tab, LENGTHS) == pytest.approx(out.lengths[0].tolist(), abs=0.02)  # rounded
     torch.testing.assert_close(reconstruction(tab), out.reconstruction[0], rtol=0, atol=0.1)
     before = image_moments(reconstruction(tab))[0]
     for name, of in zip(front.SLIDERS, (1, 0, 2), strict=True):  # in the order of PROPERTIES
@@ -134,7 +113,7 @@ def test_only_the_newest_question_is_asked_and_a_failure_is_no_end(
     shutil.copy(folder / "data/page.safetensors", folder / "data/lost.safetensors")
     assert tab.evaluate(ask) == 10
     tab.get_by_text("the paper’s").click()
-    assert told(tab, "cannot answer").endswith("expected a safetensors file, got 9 other bytes")
+    assert answer(tab, "cannot answer").endswith("expected a safetensors file, got 9 other bytes")
 
 
 def bent(image: Tensor, degrees: float, shear: float, size: float) -> Tensor:
@@ -161,9 +140,9 @@ def test_a_digit_is_bent_as_the_chapter_bends_it(page_of: Any, data_of: Any) -> 
         expected = bent(image, *change).flatten()
         torch.testing.assert_close(torch.tensor(found), expected, atol=1e-4, rtol=0)
     tab.get_by_label("turn", exact=True).fill("30")
-    said = told(tab, "It reads")
+    said = answer(tab, "It reads")
     out = network("page")(bent(image, 30, 0, 1)).lengths[0]
-    assert lengths(tab) == pytest.approx(out.tolist(), abs=0.0061)
+    assert numbers(tab, LENGTHS) == pytest.approx(out.tolist(), abs=0.0061)
     rate = np.interp(30, data["amounts"]["degrees"], data["accuracy"]["degrees"])
     assert f"It reads a {int(out.argmax())}" in said and f"{100 * rate:.0f} % rightly" in said
 
@@ -171,12 +150,9 @@ def test_a_digit_is_bent_as_the_chapter_bends_it(page_of: Any, data_of: Any) -> 
 @torch.no_grad()
 def test_two_dragged_digits_are_named_as_pytorch_names_them(page_of: Any, data_of: Any) -> None:
     tab, digits = page_of("pairs"), data_of("pairs")["digits"][:, 0] / 255
-    box = tab.locator("canvas").first.bounding_box()
-    x, y, pixel = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, box["width"] / 36
-    tab.mouse.move(x, y)
-    tab.mouse.down()
-    tab.mouse.move(x + 2 * pixel, y - 3 * pixel, steps=3)  # from 2 to the right to 4
-    tab.mouse.up()
+    canvas = tab.locator("canvas").first
+    (x, y), pixel = middle(canvas), canvas.bounding_box()["width"] / 36
+    drag(tab, (x, y), (x + 2 * pixel, y - 3 * pixel))  # from 2 to the right to 4
     image = torch.zeros(36, 36)
     image[4:32, 4:32] += digits[4]
     image[1:29, 8:36] += digits[6]
@@ -190,11 +166,10 @@ def test_two_dragged_digits_are_named_as_pytorch_names_them(page_of: Any, data_o
         arg=norms[4].item(),
         timeout=30_000,
     )
-    assert "names 4 (green) and 6 (magenta)" in told(tab, "names")
-    assert lengths(tab) == pytest.approx(norms.tolist(), abs=0.0061)
+    assert "names 4 (green) and 6 (magenta)" in answer(tab, "names")
+    assert numbers(tab, LENGTHS) == pytest.approx(norms.tolist(), abs=0.0061)
     expected = model.decoder(v, torch.tensor([4]))[0, 0].flatten()
-    green = torch.tensor(tab.evaluate(GREYS)[1])
-    torch.testing.assert_close(green, expected, atol=0.006, rtol=0)
+    torch.testing.assert_close(greys(tab)[1], expected, atol=0.006, rtol=0)
 
 
 @torch.no_grad()
@@ -205,23 +180,21 @@ def test_the_numbers_of_a_capsule_are_moved_among_any_axes(page_of: Any, data_of
 
     def check(v: Tensor) -> None:
         tab.wait_for_function("!document.querySelector('.said').textContent.includes('way')")
-        shown = torch.tensor(tab.evaluate(GREYS)[0])
         expected = reconstruct(decoder, v[None], digit)[0].flatten()
-        torch.testing.assert_close(shown, expected, atol=2 / 255, rtol=0)
+        torch.testing.assert_close(greys(tab)[0], expected, atol=2 / 255, rtol=0)
 
-    def numbers() -> Tensor:
+    def positions() -> Tensor:
         return torch.tensor(knobs.evaluate_all("all => all.map((one) => one.valueAsNumber)"))
 
-    asked: list[str] = []
-    tab.on("request", lambda request: asked.append(request.url))
     v = data["capsules"][digit, 0].clone()
-    torch.testing.assert_close(numbers(), v, atol=0.0051, rtol=0)
+    torch.testing.assert_close(positions(), v, atol=0.0051, rtol=0)
     check(v)
-    assert not asked  # no weights before something moves
+    assert not any(url.endswith(".safetensors") for url in tab.asked)  # before something moves
+    tab.asked.clear()
     knobs.nth(4).fill("0.2")
     v[4] = 0.2
     check(v)
-    assert len(asked) == 1 and asked[0].endswith("decoder.safetensors")
+    assert [url.rpartition("/")[2] for url in tab.asked] == ["decoder.safetensors"]
     tab.get_by_role("button", name="Reset").click()
     tab.get_by_text("6 directions").click()
     tab.locator(".directions input").nth(1).fill("0.2")
@@ -230,9 +203,9 @@ def test_the_numbers_of_a_capsule_are_moved_among_any_axes(page_of: Any, data_of
     tab.get_by_role("button", name="Turn the axes").click()
     tab.wait_for_function("document.querySelector('.said').textContent.includes('differs')")
     check(v)  # the same image, from other numbers
-    assert (numbers() - v).abs().max() > 0.2
+    assert (positions() - v).abs().max() > 0.2
     assert float(tab.locator(".said").inner_text().split()[-1].rstrip(".")) < 1e-5
-    torch.testing.assert_close(numbers().norm(), v.norm(), atol=0.03, rtol=0)
+    torch.testing.assert_close(positions().norm(), v.norm(), atol=0.03, rtol=0)
 
 
 @torch.no_grad()
@@ -251,5 +224,4 @@ def test_a_walk_from_a_capsule_to_another(page_of: Any, data_of: Any) -> None:
         ways = torch.stack([torch.einsum("w,wkd->kd", each, ends) for each in (weight, on_circle)])
         drawn = decoder(torch.cat([ways, ends]), torch.ones(4, 10)).flatten(1)
         expected = torch.stack([drawn[0], drawn[1], weight @ drawn[2:]])
-        shown = torch.tensor(tab.evaluate(GREYS)[2:])
-        torch.testing.assert_close(shown, expected, atol=2 / 255, rtol=0)
+        torch.testing.assert_close(greys(tab)[2:], expected, atol=2 / 255, rtol=0)

@@ -11,6 +11,7 @@ from torch import Tensor
 from capsnet.functional import RoutingStep, dynamic_routing, squash
 from capsnet.layers import channels_to_capsules
 from capsnet_book import parts
+from helpers.pages import drag, middle, numbers
 
 MOST = 300  # iterations
 # Which places of the 256 maps each child's numbers stand at, by both ways to read them.
@@ -27,13 +28,9 @@ def trace(votes: Tensor, iterations: int) -> list[RoutingStep]:
     return steps
 
 
-def floats(tab: Any, place: str) -> list[float]:
-    return [float(text.replace("−", "-")) for text in tab.locator(place).all_text_contents()]
-
-
-def to(tab: Any, iteration: int, phase: str) -> None:
-    phases = ["softmax", "sum", "squash", "agree"]
-    tab.locator(".clock input").fill(str(4 * (iteration - 1) + phases.index(phase)))
+def to(tab: Any, iteration: int) -> None:
+    """The end of an iteration of four phases: after its squash."""
+    tab.locator(".clock input").fill(str(4 * (iteration - 1) + 2))
 
 
 def moved(tab: Any) -> Tensor:
@@ -43,15 +40,15 @@ def moved(tab: Any) -> Tensor:
     return torch.tensor([float(x) / 1000 for x in sent.split()]).double().view(1, 6, 2, 2)
 
 
-def shares(tab: Any) -> Tensor:
-    """The coupling coefficients as the table says them, [6, 2]."""
-    return torch.tensor(floats(tab, "tbody td:nth-of-type(odd)")).view(6, -1)[:, :2]
+def check_shares(tab: Any, expected: Tensor) -> None:
+    """The coupling coefficients [6, 2] are those that the table says."""
+    shown = torch.tensor(numbers(tab, "tbody td:nth-of-type(odd)")).view(6, -1)[:, :2]
+    torch.testing.assert_close(shown, expected.float(), atol=0.0051, rtol=0)
 
 
 def check_routed(tab: Any, step: RoutingStep) -> None:
-    _, coupling, _, v = step
-    torch.testing.assert_close(shares(tab), coupling[0].float(), atol=0.0051, rtol=0)
-    a, b = v[0].norm(dim=1).tolist()
+    check_shares(tab, step.c[0])
+    a, b = step.v[0].norm(dim=1).tolist()
     assert f"A is {a:.2f} long, B {b:.2f}" in tab.locator(".says").first.inner_text()
 
 
@@ -59,52 +56,51 @@ def test_six_votes_are_routed_as_capsnet_routes_them(page_of: Any, data_of: Any)
     tab = page_of("routing")
     assert tab.locator(".phase code").all_inner_texts() == data_of("routing")["lines"]
     for number, step in enumerate(trace(parts.votes().double(), 8), start=1):
-        to(tab, number, "squash")
+        to(tab, number)
         check_routed(tab, step)
     for preset in ("Nobody agrees", "Two camps", "All the same", "Opposites"):
         tab.get_by_role("button", name=preset).click()
         check_routed(tab, trace(moved(tab), 8)[7])
     tab.get_by_role("button", name="Reset").click()
     tab.get_by_label("children", exact=True).check()  # the common slip: over the wrong dimension
-    to(tab, 1, "squash")
-    torch.testing.assert_close(shares(tab), torch.full((6, 2), 1 / 6), atol=0.0051, rtol=0)
-    to(tab, 2, "squash")
+    to(tab, 1)
+    check_shares(tab, torch.full((6, 2), 1 / 6))
+    to(tab, 2)
     s = parts.votes().mean(dim=1, keepdim=True)
-    c = F.softmax((parts.votes() * squash(s)).sum(dim=3), dim=1)
-    torch.testing.assert_close(shares(tab), c[0], atol=0.0051, rtol=0)
+    check_shares(tab, F.softmax((parts.votes() * squash(s)).sum(dim=3), dim=1)[0])
 
 
 def test_a_dragged_vote_is_routed_too(page_of: Any) -> None:
     tab = page_of("routing")
     disc = tab.locator(".discs svg[role=group]").first
-    rim, knob = (disc.locator(each).bounding_box() for each in (".rim", ".knob >> nth=4"))
-    tab.mouse.move(knob["x"] + knob["width"] / 2, knob["y"] + knob["height"] / 2)
-    tab.mouse.down()
+    rim = disc.locator(".rim").bounding_box()
     radius = rim["width"] / 2
-    tab.mouse.move(rim["x"] + radius * 1.3, rim["y"] + radius * 0.2, steps=4)
-    tab.mouse.up()
-    to(tab, 3, "squash")
+    there = rim["x"] + radius * 1.3, rim["y"] + radius * 0.2
+    drag(tab, middle(disc.locator(".knob >> nth=4")), there)
+    to(tab, 3)
     votes = moved(tab)
     there = torch.tensor([0.3, 0.8], dtype=torch.float64)  # child 5 goes over to those of A
     torch.testing.assert_close(votes[0, 4, 0], there, atol=0.02, rtol=0)
-    check_routed(tab, trace(votes, 3)[2])
-    assert shares(tab)[4, 0] > 0.5
+    step = trace(votes, 3)[2]
+    check_routed(tab, step)
+    assert step.c[0, 4, 0] > 0.5
 
 
 def test_a_vote_moves_by_a_thumb_and_the_page_does_not(page_of: Any) -> None:
     tab = page_of("routing", phone=True)
     knob = tab.get_by_role("slider", name="vote of child 6 for B")
     knob.scroll_into_view_if_needed()
-    box = knob.locator(".grip").bounding_box()
+    grip = knob.locator(".grip")
+    box = grip.bounding_box()
     assert min(box["width"], box["height"]) >= 40
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    x, y = middle(grip)
     touch = tab.context.new_cdp_session(tab)
     there = tab.evaluate("scrollY")
     for kind, dy in [("touchStart", 0), *(("touchMove", -k) for k in range(5, 65, 5))]:
         points = [{"x": x, "y": y + dy}]
         touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    assert box["y"] - knob.locator(".grip").bounding_box()["y"] > 40
+    assert y - middle(grip)[1] > 40
     assert tab.evaluate("scrollY") == there
 
 
@@ -115,14 +111,13 @@ def test_the_children_of_a_digit(page_of: Any, data_of: Any) -> None:
     for iteration in (1, 3, 8):
         tab.get_by_label("iteration").fill(str(iteration))
         _, coupling, _, v = steps[iteration - 1]
-        lengths = floats(tab, ".bars .value")
-        assert lengths == pytest.approx(v[0].norm(dim=1).tolist(), abs=0.0051)
+        assert numbers(tab, ".bars .value") == pytest.approx(v[0].norm(dim=1).tolist(), abs=0.0051)
         firm = int((coupling[0, :, label] > 0.2).sum())
         assert f"{firm} of 1152 give it more than 0.2" in tab.locator(".says").inner_text()
         tab.get_by_role("button", name="The most decided").click()
         child = int(coupling[0, :, label].argmax())
         assert tab.get_by_label("child", exact=True).input_value() == str(child)
-        gives = floats(tab, ".gives li > span:nth-child(2)")
+        gives = numbers(tab, ".gives li > span:nth-child(2)")
         assert gives == pytest.approx(coupling[0, child].tolist(), abs=0.0051)
     box = tab.locator(".map").bounding_box()
     side = box["width"] / 6  # of a place: 6 x 6 squares of children and a gap
@@ -137,9 +132,8 @@ def test_the_children_of_a_digit(page_of: Any, data_of: Any) -> None:
 
 def check_iteration(tab: Any, step: RoutingStep) -> None:
     """The ten lengths and the sentence are of this iteration."""
-    _, coupling, _, v = step
-    lengths, most = v[0].norm(dim=1), coupling[0].amax(dim=1)
-    assert floats(tab, ".play .bars .value") == pytest.approx(lengths.tolist(), abs=0.0051)
+    lengths, most = step.v[0].norm(dim=1), step.c[0].amax(dim=1)
+    assert numbers(tab, ".bars .value") == pytest.approx(lengths.tolist(), abs=0.0051)
     said = tab.locator(".play .said").inner_text()
     assert said.startswith(f"{(lengths > 0.5).sum()} of 10 capsules are longer than a half; ")
     assert f"; {(most > 0.5).sum()} of {len(most)} children give" in said
@@ -151,10 +145,9 @@ def test_routing_that_does_not_stop(page_of: Any, data_of: Any) -> None:
     tab.wait_for_selector(".play[data-routed]", state="attached", timeout=60_000)
     check_iteration(tab, steps[2])
     time = tab.get_by_role("slider", name="iterations")
-    time.press("ArrowRight")
-    check_iteration(tab, steps[3])
-    time.press("Home")
-    check_iteration(tab, steps[0])
+    for key, shown in (("ArrowRight", 3), ("Home", 0)):
+        time.press(key)
+        check_iteration(tab, steps[shown])
     tab.get_by_role("button", name="Let it route").click()  # at once, as motion is unwelcome
     assert time.get_attribute("aria-valuetext") == str(MOST)
     check_iteration(tab, steps[-1])
@@ -172,12 +165,12 @@ def test_a_child_is_made_of_the_numbers_that_the_layer_takes(page_of: Any, data_
         row, column = child // 6 % 6, child % 6
         for name, value in (("type", child // 36), ("row", row), ("column", column)):
             tab.get_by_role("slider", name=name).fill(str(value))
-        assert floats(tab, ".numbers text") == pytest.approx(u[child].tolist(), abs=0.0051)
+        assert numbers(tab, ".numbers text") == pytest.approx(u[child].tolist(), abs=0.0051)
         votes = data["votes"][child].float() / 255 * data["longest"]
-        assert floats(tab, ".votes .long") == pytest.approx(votes.tolist(), abs=0.0051)
+        assert numbers(tab, ".votes .long") == pytest.approx(votes.tolist(), abs=0.0051)
         assert tab.locator(".window").get_attribute("d").count("M") == 1
         tab.get_by_text("reshape alone").click()
-        assert floats(tab, ".numbers text") == pytest.approx(wrong[child].tolist(), abs=0.0051)
+        assert numbers(tab, ".numbers text") == pytest.approx(wrong[child].tolist(), abs=0.0051)
         assert tab.locator(".window").get_attribute("d").count("M") > 1
         tab.get_by_text("permute", exact=True).click()
     # Type 9, row 1, column 4: the second row of types, from the left the second.

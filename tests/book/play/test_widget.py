@@ -14,9 +14,10 @@ from capsnet_book.play import FOLDER, Playable
 from capsnet_book.play.knobs import Knobs
 from capsnet_book.play.widget import Widget, inlined, widget
 from capsnet_lab.figures.style import Figure
+from helpers.pages import greys
 
 # What anywidget does with a script: render it with the widget's traits, and hear of changes.
-HOST = """<!doctype html><html lang="en"><title>notebook</title><main></main>
+HOST = """<!doctype html><html lang="en"><title>notebook</title><main class="play"></main>
 <script type="module">
 const traits = await (await fetch("traits.json")).json();
 const script = await (await fetch("script.js")).text();
@@ -31,43 +32,38 @@ const model = {
 await plugin.render({ model, el: document.querySelector("main") });
 document.body.dataset.ready = "";
 </script></html>"""
-
-FILES = {"index.html", "script.js", "traits.json"}
+FILES = {"notebook.html", "traits.json", "script.js"}
 
 
 @pytest.fixture
-def notebook(browser: Any, folder: Path, address: str) -> Any:
-    """A widget as a notebook shows it: its script and traits alone, no file beside it."""
+def notebook(page_of: Any, folder: Path) -> Any:
+    """A widget as a notebook shows it: its script and traits alone."""
 
     def open_widget(made: Widget) -> Any:
-        place = folder / "notebook"
-        place.mkdir(exist_ok=True)
-        (place / "index.html").write_text(HOST)
-        (place / "script.js").write_text(made._esm)
-        (place / "traits.json").write_text(json.dumps({"data": made.data, "_css": made._css}))
-        tab = browser.new_page()
-        tab.asked = []
-        tab.on(
-            "request", lambda it: it.url.startswith("http") and tab.asked.append(Path(it.url).name)
-        )
-        tab.goto(f"{address}/notebook/index.html")
-        tab.wait_for_selector("body[data-ready]", state="attached", timeout=20_000)
-        return tab
+        (folder / "notebook.html").write_text(HOST)
+        (folder / "script.js").write_text(made._esm)
+        (folder / "traits.json").write_text(json.dumps({"data": made.data, "_css": made._css}))
+        return page_of("notebook")
 
     return open_widget
+
+
+def heard(tab: Any) -> dict[str, Any]:
+    """What Python hears of the widget, which asks for no other file."""
+    asked = {url.rpartition("/")[2] for url in tab.asked if url.startswith("http")}
+    assert asked - {"favicon.ico"} == FILES
+    found: dict[str, Any] = json.loads(tab.evaluate("document.body.dataset.saved"))
+    return found
 
 
 def test_the_playground_runs_in_a_notebook_and_tells_python(
     notebook: Any, packed: dict[str, str]
 ) -> None:
     tab = notebook(widget("routing", packed["routing"]))
-    assert set(tab.asked) - {"favicon.ico"} == FILES
     tab.get_by_role("button", name="Opposites").click()
-    told = json.loads(tab.evaluate("document.body.dataset.saved"))
-    votes = torch.tensor(told["votes"]).view(6, 2, 2)
+    votes = torch.tensor(heard(tab)["votes"]).view(6, 2, 2)
     assert votes.sum().abs() < 1e-4 < votes.abs().sum()
     assert tab.evaluate("document.querySelector('.play-of-routing').clientHeight") > 500
-    tab.close()
 
 
 def test_the_knobs_bring_their_weights(notebook: Any, data_of: Any) -> None:
@@ -75,21 +71,15 @@ def test_the_knobs_bring_their_weights(notebook: Any, data_of: Any) -> None:
     tab = notebook(Knobs(Figure(1), decoder, **data).widget())
     tab.locator(".knob input").nth(2).fill("0.5")
     tab.wait_for_function("document.querySelector('.said').textContent === ''")
-    assert set(tab.asked) - {"favicon.ico"} == FILES
     digit = data["digit"]
     v = data["capsules"][digit, 0].clone()
     v[2] = 0.5
-    told = json.loads(tab.evaluate("document.body.dataset.saved"))
+    told = heard(tab)
     assert told["digit"] == digit
     torch.testing.assert_close(torch.tensor(told["v"]), v, atol=1e-5, rtol=0)
-    drawn = tab.evaluate(
-        """() => [...document.querySelector("canvas").getContext("2d")
-            .getImageData(0, 0, 28, 28).data].filter((_, k) => k % 4 == 0)"""
-    )
     expected = reconstruct(decoder, v[None], digit).flatten()
     in_8_bits = 2 / 255  # and a canvas rounds
-    torch.testing.assert_close(torch.tensor(drawn) / 255, expected, atol=in_8_bits, rtol=0)
-    tab.close()
+    torch.testing.assert_close(greys(tab)[0], expected, atol=in_8_bits, rtol=0)
 
 
 def test_a_script_carries_every_module() -> None:
