@@ -124,14 +124,11 @@ def test_minutes_of_another_machine_are_not_taken_for_this_ones(
         accuracy.train_and_test("99.0", goal, options, CPU)
 
 
-@pytest.mark.parametrize(
-    ("experiment", "row", "base"),
-    [("routings", "shared", "dynamic"), ("deviations", "all of xifengguo", "none")],
-)
-def test_a_step_of_a_row(experiment: str, row: str, base: str) -> None:
-    found = rows.row_step(experiment, row, base, CPU, batch_size=2, compile=False)
-    shared = 1_411_344 + 5_329_664 + 32 * 10 * 8 * 16
-    assert found["parameters"] == (shared if row == "shared" else 8_215_568)
+def test_a_step_of_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "ROUNDS", 1)
+    step = "deviations", "all of xifengguo", "none"
+    found = rows.row_step(*step, CPU, batch_size=2, compile=False)
+    assert found["parameters"] == 8_215_568
     assert found["step_ms"] > 0 and found["tensors_mib"] > 0 and 0.01 < found["ratio"] < 100
 
 
