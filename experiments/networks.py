@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from capsnet.fast.routing import Share
 from capsnet.functional import margin_loss, squash
 from capsnet.layers import Decoder
 from capsnet.model import CapsNet, CapsNetOutput
@@ -18,7 +19,7 @@ from capsnet.training.loss import Criterion, TrainingLoss
 from capsnet_lab.routings import EfficientCapsNet, RoutedCapsNet, spread_loss
 from capsnet_lab.wild import DEVIATIONS, WildCapsNet, WildLoss
 from capsnet_lab.wild.fast import FastWildCapsNet
-from capsnet_lab.wild.parts import Share, over_parents
+from capsnet_lab.wild.parts import over_parents
 
 
 class CNN(nn.Module):

@@ -58,17 +58,13 @@ def em_routing(
             ``beta_a`` does not fit it, or ``iterations`` is no whole number of at least 1.
     """
     check_predictions("votes", votes, iterations)
-    if activations.shape != votes.shape[:2]:
-        raise ValueError(
-            f"activations must be [batch, in_capsules] = {list(votes.shape[:2])}, got shape "
-            f"{list(activations.shape)}"
-        )
-    for name, beta in (("beta_u", beta_u), ("beta_a", beta_a)):
-        if beta.shape != votes.shape[2:3]:
-            raise ValueError(
-                f"{name} must be [out_capsules] = {list(votes.shape[2:3])}, got shape "
-                f"{list(beta.shape)}"
-            )
+    for name, given, expected in (
+        ("activations", activations, votes.shape[:2]),
+        ("beta_u", beta_u, votes.shape[2:3]),
+        ("beta_a", beta_a, votes.shape[2:3]),
+    ):
+        if given.shape != expected:
+            raise ValueError(f"{name} must be of shape {list(expected)}, got {list(given.shape)}")
     narrow, wide = votes.dtype, torch.promote_types(votes.dtype, torch.float32)
     with torch.autocast(votes.device.type, enabled=False):
         votes = votes.to(wide)
@@ -109,8 +105,8 @@ class EMCapsules(nn.Module):
             a parent: costs grow with the children, and λ compensates.
 
     Shape:
-        poses [batch, in_capsules, in_dim] and activations [batch, in_capsules], in 0 … 1,
-        → [batch, out_capsules, out_dim] and [batch, out_capsules].
+        a pair of poses [batch, in_capsules, in_dim] and activations [batch, in_capsules], in 0 … 1,
+        → such a pair, [batch, out_capsules, out_dim] and [batch, out_capsules].
 
     Raises:
         ValueError: as :class:`CapsuleLayer`, or a dimension is no multiple of 4.
@@ -155,11 +151,12 @@ class EMCapsules(nn.Module):
         return torch.einsum("nirk,ijkm->nijrm", matrices, self.weight).flatten(3)
 
     def forward(
-        self, poses: Tensor, activations: Tensor, trace: list[RoutingStep] | None = None
+        self, children: tuple[Tensor, Tensor], trace: list[RoutingStep] | None = None
     ) -> tuple[Tensor, Tensor]:
-        votes = self.predict(poses)
+        poses, activations = children
         final, iterations = self.inverse_temperature, self.routing_iterations
         beta_a = self.beta_a / inverse_temperature_at(final, iterations)
+        votes = self.predict(poses)
         return em_routing(votes, activations, self.beta_u, beta_a, iterations, final, trace=trace)
 
 

@@ -10,12 +10,13 @@ from torch import Tensor, nn
 
 from capsnet.checkpoint import register
 from capsnet.checks import as_int, one_hot
+from capsnet.fast import FastCapsNet
+from capsnet.fast.routing import routed_capsules
 from capsnet.functional import RoutingStep
 from capsnet.layers import CapsuleLayer, channels_to_capsules
 from capsnet.model import CapsNet, CapsNetOutput
 from capsnet_lab.routings.attention import AttentionCapsules
 from capsnet_lab.routings.em import EMCapsules
-from capsnet_lab.routings.fast import FastRoutedCapsNet
 from capsnet_lab.routings.self_attention import SelfAttentionCapsules
 from capsnet_lab.routings.uniform import UniformCapsules
 
@@ -36,6 +37,42 @@ ROUTINGS = {
     "uniform": Routing(UniformCapsules),
     "shared": Routing(UniformCapsules, ("positions",)),
 }
+
+
+class FastRoutedCapsNet(FastCapsNet):
+    """:class:`FastCapsNet` for a :class:`RoutedCapsNet` with any routing but "em".
+
+    The convolutions are fast, and so are layers with dynamic routing.
+    """
+
+    @staticmethod
+    def replaced(model: Any) -> list[tuple[nn.Module, type[nn.Module]]]:
+        *convolutions, _ = FastCapsNet.replaced(model)
+        return [*convolutions, *((layer, CapsuleLayer) for layer in dynamic_layers(model))]
+
+    @staticmethod
+    def has_kernels(model: Any) -> bool:
+        return len(dynamic_layers(model)) > 0 and FastCapsNet.has_kernels(model)
+
+    def compile(self) -> None:
+        super().compile()
+        self.route_plainly = torch.compile(self.route_plainly, dynamic=False)  # type: ignore
+
+    def capsules_of(self, children: Tensor) -> Tensor:
+        layers = dynamic_layers(self.model)
+        for layer in layers:
+            how = layer.routing_iterations, layer.prior
+            children = routed_capsules(children, layer.weight, *how, compile=self.compiled)
+        return children if layers else self.route_plainly(children)
+
+    def route_plainly(self, children: Tensor) -> Tensor:
+        model: Any = self.model
+        return model.route(children)
+
+
+def dynamic_layers(model: Any) -> list[Any]:
+    """All routed layers of a network with dynamic routing, from the bottom up; none of another."""
+    return [*model.stack, model.digits] if model.routing.layer is CapsuleLayer else []
 
 
 @register
@@ -82,16 +119,11 @@ class RoutedCapsNet(CapsNet):
     ) -> None:
         if routing not in ROUTINGS:
             raise ValueError(f"routing must be one of {', '.join(ROUTINGS)}, got {routing}")
-        if not isinstance(stack, Sequence):
-            raise ValueError(f"stack must be numbers of capsules, got {stack!r}")
         super().__init__(image_shape, num_classes, routing_iterations, **options)
         self.routing = ROUTINGS[routing]
         for name, default in (("routing_iterations", 3), ("learn_prior", False)):
-            if name in self.routing.options:
-                continue
-            if (value := self.config.pop(name)) != default:
-                having = ", ".join(kind for kind, of in ROUTINGS.items() if name in of.options)
-                raise ValueError(f"{name} is of routing {having}, got {value} with {routing}")
+            if name not in self.routing.options and (value := self.config.pop(name)) != default:
+                raise ValueError(f"routing {routing} has no {name}, got {value}")
         parents = [as_int(f"stack[{i}]", size) for i, size in enumerate(stack)]
         self.config |= {"routing": routing, "stack": parents}
 
@@ -102,7 +134,7 @@ class RoutedCapsNet(CapsNet):
         for size in (*parents, self.config["num_classes"]):
             chosen = {name: available[name] for name in self.routing.options}
             layer = self.routing.layer(children, dim, size, out_dim, **chosen)
-            if stack and self.routing.presence == "length":
+            if parents and self.routing.presence == "length":
                 # Squash shortens what is short: children of length 1 must give sums of length 1.
                 nn.init.normal_(layer.weight, std=size / math.sqrt(children * out_dim))
             layers.append(layer)
@@ -117,34 +149,26 @@ class RoutedCapsNet(CapsNet):
         return None if self.routing.presence == "activation" else FastRoutedCapsNet
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
-        return self.present(images, trace)[0]
+        return self.capsules_and_activations(images, trace)[0]
 
-    def present(
+    def capsules_and_activations(
         self, images: Tensor, trace: list[RoutingStep] | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Images → the classes' capsules, [batch, num_classes, capsule_dim], and how present each
-        is, [batch, num_classes], or None if its length says so; a trace of the last layer.
+        """Images → the classes' capsules, [batch, num_classes, capsule_dim], and with "em" their
+        activations, [batch, num_classes]; a trace of the last layer.
         """
         self.check_images(images)
         features = F.relu(self.conv(images))
         if self.routing.presence != "activation":
-            capsules = self.route(self.primary(features), trace)
-            return capsules, self.scores(capsules)
-        capsules = channels_to_capsules(self.primary.conv(features), self.primary.capsule_dim)
-        activations = self.logistic(capsules)
-        for layer in self.stack:
-            capsules, activations = layer(capsules, activations)
-        return self.digits(capsules, activations, trace)
+            return self.route(self.primary(features), trace), None
+        poses = channels_to_capsules(self.primary.conv(features), self.primary.capsule_dim)
+        return self.route((poses, self.logistic(poses)), trace)
 
-    def route(self, children: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
-        """Primary capsules → the classes', for all routings but "em"."""
+    def route(self, children: Any, trace: list[RoutingStep] | None = None) -> Any:
+        """Primary capsules → the classes'; with "em" each with their activations, as a pair."""
         if self.routing.presence == "score":
             children = F.layer_norm(children, children.shape[2:])
-        capsules: Tensor = self.digits(self.stack(children), trace)
-        return capsules
-
-    def scores(self, capsules: Tensor) -> Tensor | None:
-        return self.logistic(capsules) if self.routing.presence == "score" else None
+        return self.digits(self.stack(children), trace)
 
     def logistic(self, capsules: Tensor) -> Tensor:
         """How present each capsule is, by a linear map of it: [batch, capsules], 0 … 1."""
@@ -152,18 +176,18 @@ class RoutedCapsNet(CapsNet):
         return score.to(torch.promote_types(score.dtype, torch.float32)).sigmoid()
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
-        return self._output(*self.present(images), labels)
+        capsules, activations = self.capsules_and_activations(images)
+        return self.read_out(capsules, labels, activations)
 
-    def read_out(self, capsules: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
-        if self.routing.presence == "activation":
-            raise ValueError("expected a call of the network: EM's poses have no activations")
-        return self._output(capsules, self.scores(capsules), labels)
-
-    def _output(
-        self, capsules: Tensor, present: Tensor | None, labels: Tensor | None
+    def read_out(
+        self, capsules: Tensor, labels: Tensor | None = None, activations: Tensor | None = None
     ) -> CapsNetOutput:
-        if present is None:
+        """As :meth:`CapsNet.read_out`; with "em" the activations are needed too."""
+        if self.routing.presence == "length":
             return super().read_out(capsules, labels)
+        present = self.logistic(capsules) if self.routing.presence == "score" else activations
+        if present is None:
+            raise ValueError("expected a call of the network: EM's poses have no activations")
         if labels is None:
             labels = one_hot(present.argmax(dim=1), present.shape[1])
         return super().read_out(capsules, labels)._replace(lengths=present)

@@ -18,8 +18,6 @@ from capsnet.functional import RoutingStep
 from capsnet.layers import CapsuleLayer, Decoder, channels_to_capsules
 from capsnet.model import CapsNet, CapsNetOutput
 
-TINY = 1e-5  # below this length the squash is computed by its Taylor series
-
 
 def exponential_squash(s: Tensor, dim: int = -1) -> Tensor:
     """(1 − e^{−‖s‖}) s / ‖s‖, of a length below 1; a short vector hardly changes.
@@ -27,8 +25,8 @@ def exponential_squash(s: Tensor, dim: int = -1) -> Tensor:
     Shapes as :func:`capsnet.functional.squash`.
     """
     norm = torch.linalg.vector_norm(s, dim=dim, keepdim=True)
-    usual = -torch.expm1(-norm) / norm.clamp(min=TINY)
-    return s * torch.where(norm < TINY, 1 - norm / 2, usual)
+    norm = norm.clamp(min=torch.finfo(s.dtype).tiny)  # at 0 the factor is 1
+    return s * (-torch.expm1(-norm) / norm)
 
 
 def self_attention_routing(
@@ -88,26 +86,13 @@ class SelfAttentionCapsules(CapsuleLayer):
         return self_attention_routing(self.predict(u), self.prior, trace)
 
 
-class DepthwiseCapsules(nn.Module):
-    """Primary capsules by a depthwise convolution, each channel with a kernel of its own."""
-
-    def __init__(self, channels: int, capsule_dim: int, kernel_size: int) -> None:
-        super().__init__()
-        self.capsule_dim = capsule_dim
-        self.conv = nn.Conv2d(channels, channels, kernel_size, groups=channels)
-        nn.init.xavier_uniform_(self.conv.weight)
-
-    def forward(self, features: Tensor) -> Tensor:
-        return exponential_squash(channels_to_capsules(self.conv(features), self.capsule_dim))
-
-
 @register
 class EfficientCapsNet(nn.Module):
     """Efficient-CapsNet for MNIST, 161,824 parameters without the decoder.
 
     Four convolutions with ReLU and batch normalisation, 16 primary capsules of 8 numbers by a
-    depthwise one, and a capsule of 16 numbers for each class by self-attention. It is trained and
-    called as :class:`CapsNet`, whose decoder and read-out it shares. It has no fast arrangement.
+    depthwise one, and a capsule of 16 numbers for each class by self-attention. It is called and
+    trained as a :class:`CapsNet`, which it is not. It has no fast arrangement.
 
     Args:
         image_shape: [channels, height, width]; height and width of at least 27.
@@ -118,6 +103,7 @@ class EfficientCapsNet(nn.Module):
         ValueError: an argument is out of its range.
     """
 
+    # These need of a network no more than its config, its decoder, and an encode.
     check_images: Any = CapsNet.check_images
     read_out: Any = CapsNet.read_out
     routing_trace: Any = CapsNet.routing_trace
@@ -130,13 +116,13 @@ class EfficientCapsNet(nn.Module):
         reconstruct: bool = True,
     ) -> None:
         super().__init__()
-        # After the kernels 5, 3, 3 and, with stride 2, 3; then after the depthwise one of 9.
-        grid = [(side - 11) // 2 + 1 - 8 for side in image_shape[1:]]
-        if len(grid) != 2 or min(grid) < 1:
-            raise ValueError(
-                f"image_shape must be [channels, at least 27, at least 27], got {list(image_shape)}"
-            )
         shape = as_image_shape(image_shape)
+        # After the kernels 5, 3, 3 and, with stride 2, 3; then after the depthwise one of 9.
+        grid = [(side - 11) // 2 + 1 - 8 for side in shape[1:]]
+        if min(grid) < 1:
+            raise ValueError(
+                f"image_shape must be [channels, at least 27, at least 27], got {shape}"
+            )
         self.config: dict[str, Any] = {
             "image_shape": shape,
             "num_classes": as_int("num_classes", num_classes),
@@ -151,7 +137,8 @@ class EfficientCapsNet(nn.Module):
             layers += [conv, nn.ReLU(), nn.BatchNorm2d(channels, eps=1e-3, momentum=0.01)]
             before = channels
         self.conv = nn.Sequential(*layers)
-        self.primary = DepthwiseCapsules(before, 8, 9)
+        self.primary = nn.Conv2d(before, before, 9, groups=before)  # depthwise
+        nn.init.xavier_uniform_(self.primary.weight)
         self.primary_capsules = 16 * math.prod(grid)
         self.digits = SelfAttentionCapsules(self.primary_capsules, 8, num_classes, 16)
         self.decoder = Decoder(num_classes, 16, shape) if reconstruct else None
@@ -159,7 +146,8 @@ class EfficientCapsNet(nn.Module):
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         self.check_images(images)
         features = self.conv(images)  # [batch, 128, 9, 9] for MNIST
-        children = self.primary(features)  # [batch, 16, 8]
+        # [batch, 16, 8]
+        children = exponential_squash(channels_to_capsules(self.primary(features), 8))
         capsules: Tensor = self.digits(children, trace)  # [batch, 10, 16]
         return capsules
 

@@ -1,7 +1,6 @@
 """The fast arrangement of a network with deviations."""
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor
 from capsnet.fast import FastCapsNet, routing
 from capsnet.fast.convolution import correlate, relu_conv2d, transform_kernel
 from capsnet.fast.network import cudnn_pays_off
-from capsnet_lab.wild.parts import Parts, Share, over_parents, uniform
+from capsnet_lab.wild.parts import Parts, over_parents, uniform
 
 PAPERS = over_parents, uniform  # with one iteration a softmax over parents is uniform
 
@@ -78,6 +77,6 @@ def has_fast_routing(parts: Parts) -> bool:
 
 
 @functools.cache
-def images_last(share: Share) -> Callable[[Tensor], Tensor]:
+def images_last(share: routing.Share) -> routing.Share:
     """A share of logits [batch, in_capsules, out_capsules], for [in_capsules, out_capsules, n]."""
     return lambda logits: share(logits.movedim(2, 0)).movedim(0, 2)

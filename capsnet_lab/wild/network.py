@@ -64,8 +64,7 @@ class WildCapsNet(CapsNet):
         parts: what the network and its loss are made of.
 
     Raises:
-        ValueError: as of :class:`CapsNet`; a deviation is not known or named twice, or two replace
-            the same part.
+        ValueError: as of :class:`CapsNet`; a deviation is not known, or two replace the same part.
     """
 
     fast_arrangement = FastWildCapsNet
@@ -150,19 +149,14 @@ class WildCapsNet(CapsNet):
 class WildLoss(TrainingLoss):
     """:class:`TrainingLoss` with the parts of a :class:`WildCapsNet`, whose own margin loss is the
     default criterion.
-
-    Raises:
-        ValueError: the model is no :class:`WildCapsNet`, in an arrangement.
     """
 
     def __init__(self, model: nn.Module, *args: Any, **options: Any) -> None:
-        wild = model.model if isinstance(model, FastWildCapsNet) else model
-        if not isinstance(wild, WildCapsNet):
-            raise ValueError(f"expected a WildCapsNet, got {type(wild).__name__}")
         super().__init__(model, *args, **options)
-        self.parts = wild.parts
+        wild: Any = getattr(model, "model", model)  # an arrangement has a model
+        self.parts: Parts = wild.parts
         if self.criterion is margin_loss:
-            self.criterion = wild.parts.margin
+            self.criterion = self.parts.margin
 
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
         """The network's loss, a scalar."""

@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from capsnet.checks import class_mask, one_hot
-from capsnet.fast.routing import Share as Share
-from capsnet.fast.routing import Squash as Squash
+from capsnet.fast.routing import Share, Squash
 from capsnet.functional import margin_loss, squash
 from capsnet.layers import channels_to_capsules
 from capsnet.model import CapsNet

@@ -13,11 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from capsnet import CapsNet
-from capsnet.data import ImageSet
 from capsnet.training.loss import TrainingLoss
 from capsnet_lab.wild import IMPLEMENTATIONS, WildCapsNet, WildLoss
-from capsnet_lab.wild.recipes import split_recipe
-from helpers.tiny import some_digits
 
 Weights = dict[str, Tensor]
 Computed = tuple[Tensor, Tensor | None, Tensor]
@@ -203,27 +200,11 @@ def test_the_paper_is_ours_to_the_bit() -> None:
     torch.manual_seed(0)
     wild = IMPLEMENTATIONS["paper"].make(**SMALL)
     images, labels = torch.rand(BATCH, 1, 28, 28), torch.arange(BATCH) % CLASSES
-    losses = [
-        TrainingLoss(ours)(images, labels),
-        WildLoss(wild)(images, labels),
-    ]
+    losses = TrainingLoss(ours)(images, labels), WildLoss(wild)(images, labels)
     assert torch.equal(*losses)
     for loss in losses:
         loss.backward()
     for one, other in zip(ours.parameters(), wild.parameters(), strict=True):
         assert torch.equal(one, other) and torch.equal(one.grad, other.grad)
-    with torch.no_grad():
-        for one, other in zip(ours(images), wild(images), strict=True):
-            assert torch.equal(one, other)
-
-
-def test_one_shift_for_all_moves_a_batch_as_one() -> None:
-    _, options = split_recipe(IMPLEMENTATIONS["gram-ai"].recipe)
-    draw, digits = options["draw"], some_digits(20)
-    same = ImageSet(digits.images[:1].expand(20, -1, -1, -1), digits.labels, digits.classes, "one")
-    generator, seen = torch.Generator().manual_seed(0), []
-    for _ in range(8):
-        images, _ = draw(same, torch.arange(20), 2, generator)
-        assert torch.equal(images, images[:1].expand(20, -1, -1, -1))
-        seen.append(images[0])
-    assert len(torch.stack(seen).unique(dim=0)) > 4
+    for one, other in zip(ours(images), wild(images), strict=True):
+        assert torch.equal(one, other)
