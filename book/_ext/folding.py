@@ -27,19 +27,12 @@ TITLES = {
 }
 
 
-class Fold(nodes.General, nodes.Element):
-    """Something folded under a title."""
-
-
-def open_fold(translator: Any, node: Fold) -> None:
-    kind, title = node["kind"], re.sub(r"`(.+?)`", r"<code>\1</code>", escape(node["title"]))
-    shown = "own" if kind == "code" else f"fold of-{kind}"
-    is_open = " open" if kind == "code" else ""
-    translator.body.append(f'<details class="{shown}"{is_open}><summary>{title}</summary>\n')
-
-
-def close_fold(translator: Any, node: Fold) -> None:
-    translator.body.append("</details>\n")
+def fold(kind: str, title: str, code: nodes.Element) -> list[nodes.Element]:
+    """Code folded under a title, which is plain text but for `` `names` ``."""
+    shown = 'class="own" open' if kind == "code" else f'class="fold of-{kind}"'
+    title = re.sub(r"`(.+?)`", r"<code>\1</code>", escape(title))
+    opening = nodes.raw("", f"<details {shown}><summary>{title}</summary>\n", format="html")
+    return [opening, code, nodes.raw("", "</details>\n", format="html")]
 
 
 class FoldCells(SphinxPostTransform):
@@ -70,17 +63,15 @@ class FoldCells(SphinxPostTransform):
         cell["hide_mode"] = None
         cell.remove(code)
         if kind == "check":
-            cell.insert(0, [self.claim(code, *each) for each in claims(source)])
+            (block,) = code.findall(nodes.literal_block)
+            for sentence, proof in reversed(claims(source)):
+                own = block.copy()
+                own.rawsource = proof
+                own += nodes.Text(proof)
+                cell.insert(0, fold("claim", sentence, own))
         else:
             below = kind in ("figure", "plumbing", "glue")
-            cell.insert(len(cell) if below else 0, Fold("", code, kind=kind, title=TITLES[kind]))
-
-    def claim(self, code: nodes.Element, sentence: str, proof: str) -> Fold:
-        (block,) = code.findall(nodes.literal_block)
-        own = block.copy()
-        own.rawsource = proof
-        own += nodes.Text(proof)
-        return Fold("", own, kind="claim", title=sentence)
+            cell.insert(len(cell) if below else 0, fold(kind, TITLES[kind], code))
 
 
 # What a quantity is called in code, and the class that colours it.
@@ -133,7 +124,6 @@ def offer_choice(app: Sphinx, page: str, template: str, context: dict[str, Any],
 
 def setup(app: Sphinx) -> None:
     app.connect("html-page-context", offer_choice)
-    app.add_node(Fold, html=(open_fold, close_fold))
     app.add_post_transform(FoldCells)
     app.connect("builder-inited", listings, priority=900)  # after the theme's translator
 

@@ -34,15 +34,10 @@ class Prose:
     """
 
     def __init__(
-        self,
-        chapter: Path,
-        bibliography: Path,
-        notebooks: Mapping[Path, Path],
-        glued: Mapping[str, str],
+        self, chapter: Path, root: Path, notebooks: Mapping[Path, Path], glued: Mapping[str, str]
     ) -> None:
-        self.chapter, self.notebooks, self.glued = chapter, notebooks, glued
-        self.root = bibliography.parent.parent
-        self.sources = references(bibliography)
+        self.chapter, self.root, self.notebooks, self.glued = chapter, root, notebooks, glued
+        self.sources = references(root / "book" / "references.bib")
         self.directives: dict[str, Callable[[myst.Directive], str]] = {
             **dict.fromkeys(myst.ADMONITIONS, self.admonition),
             "annotate": self.annotate,

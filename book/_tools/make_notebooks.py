@@ -232,7 +232,7 @@ def lower(notebook: NotebookNode, chapter: Path, root: Path = ROOT) -> str:
         ChapterError: the prose uses something that has no plain Markdown yet.
     """
     notebooks = {page: notebook_path(page, root) for page in chapters(root)}
-    prose = Prose(chapter, root / "book" / "references.bib", notebooks, glued_values(notebook))
+    prose = Prose(chapter, root, notebooks, glued_values(notebook))
     cells = [setup_cell(root)]
     for cell in notebook.cells:
         if "hide-cell" in cell.metadata.get("tags", []):
@@ -277,9 +277,14 @@ def glued_values(notebook: NotebookNode) -> dict[str, str]:
 
 
 def stage(root: Path = ROOT) -> None:
-    """Put the notebooks' outputs where Jupyter Book looks before it executes anything."""
+    """Put the notebooks' outputs where Jupyter Book looks before it executes anything.
+
+    Raises:
+        ChapterError: Jupyter Book would not recognise a chapter, and execute it.
+    """
     from jupyter_cache import get_cache
     from jupyter_cache.base import CacheBundleIn
+    from myst_nb.core.read import read_myst_markdown_notebook
 
     folder = root / "_build" / ".jupyter_cache"
     shutil.rmtree(folder, ignore_errors=True)
@@ -292,6 +297,11 @@ def stage(root: Path = ROOT) -> None:
             cell.metadata = nbformat.from_dict(own)
         bundle = CacheBundleIn(notebook, str(chapter))
         cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+        try:
+            cache.match_cache_notebook(read_myst_markdown_notebook(chapter.read_text("utf-8")))
+        except KeyError:
+            name = chapter.relative_to(root)
+            raise ChapterError(f"{name} and its notebook have different code cells") from None
 
 
 def main(arguments: list[str] | None = None) -> int:

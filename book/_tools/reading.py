@@ -6,11 +6,12 @@ A notebook has every cell whole. A page shows what a reader needs and folds the 
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Literal
 
 from markdown_it.token import Token
 
-from myst import Directive, directives, walk
+from myst import Directive, walk
 
 MOST_WORDS, MOST_LINES = 1500, 150  # of a chapter
 
@@ -74,10 +75,15 @@ def claims(source: str) -> list[tuple[str, str]]:
     return [(MARGIN.sub(" ", text).strip(), proof.strip("\n")) for text, proof in found]
 
 
+@cache
+def blocks(text: str) -> list[tuple[Token, Directive | None]]:
+    return list(walk(text))
+
+
 def outside_exercises(text: str) -> Iterator[tuple[Token, Directive | None]]:
     """The blocks of a page and of its directives, except for exercises."""
     skipped = 0  # the line on which an exercise ends
-    for token, found in walk(text):
+    for token, found in blocks(text):
         line, *end = token.map or [0]
         if found and found.argument.startswith("Exercise"):
             skipped = end[0]
@@ -95,8 +101,8 @@ def words(text: str) -> int:
 def lines(text: str) -> int:
     """The lines of code of a page that a reader sees without unfolding anything."""
     count = 0
-    for found in directives(text):
-        if found.name == "code-cell" and role(found.content, found.options) == "code":
+    for _, found in blocks(text):
+        if found and found.name == "code-cell" and role(found.content, found.options) == "code":
             hidden = glue_lines(found.content)
             code = found.content.strip("\n").splitlines()
             count += sum(1 for n, line in enumerate(code) if line.strip() and n not in hidden)

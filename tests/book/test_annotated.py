@@ -92,13 +92,11 @@ def edit(path, old, new):
     [
         (SOURCE_FILE, "/ 2 * 2", "/ 1", ":28: the note is for '        return side * side / 2 * 2',"
          " but capsnet/square.py:12 has '        return side * side / 1'"),
-        (SOURCE_FILE, "# half", "    # half", ":27: the note is for '        # half"),
         (SOURCE_FILE, "math\n", "math\nx = 1\n", ":9: the note is for 'class Square:', but caps"),
         (PAGE_FILE, "* 2\n", "* 2\nx = 1\n", ":29: the note is for 'x = 1', but capsnet/"),
         (PAGE_FILE, "square.py\n```python\ni", "a.py\n```python\ni", ": there is no capsnet/a.py"),
         (SOURCE_FILE, "2 * 2\n", "2 * 2\nx = 1\n", ":end: the note is for '', but capsnet/square"),
         (PAGE_FILE, "Not *needed*.", "", ":2: expected a listing and its note"),
-        (PAGE_FILE, "import math\n", "\n", ":2: expected a listing and its note"),
         (PAGE_FILE, "```python\nimport math\n```\n", "", ":3: expected a listing, got ['Not"),
         (PAGE_FILE, "$x^2$.\n:::", "$x^2$.", ": ':::{annotate} capsnet/square.py' is not closed"),
     ],
@@ -129,7 +127,7 @@ def test_an_equation_without_a_note_or_a_test_is_told(project):
 
 def test_the_notebook_has_listings_and_notes_in_turn(project):
     page = project / PAGE_FILE
-    prose = Prose(page, page.with_name("references.bib"), {page: project / "page.ipynb"}, {})
+    prose = Prose(page, project, {page: project / "page.ipynb"}, {})
     lowered = prose.lower(NOTES[NOTES.index("(equation-1)=") :])
     assert lowered.startswith(COMPUTED)
     assert "\n\n```python\ndef area(self, side):\n```\n\nIn square metres.\n\n" in lowered

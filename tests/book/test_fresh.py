@@ -58,10 +58,8 @@ def run(*command: object, **options: object) -> str:
     return result.stdout
 
 
-@pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a repository to clone, the environment, and a kernel of it for Jupyter."""
-    folder = tmp_path_factory.mktemp("fresh")
+def prepare(folder: Path) -> None:
+    """Make a repository to clone, the environment, and a kernel of it for Jupyter."""
     run("git", "clone", "--quiet", "--bare", f"file://{ROOT}", folder / "git")
     branch = f"refs/heads/{address().branch}"  # whatever is checked out here
     run("git", "-C", folder / "git", "update-ref", branch, "HEAD")
@@ -87,11 +85,9 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     spec = {"argv": argv, "display_name": "fresh", "language": "python"}
     (kernel / "kernel.json").write_text(json.dumps(spec))
-    return folder
 
 
-@pytest.fixture(scope="module")
-def environment(fresh: Path) -> dict[str, str]:
+def installed(fresh: Path) -> dict[str, str]:
     """The environment's variables, with the repository installed by the notebooks' first cell."""
     variables = {
         **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
@@ -120,9 +116,10 @@ print(capsnet.__file__, ledger.path("mnist/evaluation.json"), torch.__version__,
     return variables
 
 
-def test_the_notebooks_run_where_only_capsnet_is_installed(
-    fresh: Path, environment: dict[str, str]
-) -> None:
+def test_the_notebooks_run_where_only_capsnet_is_installed(tmp_path: Path) -> None:
+    fresh = tmp_path
+    prepare(fresh)
+    environment = installed(fresh)
     made = fresh / "colab" / notebooks.CLONE / "notebooks"
     wanted = os.environ.get("NOTEBOOKS", "").split()  # their names, to try some
     names = wanted or [chapter.stem for chapter in notebooks.chapters()]

@@ -15,7 +15,7 @@ BOOK = ROOT / "book"
 def lower(text: str) -> str:
     page = BOOK / "squash.md"
     notebooks = {page: BOOK.parent / "notebooks" / "squash.ipynb"}
-    return Prose(page, BOOK / "references.bib", notebooks, {"answer": "42"}).lower(text)
+    return Prose(page, ROOT, notebooks, {"answer": "42"}).lower(text)
 
 
 @pytest.mark.parametrize(

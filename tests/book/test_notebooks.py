@@ -32,7 +32,7 @@ Some prose, and {glue:text}`answer`.
 
 import os
 
-from capsnet_book import glue, ledger, plots
+from capsnet_book import glue, ledger
 from myst_nb import glue as reference
 
 print(os.urandom(8).hex())
@@ -49,7 +49,7 @@ More prose.
 ```{code-cell} ipython3
 :tags: [hide-cell]
 
-print("solved", plots.line(), ledger.read("one.json"))
+print("solved", ledger.read("one.json"))
 try:
     ledger.read("later.json")
 except FileNotFoundError:
@@ -63,18 +63,6 @@ FILES = {
     "book/page.md": "---\ntitle: no code\n---\n# A page\n\nkernelspec: is a word of its text.\n",
     "capsnet_lab/cli.py": "x = 1\n",
     "book/capsnet_book/__init__.py": "from capsnet_book.notebook import glue, source\n",
-    "book/capsnet_book/plots/__init__.py": '"""Every plot."""\n'
-    "from capsnet_book.plots.bars import bar\nfrom capsnet_book.plots.lines import line\n"
-    '__all__ = ["bar", "line"]',
-    "book/capsnet_book/plots/bars.py": "def bar():\n    pass\n",
-    "book/capsnet_book/plots/lines.py": '''\
-def line():
-    """Draw a line."""
-    from capsnet_book.plots import lazy  # costs a second
-
-    return lazy.COLOUR
-''',
-    "book/capsnet_book/plots/lazy.py": 'COLOUR = "red"\n',
     "results/one.json": "1",
     "results/other.json": "1",
 }
@@ -205,22 +193,16 @@ def test_the_address_is_the_remote_s_or_what_the_configuration_says(project):
     assert address(project).url == "https://github.com/our/caps"
 
 
-LINES, OTHERS = "book/capsnet_book/plots/lines.py", "book/capsnet_book/plots/bars.py"
-
-
 @pytest.mark.parametrize(
     ("file", "old", "new", "fault"),
     [
         # What no cell can see is no fault.
         ("_config.yml", '""', "https://github.com/me/c", None),  # as in a clone of one's own
         ("capsnet_lab/cli.py", "x = 1", "x = 2", None),
-        (OTHERS, "pass", "return 1", None),
-        (LINES, "# costs a second", "# costs two", None),
-        (LINES, "Draw a line.", "Draw one line.", None),
-        ("book/capsnet_book/plots/__init__.py", "Every plot.", "All plots.", None),
+        ("book/capsnet_book/notebook.py", "# The book shows", "# It shows", None),
+        ("book/capsnet_book/notebook.py", "Name a computed", "Name one computed", None),
         ("results/other.json", "1", "2", None),
-        (LINES, "return lazy.COLOUR", "return 2 * lazy.COLOUR", "stale"),
-        ("book/capsnet_book/plots/lazy.py", "red", "blue", "stale"),
+        ("book/capsnet_book/notebook.py", "raw=True", "raw=bool(1)", "stale"),
         ("results/one.json", "1", "2", "stale"),
         ("results/later.json", "", "1", "stale"),
         ("requirements.txt", "2.14.1", "2.14.2", "stale"),
@@ -259,7 +241,6 @@ def test_prose_and_address_are_carried_over_without_executing(project, chapter):
         ("import capsnet.a", ["capsnet.a", "capsnet.b"]),
         ("from capsnet import a", ["capsnet.a", "capsnet.b"]),
         ("from capsnet import one", ["capsnet.a", "capsnet.b"]),
-        ("from capsnet import two", ["capsnet.b"]),
         ("import capsnet as c\nc.two", ["capsnet.b"]),
         ("import capsnet as c\nprint(c)", ["capsnet.a", "capsnet.b"]),
         ("run('python', '-m', 'capsnet')", ["capsnet.__main__", "capsnet.b"]),
@@ -273,9 +254,9 @@ def test_prose_and_address_are_carried_over_without_executing(project, chapter):
 )  # fmt: skip
 def test_what_code_depends_on(tmp_path, code, modules):
     files = {
-        "__init__": "from capsnet.a import one\nfrom capsnet.b import two",
+        "__init__": '"""Names."""\nfrom capsnet.a import one\nfrom capsnet.b import two',
         "a": "# text\nfrom capsnet.b import two\n\ndef one(): return two",
-        "b": "# text\ntwo = 2",
+        "b": '"""Two."""\n# text\ntwo = 2',
         "__main__": "# text\nfrom capsnet import two",
     }
     (tmp_path / "capsnet").mkdir()
@@ -310,6 +291,13 @@ def test_a_cell_that_fails_or_warns_leaves_the_old_notebook(project, chapter, co
     with pytest.raises(ChapterError, match=message):
         notebooks.make(chapter, project)
     assert path.read_bytes() == before
+
+
+def test_staging_refuses_a_notebook_with_other_code(project):
+    notebooks.stage(project)
+    edit(project / "notebooks" / "chapter.ipynb", "1 + 1", "1 + 2")
+    with pytest.raises(ChapterError, match="different code cells"):
+        notebooks.stage(project)
 
 
 def test_every_notebook_is_of_a_chapter():
