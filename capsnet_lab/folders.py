@@ -1,15 +1,15 @@
 """The data sets that the command line takes: one by name, or a folder of pictures a class."""
 
+import contextlib
 import hashlib
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from capsnet import data
 from capsnet.data import ImageSet
@@ -23,10 +23,10 @@ from capsnet_lab.pictures import (
 )
 
 Shape = tuple[int, int, int]  # of an image: channels, height, width
-Group = tuple[str, ...]  # parts whose images come as one set, such as ("train", "validation")
+Classes = dict[str, list[Path]]  # the pictures of each class
 
-# What the folder of a part may be called, in any case of letters.
-PART_NAMES = {
+# The parts of a data set, and what the folder of each may be called, in any case of letters.
+PARTS = {
     "train": ("train", "training"),
     "validation": ("val", "valid", "validation"),
     "test": ("test", "testing"),
@@ -44,7 +44,6 @@ def load(
     split: str = "train",
     *,
     image_shape: Shape | None = None,
-    download: bool = True,
     skip_unreadable: bool = False,
     progress: bool = False,
 ) -> ImageSet:
@@ -57,7 +56,6 @@ def load(
         image_shape: (channels, height, width). For a folder, None means colour if some picture has
             any, else grey; and the size of the pictures if all have the same, of 17 to 48 pixels,
             else 32 × 32 in colour and 28 × 28 in grey. Of images by name, the middle is cut out.
-        download: whether to download what is missing.
         skip_unreadable: leave out pictures that cannot be read.
         progress: print what is read; show a bar on stderr.
 
@@ -66,21 +64,25 @@ def load(
             data set, or a shape that images by name do not have.
         FileNotFoundError: the data are neither here nor to be downloaded.
     """
-    source = find(name, image_shape, download)
-    group = source.group(split)
-    return source.read(group, skip_unreadable=skip_unreadable, progress=progress)[0]
+    source = find(name, image_shape)
+    return joined(source.read(source.parts_of(split), skip_unreadable, progress).values())
 
 
 def find(name: str, image_shape: Shape | None = None, download: bool = True) -> "Source":
-    """Look a data set up before its images are read; arguments and errors as of :func:`load`.
-
-    ``learned, validation = find(name).read(("train",), ("validation",))`` is for training.
-    """
+    """Look a data set up before its images are read; arguments and errors as of :func:`load`."""
     if image_shape is not None:
         check_shape(image_shape)
     if name.startswith("folder:"):
         return Folder(name, image_shape)
     return Named(name, image_shape, download)
+
+
+def joined(sets: Iterable[ImageSet]) -> ImageSet:
+    """One set of all images."""
+    first, *others = sets
+    images = torch.cat([first.images, *(other.images for other in others)])
+    labels = torch.cat([first.labels, *(other.labels for other in others)])
+    return replace(first, images=images, labels=labels)
 
 
 @dataclass
@@ -91,51 +93,48 @@ class Source:
     classes: tuple[str, ...]
     image_shape: Shape
     split_by: str  # what divides the images into parts, for the user
-    parts: Group = ("train", "validation", "test")
+    parts: Sequence[str] = tuple(PARTS)  # those that have images
     holds_out: bool = True  # its validation images are a sixth of those it has for training
     shape_by: str = ""  # why images have this shape, if none was asked for; for the user
+    roots: Sequence[Path] = ()  # every folder in one of them is a class
 
-    def group(self, split: str) -> Group:
-        """The parts that make up a split.
-
-        Raises:
-            ValueError: the data set has no such split.
-        """
+    def parts_of(self, split: str) -> Sequence[str]:
+        """The parts that make up a split. Raises ValueError if the data set has no such split."""
         if split == "all":
             return self.parts
         if split == "train" and self.holds_out:
-            return "train", "validation"
+            return [part for part in self.parts if part != "test"]
         if split not in self.parts:
             known = ", ".join((*self.parts, "all"))
             raise ValueError(f"{self.name} has no {split!r} images; its splits are: {known}")
         return (split,)
 
     def read(
-        self, *groups: Group, skip_unreadable: bool = False, progress: bool = False
-    ) -> list[ImageSet]:
-        """Read an image set for each group of parts; arguments and errors as of :func:`load`."""
+        self, parts: Sequence[str], skip_unreadable: bool = False, progress: bool = False
+    ) -> dict[str, ImageSet]:
+        """Read the images of each part; arguments and errors as of :func:`load`."""
         raise NotImplementedError
 
-    def describe(self, groups: tuple[Group, ...], labels: dict[str, list[int]]) -> str:
-        """Which images serve for what, by the labels of the parts; other groups are not read."""
-        read = [[label for part in group for label in labels[part]] for group in groups]
-        total, shape = sum(map(len, read)), " × ".join(map(str, self.image_shape))
+    def describe(self, parts: Sequence[str], labels: dict[str, list[int]]) -> str:
+        """How many images of which class the parts have, by their labels; others are not read."""
+        total = sum(len(labels[part]) for part in parts)
         memory = f"{total * math.prod(self.image_shape) / 1e6:,.1f} MB in memory as uint8"
+        shape = " × ".join(map(str, self.image_shape))
         lines = [
             f"{self.name}: {len(self.classes)} classes, {self.split_by}",
             f"{total:,} images of {shape}{self.shape_by}, {memory}",
         ]
-        for group, of_group in zip(groups, read, strict=True):
-            count = Counter(of_group)
+        for part, of_part in labels.items():
+            if part not in parts:
+                lines.append(f"  {part}: {len(of_part):,}, not read now")
+                continue
+            count = Counter(of_part)
             by_size = sorted(range(len(self.classes)), key=count.__getitem__)
             sizes = [f"{self.classes[k]}: {count[k]:,}" for k in by_size]
             shown = sizes if len(sizes) <= MANY else [sizes[0], "…", sizes[-1]]
-            lines.append(f"  {' and '.join(group)}: {len(of_group):,} ({'; '.join(shown)})")
+            lines.append(f"  {part}: {len(of_part):,} ({'; '.join(shown)})")
             if count[by_size[-1]] > UNEQUAL * count[by_size[0]]:
                 lines.append(f"  warning: unequal classes, from {sizes[0]} to {sizes[-1]}")
-        for part, of_part in labels.items():
-            if not any(part in group for group in groups):
-                lines.append(f"  {part}: {len(of_part):,}, not read now")
         return "\n".join(lines)
 
 
@@ -148,8 +147,7 @@ class Named(Source):
             raise ValueError(f"unknown data set {name!r}; expected one of: {known}")
         whole = (3, 32, 32) if name in ("cifar-10", "svhn") else (1, 28, 28)
         shape = image_shape or whole
-        self.top, self.left = (whole[1] - shape[1]) // 2, (whole[2] - shape[2]) // 2
-        if shape[0] != whole[0] or min(self.top, self.left) < 0:
+        if shape[0] != whole[0] or shape[1] > whole[1] or shape[2] > whole[2]:
             raise ValueError(
                 f"the images of {name} are {whole} [channels, height, width], not {tuple(shape)}"
             )
@@ -158,93 +156,82 @@ class Named(Source):
         self.download = download
 
     def read(
-        self, *groups: Group, skip_unreadable: bool = False, progress: bool = False
-    ) -> list[ImageSet]:
-        wanted = {part for group in groups for part in group}
-        parts: dict[str, ImageSet] = {}
-        if wanted - {"test"}:
+        self, parts: Sequence[str], skip_unreadable: bool = False, progress: bool = False
+    ) -> dict[str, ImageSet]:
+        found: dict[str, ImageSet] = {}
+        if {*parts} - {"test"}:
             learned = data.load(self.name, True, download=self.download)
-            parts["train"], parts["validation"] = data.hold_out(learned)
-        if "test" in wanted:
-            parts["test"] = data.load(self.name, False, download=self.download)
+            found["train"], found["validation"] = data.hold_out(learned)
+        if "test" in parts:
+            found["test"] = data.load(self.name, False, download=self.download)
         if progress:
-            labels = {part: images.labels.tolist() for part, images in parts.items()}
-            print(self.describe(groups, labels), flush=True)
+            labels = {part: images.labels.tolist() for part, images in found.items()}
+            print(self.describe(parts, labels), flush=True)
         _, height, width = self.image_shape
-        rows = slice(self.top, self.top + height)
-        columns = slice(self.left, self.left + width)
-        sets = []
-        for group in groups:
-            images = torch.cat([parts[part].images[:, :, rows, columns] for part in group])
-            labels_of_group = torch.cat([parts[part].labels for part in group])
-            sets.append(ImageSet(images, labels_of_group, self.classes, self.name))
+        sets = {}
+        for part in parts:
+            images = found[part].images
+            top, left = (images.shape[2] - height) // 2, (images.shape[3] - width) // 2
+            middle = images[:, :, top : top + height, left : left + width]
+            sets[part] = replace(found[part], images=middle)
         return sets
 
 
 class Folder(Source):
-    """A folder that is looked through; its pictures are decoded when it is read.
-
-    Attributes:
-        own: the folders of the parts into which its owner has split it, {} if it is not split.
-        pictures: the files of each part and their labels.
-    """
+    """A folder that is looked through; its pictures are decoded when it is read."""
 
     def __init__(self, name: str, image_shape: Shape | None) -> None:
-        if name == "folder:":
-            raise ValueError("expected folder:PATH, got 'folder:', whose PATH is empty")
         self.path = Path(name.removeprefix("folder:")).expanduser()
-        self.own = own_parts(self.path)
-        if self.own:
-            found = {part: class_folders(folder) for part, folder in self.own.items()}
-            check_same_classes(self.path, self.own, found)
-            split_by = "split by " + ", ".join(f"{folder.name}/" for folder in self.own.values())
+        if own := own_parts(self.path):
+            found = {part: class_folders(folder) for part, folder in own.items()}
+            split_by = "split by " + ", ".join(f"{folder.name}/" for folder in own.values())
         else:
             found = split_by_name(self.path, class_folders(self.path))
             split_by = "split by their names: about a sixth of each class is for test"
-        self.pictures = {
+        for part, classes in found.items():
+            if odd := sorted(classes.keys() ^ found["train"].keys()):
+                two = f"{own['train'].name}/ and {own[part].name}/"
+                raise ValueError(f"{name}: {two} must hold the same classes, not so: {odd}")
+        pictures = {
             part: [(path, label) for label, files in enumerate(of.values()) for path in files]
             for part, of in found.items()
         }
         # Mixed, so that the first and the last of them are of all classes.
-        train = self.pictures["train"]
-        train = self.pictures["train"] = [train[i] for i in mixed(len(train))]
+        train = pictures["train"]
+        order = torch.randperm(len(train), generator=torch.Generator().manual_seed(SEED)).tolist()
+        train = pictures["train"] = [train[i] for i in order]
         if holds_out := "validation" not in found:
             kept = len(train) - len(train) // 6
-            self.pictures |= {"train": train[:kept], "validation": train[kept:]}
+            pictures |= {"train": train[:kept], "validation": train[kept:]}
             split_by += "; a sixth of the training pictures is for validation"
         shape_by = ""
         if image_shape is None:
-            image_shape, shape_by = shape_of(path for path, _ in train)
-        parts = tuple(part for part in PART_NAMES if part in self.pictures)
-        classes = tuple(found["train"])
-        super().__init__(name, classes, image_shape, split_by, parts, holds_out, shape_by)
-
-    def files(self) -> list[Path]:
-        """The pictures of all parts."""
-        return [file for of_part in self.pictures.values() for file, _ in of_part]
-
-    def folders(self) -> list[Path]:
-        """The folders in which whatever lies is taken for a picture or a class."""
-        return [*self.own.values()] if len(self.own) > 1 else [self.path]
+            image_shape, shape_by = shape_of([path for path, _ in train[:SAMPLE]])
+        self.pictures = {part: pictures[part] for part in PARTS if pictures.get(part)}
+        super().__init__(
+            name,
+            classes=tuple(found["train"]),
+            image_shape=image_shape,
+            split_by=split_by,
+            parts=[*self.pictures],
+            holds_out=holds_out,
+            shape_by=shape_by,
+            roots=[*own.values()] if len(own) > 1 else [self.path],
+        )
 
     def read(
-        self, *groups: Group, skip_unreadable: bool = False, progress: bool = False
-    ) -> list[ImageSet]:
-        """Decode the pictures of all groups, in parallel.
+        self, parts: Sequence[str], skip_unreadable: bool = False, progress: bool = False
+    ) -> dict[str, ImageSet]:
+        """Decode the pictures of all these parts, in parallel.
 
         Raises:
-            ValueError: a group is empty, or so is one of its classes without the unreadable
-                pictures; or there are unreadable pictures, and skip_unreadable is not given.
+            ValueError: there are unreadable pictures, and skip_unreadable is not given; or no
+                picture of a class is left without them.
         """
-        wanted = [[p for part in group for p in self.pictures[part]] for group in groups]
-        for group, pictures in zip(groups, wanted, strict=True):
-            if not pictures:
-                what = " and ".join(group)
-                raise ValueError(f"{self.name} is too small: no picture is for {what}")
+        labels = {part: [label for _, label in of] for part, of in self.pictures.items()}
         if progress:
-            labels = {part: [k for _, k in of_part] for part, of_part in self.pictures.items()}
-            print(self.describe(groups, labels), flush=True)
-        paths = [path for pictures in wanted for path, _ in pictures]
+            print(self.describe(parts, labels), flush=True)
+        paths = [path for part in parts for path, _ in self.pictures[part]]
         images, errors = read_pictures(paths, self.image_shape, progress=progress)
         if errors:
             names = [str(paths[i].relative_to(self.path)) for i in errors]
@@ -253,26 +240,18 @@ class Folder(Source):
                 raise ValueError(f"{message}; --skip-unreadable leaves them out")
             if progress:
                 print(f"left out: {message}", flush=True)
-        sets, start = [], 0
-        for group, pictures in zip(groups, wanted, strict=True):
-            stop = start + len(pictures)
-            readable = [i for i in range(len(pictures)) if start + i not in errors]
-            sets.append(self.image_set(group, pictures, images[start:stop], readable))
+        name = f"folder:{self.path.resolve()}"  # by the full path evaluate finds the folder again
+        sets, start = {}, 0
+        for part in parts:
+            stop, of_part = start + len(labels[part]), torch.tensor(labels[part])
+            readable = [i - start for i in range(start, stop) if i not in errors]
+            if lost := {*labels[part]} - {*of_part[readable].tolist()}:
+                kinds = ", ".join(self.classes[k] for k in sorted(lost))
+                raise ValueError(f"{self.name}: not one picture of {kinds} for {part} can be read")
+            whole = ImageSet(images[start:stop], of_part, self.classes, name)
+            sets[part] = whole.subset(readable)
             start = stop
         return sets
-
-    def image_set(
-        self, group: Group, pictures: list[tuple[Path, int]], images: Tensor, readable: list[int]
-    ) -> ImageSet:
-        """The readable ones of a group's pictures, once it is certain that no class is lost."""
-        labels = [label for _, label in pictures]
-        if lost := sorted({*labels} - {labels[i] for i in readable}):
-            names, what = ", ".join(self.classes[k] for k in lost), " and ".join(group)
-            raise ValueError(f"{self.name}: not one picture of {names} for {what} can be read")
-        # By the full path evaluate finds the folder again.
-        name = f"folder:{self.path.resolve()}"
-        found = ImageSet(images, torch.tensor(labels), self.classes, name)
-        return found if len(readable) == len(labels) else found.subset(readable)
 
 
 def own_parts(folder: Path) -> dict[str, Path]:
@@ -281,7 +260,7 @@ def own_parts(folder: Path) -> dict[str, Path]:
         raise FileNotFoundError(f"no such folder: {folder}")
     folders = folders_in(folder)
     own: dict[str, Path] = {}
-    for part, names in PART_NAMES.items():
+    for part, names in PARTS.items():
         matching = [f for f in folders if f.name.lower() in names]
         if len(matching) > 1:
             both = " and ".join(f"{f.name}/" for f in matching)
@@ -296,17 +275,7 @@ def own_parts(folder: Path) -> dict[str, Path]:
     return {}  # a class may be called train, among others
 
 
-def check_same_classes(
-    folder: Path, own: dict[str, Path], found: dict[str, dict[str, list[Path]]]
-) -> None:
-    """Raise ValueError if a part has other classes than train."""
-    for part, classes in found.items():
-        if odd := sorted(classes.keys() ^ found["train"].keys()):
-            two = f"{own['train'].name}/ and {own[part].name}/"
-            raise ValueError(f"{folder}: {two} must hold the same classes, not so: {odd}")
-
-
-def class_folders(folder: Path) -> dict[str, list[Path]]:
+def class_folders(folder: Path) -> Classes:
     """The pictures in each class folder and in the folders in it."""
     classes = folders_in(folder)
     if len(classes) < 2:
@@ -321,18 +290,18 @@ def folders_in(folder: Path) -> list[Path]:
     return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
 
 
-def split_by_name(folder: Path, classes: dict[str, list[Path]]) -> dict[str, dict[str, list[Path]]]:
+def split_by_name(folder: Path, classes: Classes) -> dict[str, Classes]:
     """About a sixth of each class for test, at least one of two pictures and never all.
 
     Each picture's own name decides, so those of a folder that has grown, or moved, stay what they
     were. Only in a class of few, where none or all would be held, do the others count.
     """
-    parts: dict[str, dict[str, list[Path]]] = {"train": {}, "test": {}}
+    parts: dict[str, Classes] = {"train": {}, "test": {}}
     for kind, files in classes.items():
         draw = {path: name_hash(path.relative_to(folder)) for path in files}
         order = sorted(files, key=draw.__getitem__)
-        held = {path for path in files if draw[path] < 1 / 6}
-        held = (held | {*order[:1]}) - {*order[-1:]}
+        few = min(sum(value < 1 / 6 for value in draw.values()) or 1, len(files) - 1)
+        held = {*order[:few]}
         parts["train"][kind] = [path for path in files if path not in held]
         parts["test"][kind] = [path for path in files if path in held]
     return parts
@@ -344,26 +313,16 @@ def name_hash(name: Path) -> float:
     return int.from_bytes(digest, "big") / 2**64
 
 
-def mixed(count: int) -> list[int]:
-    """0 … count - 1 in an order that is always the same."""
-    return torch.randperm(count, generator=torch.Generator().manual_seed(SEED)).tolist()
-
-
-def shape_of(paths: Iterable[Path]) -> tuple[Shape, str]:
-    """The shape for pictures that begin with these, and why; unreadable ones do not count."""
-    sizes, coloured, seen = set(), False, 0
+def shape_of(paths: list[Path]) -> tuple[Shape, str]:
+    """The shape for pictures like these, and why; unreadable ones do not count."""
+    sizes, coloured = set(), False
     for path in paths:
-        try:
+        with contextlib.suppress(ValueError, OSError):
             picture = open_picture(path)
-        except (ValueError, OSError):
-            continue
-        sizes.add(picture.size)
-        small = plain(picture, 3, 32, 32).int()
-        tinted = small.amax(dim=0) - small.amin(dim=0) > TINT
-        coloured |= bool(tinted.float().mean() > 0.01)
-        seen += 1
-        if seen == SAMPLE:
-            break
+            sizes.add(picture.size)
+            small = plain(picture, 3, 32, 32).int()
+            tinted = small.amax(dim=0) - small.amin(dim=0) > TINT
+            coloured |= bool(tinted.float().mean() > 0.01)
     channels, kind, side = (3, "colour", 32) if coloured else (1, "grey", 28)  # CIFAR-10's, MNIST's
     width, height = sizes.pop() if len(sizes) == 1 else (0, 0)
     if width in SIDES and height in SIDES:

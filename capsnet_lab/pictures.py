@@ -1,8 +1,6 @@
 """Anybody's picture file as the uint8 tensor that a network takes."""
 
-import os
 import sys
-import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
-from PIL.TiffImagePlugin import BITSPERSAMPLE, TiffImageFile
 from scipy import ndimage
 from scipy.cluster.vq import kmeans
 from torch import Tensor
@@ -49,30 +46,17 @@ class Blank(ValueError):
 def pictures_in(folder: Path) -> list[Path]:
     """The files at any depth that are not hidden, nor named like what is never read as a picture.
 
-    Links are followed; a folder is entered once, though several, or its own, lead to it.
-
     Raises:
         ValueError: there is none.
-        OSError: a folder cannot be read.
     """
-
-    def refuse(error: OSError) -> None:
-        raise OSError(f"cannot read {error.filename}: {reason(error)}") from error
-
     # Of formats that are read, and no others: a .psd is mostly a working file beside its export.
     known = Image.registered_extensions().items()
-    endings, found = {ending for ending, of in known if of in FORMATS} | {"", *PHONES}, []
-    visited: set[tuple[int, int]] = set()
-    for root, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
-        status = os.stat(root)
-        if (identity := (status.st_dev, status.st_ino)) in visited:
-            folders.clear()
-            continue
-        visited.add(identity)
-        # Sorted: which of several links is followed is the same on every machine.
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        paths = [Path(root, name) for name in files if not name.startswith(".")]
-        found += [path for path in paths if path.suffix.lower() in endings]
+    endings = {ending for ending, of in known if of in FORMATS} | {"", *PHONES}
+    found = []
+    for path in folder.rglob("*"):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if path.suffix.lower() in endings and not hidden and path.is_file():
+            found.append(path)
     if not found:
         raise ValueError(f"no pictures in {folder}")
     return sorted(found)
@@ -103,15 +87,11 @@ def read_pictures(
 
     pool = ThreadPoolExecutor()
     try:
-        # Each picture changes the filters of warnings and puts them back, which threads do in any
-        # order: here they are the same before and after, and put back at last.
-        with warnings.catch_warnings(action="ignore"):
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            found = tqdm(  # which shows nothing of what takes less than a second
-                pool.map(read, range(len(paths))), "reading", len(paths), unit=" pictures", delay=1,
-                leave=False, disable=not progress or sys.stderr is None, mininterval=bar_interval(),
-            )  # fmt: skip
-            return images, {i: error for i, error in enumerate(found) if error}
+        found = tqdm(  # which shows nothing of what takes less than a second
+            pool.map(read, range(len(paths))), "reading", len(paths), unit=" pictures", delay=1,
+            leave=False, disable=not progress or sys.stderr is None, mininterval=bar_interval(),
+        )  # fmt: skip
+        return images, {i: error for i, error in enumerate(found) if error}
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -180,20 +160,14 @@ def open_picture(path: Path) -> Picture:
     Image.init()
     formats = [name for name in FORMATS if name in Image.OPEN]  # Pillow may be built without some
     try:
-        with warnings.catch_warnings(action="ignore"):
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path, formats=formats) as picture:  # reads the header only
-                if 0 in picture.size:
-                    raise ValueError("it has no pixels")
-                wide = False  # asked now: the upright copy does not know its file
-                if isinstance(picture, TiffImageFile):
-                    wide = picture.tag_v2.get(BITSPERSAMPLE) == (32,)
-                return eight_bits(ImageOps.exif_transpose(picture), wide)
+        with Image.open(path, formats=formats) as picture:  # reads the header only
+            if 0 in picture.size:
+                raise ValueError("it has no pixels")
+            return eight_bits(ImageOps.exif_transpose(picture))
     except PermissionError:
         raise
-    except (Image.DecompressionBombWarning, Image.DecompressionBombError):
-        limit = f"{Image.MAX_IMAGE_PIXELS:,} pixels"
-        raise ValueError(f"{path} is too large: it has more than {limit}") from None
+    except Image.DecompressionBombError:
+        raise ValueError(f"{path} is too large for Pillow") from None
     except UnidentifiedImageError:
         export = ", which a phone exports as JPEG" if path.suffix.lower() in PHONES else ""
         raise ValueError(f"{path} is not a picture, or not of a known format{export}") from None
@@ -201,15 +175,15 @@ def open_picture(path: Path) -> Picture:
         raise ValueError(f"{path} is damaged or truncated: {reason(error)}") from None
 
 
-def eight_bits(picture: Picture, wide: bool) -> Picture:
-    """Any of Pillow's modes as L, RGB or RGBA; wide: the file has 32 bits for a level."""
+def eight_bits(picture: Picture) -> Picture:
+    """Any of Pillow's modes as L, RGB or RGBA."""
     if picture.mode in ("I", "F") or picture.mode.startswith("I;16"):
         levels = np.nan_to_num(np.asarray(picture).astype(np.float32))
         low, high = float(levels.min()), float(levels.max())
         if low >= 0 and high <= 65535:
             # A file of 16 bits may come in mode I too, and a dark one stays dark.
-            tops = (1, 255) if picture.mode == "F" else (255,) if wide else ()
-            low, high = 0, next((top for top in tops if high <= top), 65535)
+            tops = (1, 255, 65535) if picture.mode == "F" else (65535,)
+            low, high = 0, next(top for top in tops if high <= top)
         scaled = np.interp(levels, (low, high), (0, 255))
         return Image.fromarray(scaled.round().astype(np.uint8))
     if picture.mode == "La":

@@ -9,6 +9,7 @@ import io
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from capsnet_lab.cli.given import check_arguments
@@ -34,8 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:  # it is None where it was closed
             sys.stdout.flush()
         return code
-    except BrokenPipeError:
-        silence_stdout()
+    except BrokenPipeError:  # what is left to be printed goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except (ValueError, OSError, RuntimeError, OverflowError, MemoryError, ImportError) as error:
         # torch says "out of memory" and more in RuntimeErrors of many lines.
@@ -62,10 +63,6 @@ def set_up_process() -> None:
 
     keep_freed_memory()
     logging.getLogger("PIL").setLevel(logging.CRITICAL)  # a damaged picture gets our line alone
+    warnings.filterwarnings("ignore", module="PIL")
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors=ESCAPED)
-
-
-def silence_stdout() -> None:
-    """Let what is printed go nowhere, once its reader has gone."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

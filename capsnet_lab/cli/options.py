@@ -71,6 +71,14 @@ def given_path(text: str) -> Path:
     return Path(os.path.expanduser(text))  # ~stranger stays as it is
 
 
+def given_figure(text: str) -> Path:
+    path = given_path(text)
+    if path.suffix.lower() not in FIGURE_SUFFIXES:
+        known = ", ".join(FIGURE_SUFFIXES)
+        raise argparse.ArgumentTypeError(f"a figure's file must end in {known}, got {path.name}")
+    return path
+
+
 def given_dataset(text: str) -> str:
     if text not in DATASETS and not re.match("folder:.", text):
         known = ", ".join([*DATASETS, "folder:PATH"])
@@ -195,9 +203,9 @@ def add_evaluate_options(command: argparse.ArgumentParser) -> None:
     text = "which images (test; all of an unsplit folder, if the network learned from no folder)"
     option("--split", choices=("train", "validation", "test", "all"), help=text)
     option("--batch-size", type=COUNT, default=500, help="images at a time (%(default)s)")
-    option("--figure", type=given_path, help=f"draw the confusion matrix {TO_FIGURE}")
+    option("--figure", type=given_figure, help=f"draw the confusion matrix {TO_FIGURE}")
     text = f"draw the first image of each class, and its reconstruction, {TO_FIGURE}"
-    option("--reconstructions", type=given_path, help=text)
+    option("--reconstructions", type=given_figure, help=text)
     option("--json", type=given_path, help="write counts, losses and errors to this file")
     option("--precision", choices=PRECISIONS, default="fp32", help=f"{PRECISION} (fp32)")
     option("--arrangement", choices=ARRANGEMENTS, default="auto", help=f"{ARRANGEMENT} (auto)")
@@ -216,9 +224,9 @@ def add_predict_options(command: argparse.ArgumentParser) -> None:
     option("--json", type=given_path, help="write answers and all lengths to this file")
     option("--csv", type=given_path, help="write them to this file, a line for a picture")
     text = f"draw the first {SHEET} inputs, and their reconstructions, {TO_FIGURE}"
-    option("--sheet", type=given_path, help=text)
+    option("--sheet", type=given_figure, help=text)
     text = f"draw one input, its reconstruction and the lengths {TO_FIGURE}"
-    option("--save", type=given_path, help=text)
+    option("--save", type=given_figure, help=text)
 
 
 def add_check_options(command: argparse.ArgumentParser) -> None:

@@ -15,7 +15,6 @@ from capsnet.data import ImageSet, to_float
 from capsnet.files import write_atomically, write_json
 from capsnet.text import bar_moves, columns
 from capsnet.training import Evaluation
-from capsnet_lab.cli import silence_stdout
 from capsnet_lab.cli.options import SHEET
 from capsnet_lab.predict import Prediction
 
@@ -34,43 +33,37 @@ def print_evaluation(result: Evaluation) -> None:
 
 def per_class_table(per_class: Sequence[tuple[int, int]], classes: Sequence[str]) -> str:
     """Counts as ``977/980`` and percentages of each class, and of all together, as text."""
-    correct = sum(right for right, _ in per_class)
-    total = sum(count for _, count in per_class)
+    correct, total = (sum(numbers) for numbers in zip(*per_class, strict=True))
     rows = [("class", "correct", "accuracy")]
     for name, (right, count) in zip([*classes, "all"], [*per_class, (correct, total)], strict=True):
-        share = f"{right / count:.2%}".replace("%", " %") if count else "–"
-        rows.append((name, f"{right}/{count}", share))
+        rows.append((name, f"{right}/{count}", f"{100 * right / count:.2f} %" if count else "–"))
     return columns(rows)
 
 
 def confusion_text(confusion: Tensor, classes: Sequence[str]) -> str:
     """The confusion matrix as text: a row for each true class, a column for each predicted one."""
     rows = [("true \\ predicted", *classes)]
-    rows += [
-        (name, *(str(count) if count else "·" for count in row))
-        for name, row in zip(classes, confusion.tolist(), strict=True)
-    ]
+    for name, counts in zip(classes, confusion.tolist(), strict=True):
+        rows.append((name, *(str(count or "·") for count in counts)))
     return columns(rows)
 
 
 def print_predictions(
-    found: Iterable[Prediction], total: int, top: int | None, files: Sequence[Path] = ()
-) -> tuple[list[Prediction], list[Prediction], bool]:
+    found: Iterable[Prediction], total: int, top: int | None
+) -> tuple[list[Prediction], list[Prediction]]:
     """Print each prediction as it comes, over a bar.
 
     One picture gets the lengths of all capsules, unless ``top`` is given, and its error is raised.
-    Where nobody reads stdout any longer, the rest is predicted without a word for the files to be
-    written, or not at all if there are none.
 
     Returns:
-        the answers, of which the first SHEET that have an image keep it; those of pictures that
-        cannot be read; and whether stdout was read to the end.
+        the answers, of which the first SHEET that have an image keep it; and those of pictures
+        that cannot be read.
     """
     from tqdm import tqdm
 
     answered: list[Prediction] = []
     failed: list[Prediction] = []
-    read, kept = True, 0
+    kept = 0
     show = total > 1 and bar_moves()
     for one in tqdm(found, total=total, unit=" pictures", leave=False, disable=not show):
         if one.error and total == 1:
@@ -80,15 +73,9 @@ def print_predictions(
             continue
         kept += one.image is not None
         answered.append(one if kept <= SHEET else one._replace(image=None, reconstruction=None))
-        try:
-            with tqdm.external_write_mode():  # the bar is not written into
-                print(one.table() if total == 1 and not top else one.line(top), flush=True)
-        except BrokenPipeError:
-            if not files:
-                raise
-            silence_stdout()
-            read = False
-    return answered, failed, read
+        with tqdm.external_write_mode():  # the bar is not written into
+            print(one.table() if total == 1 and not top else one.line(top), flush=True)
+    return answered, failed
 
 
 def write_predictions(
@@ -100,34 +87,32 @@ def write_predictions(
         write_json(args.json, [{name: getattr(one, name) for name in names} for one in answered])
         print(f"written: {args.json}")
     if args.csv:
-        write_atomically(args.csv, as_csv(answered, classes))
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["picture", "answer", "length", *classes])
+        for one in answered:
+            lengths = [one.lengths.get(name) for name in classes]
+            writer.writerow([one.picture, one.answer, one.length, *lengths])
+        write_atomically(args.csv, text.getvalue().encode())
         print(f"written: {args.csv}")
-    cells = [
-        (one.image, one.reconstruction, Path(one.picture).name,
-         f"{one.answer} {one.length:.2f}", one.answer in classes)
-        for one in answered if one.image is not None
-    ]  # fmt: skip
     if args.save or args.sheet:
         from capsnet_lab import figures
     if args.save:
-        image, decoded, *_ = cells[0]
-        lengths, answer = [*answered[0].lengths.values()], answered[0].answer
-        save_figure(figures.prediction(image, decoded, lengths, classes, answer), args.save)
+        (one,) = answered
+        assert one.image is not None  # a blank one was refused
+        drawn = figures.prediction(
+            one.image, one.reconstruction, [*one.lengths.values()], classes, one.answer
+        )
+        save_figure(drawn, args.save)
         print(f"written: {args.save}")
     if args.sheet:
+        cells = [
+            (one.image, one.reconstruction, Path(one.picture).name,
+             f"{one.answer} {one.length:.2f}", one.answer in classes)
+            for one in answered if one.image is not None
+        ]  # fmt: skip
         save_figure(figures.contact_sheet(cells), args.sheet)
         print(f"written: {args.sheet} ({len(cells)} of {total} pictures)")
-
-
-def as_csv(answered: Sequence[Prediction], classes: Sequence[str]) -> bytes:
-    """The answers as CSV: picture, answer, length, and a column for each class."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["picture", "answer", "length", *classes])
-    for one in answered:
-        lengths = [one.lengths.get(name) for name in classes]
-        writer.writerow([one.picture, one.answer, one.length, *lengths])
-    return text.getvalue().encode()
 
 
 def draw_reconstructions(model: CapsNet, images: ImageSet, classes: Sequence[str]) -> "Figure":

@@ -28,10 +28,6 @@ NAMING = STYLE | {"text.parse_math": False}
 def confusion_matrix(confusion: ArrayLike, classes: Sequence[str]) -> Figure:
     """Counts [classes, classes], a row for each label; only mistakes are coloured."""
     counts = array(confusion)
-    if counts.shape != (len(classes), len(classes)):
-        raise ValueError(
-            f"confusion must be [{len(classes)}, {len(classes)}], got {list(counts.shape)}"
-        )
     mistakes = np.where(np.eye(len(classes), dtype=bool) | (counts == 0), np.nan, counts)
     most = max(1, counts[~np.isnan(mistakes)].max(initial=0))
     side = max(3.6, 0.9 + 0.44 * len(classes))
@@ -62,35 +58,23 @@ def reconstructions(
     Images and reconstructed are [n, channels, height, width], uint8 or floating point in 0 … 1;
     labels and predictions are class indices [n].
     """
-    originals, decoded = array(images), array(reconstructed)
-    if originals.shape != decoded.shape or originals.ndim != 4 or len(originals) == 0:
-        raise ValueError(
-            "images and reconstructed must both be [n, channels, height, width] with n at least 1, "
-            f"got {list(originals.shape)} and {list(decoded.shape)}"
-        )
-    true, predicted = array(labels), array(predictions)
-    count = len(originals)
-    if len(true) != count or len(predicted) != count:
-        raise ValueError(
-            f"labels and predictions must be [{count}], got {list(true.shape)} and "
-            f"{list(predicted.shape)}"
-        )
-    columns = min(count, PER_ROW)
-    bands = -(-count // columns)
+    drawn = map(array, (images, reconstructed, labels, predictions))
+    rows = [*zip(*drawn, strict=True)]
+    columns = min(len(rows), PER_ROW)
+    bands = -(-len(rows) // columns)
     side = (WIDTH - 0.25) / max(columns, 4)  # inches of an image
     figure = Figure(bands * (2 * side + 0.3))
     grid = figure.subplots(2 * bands, columns, squeeze=False)
     for axes in grid.flat:
         axes.set_axis_off()
-    for i in range(count):
+    for i, (original, decoded, label, prediction) in enumerate(rows):
         above, below = grid[2 * (i // columns) : 2 * (i // columns) + 2, i % columns]
-        show(above, originals[i])
-        show(below, decoded[i])
-        label, prediction = classes[true[i]], classes[predicted[i]]
+        show(above, original)
+        show(below, decoded)
         if label == prediction:
-            above.set_title(label)
+            above.set_title(classes[label])
         else:
-            above.set_title(f"{label} → {prediction}", color=MISTAKE)
+            above.set_title(f"{classes[label]} → {classes[prediction]}", color=MISTAKE)
         if i % columns == 0:
             above.set_ylabel("original")
             below.set_ylabel("decoded")
@@ -101,38 +85,32 @@ def reconstructions(
 def prediction(
     image: ArrayLike,
     reconstruction: ArrayLike | None,
-    lengths: ArrayLike,
+    lengths: Sequence[float],
     classes: Sequence[str],
-    answer: str | None = None,
+    answer: str,
 ) -> Figure:
     """One image, its reconstruction where there is one, and the length of every class's capsule.
 
     Images are [channels, height, width], uint8 or floating point in 0 … 1; lengths are ‖v_k‖
-    [classes]. The title names the answer, or the class of the longest capsule.
+    [classes]. The title names the answer.
     """
-    values = array(lengths).astype(float)
-    if len(values) != len(classes):
-        raise ValueError(
-            f"expected one length for each of {len(classes)} classes, got {len(values)}"
-        )
-    pictures = [("input", array(image))]
+    pictures = {"input": image}
     if reconstruction is not None:
-        pictures.append(("decoded", array(reconstruction)))
-    longest = int(np.argmax(values))
+        pictures["decoded"] = reconstruction
     figure = Figure(max(2.2, 0.8 + 0.2 * len(classes)))
     ratios = [1.0] * len(pictures) + [1.7]
     *frames, axes = figure.subplots(1, len(ratios), width_ratios=ratios)
-    for frame, (name, picture) in zip(frames, pictures, strict=True):
-        show(frame, picture)
+    for frame, (name, picture) in zip(frames, pictures.items(), strict=True):
+        show(frame, array(picture))
         frame.set_title(name)
-    rows = np.arange(len(classes))
-    colours = [QUANTITIES["v"].colour if row == longest else FAINT for row in rows]
-    axes.barh(rows, values, color=colours)
+    longest = max(lengths)
+    colours = [QUANTITIES["v"].colour if length == longest else FAINT for length in lengths]
+    axes.barh(range(len(classes)), lengths, color=colours)
     axes.set_xlim(0, 1)
-    axes.set_yticks(rows, classes)
+    axes.set_yticks(range(len(classes)), classes)
     axes.invert_yaxis()
     axes.set_xlabel("length ‖v‖ of the capsule")
-    axes.set_title(f"predicted: {answer or classes[longest]}")
+    axes.set_title(f"predicted: {answer}")
     return figure
 
 

@@ -1,7 +1,8 @@
 """Any picture file as a network's input: real digits, drawn and photographed in many ways."""
 
-import errno
 import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ from torch import Tensor
 from capsnet.checkpoint import load_weights
 from capsnet.data import load, to_float
 from capsnet_book import ledger
-from capsnet_lab.pictures import pictures_in, read_picture, read_pictures
+from capsnet_lab import pictures
+from capsnet_lab.pictures import read_picture, read_pictures
 from experiments.studies.pictures import LIGHTS, photograph
 from helpers.photos import Maker, coarse, enlarged, inverted, on_nothing, uneven
 
@@ -69,7 +71,6 @@ KINDS: dict[str, tuple[Maker, str, float]] = {
     "LA": (mode("LA"), "png", 1),
     "PA, as RGBA": (mode("RGBA"), "webp", 1),
     "I": (levels("i4", 257), "tiff", 1),
-    "I of 8 bits": (levels("i4", 1), "tiff", 1),
     "F": (levels("f4", 1 / 255), "tiff", 1),
     "I;16": (levels("u2", 257), "png", 1),
     "I;16B": (levels(">u2", 257), "tiff", 1),
@@ -80,7 +81,7 @@ KINDS: dict[str, tuple[Maker, str, float]] = {
 def test_digits_of_every_kind(digits: Tensor, tmp_path: Path, kind: str) -> None:
     make, ending, least = KINDS[kind]
     options = {"lossless": True} if ending == "webp" else {}
-    for digit in digits[:6]:
+    for digit in digits[:3]:
         path = saved(tmp_path / f"digit.{ending}", make(grey(digit)), **options)
         found = read_picture(path, SHAPE, "digit")
         if least < 1:
@@ -105,7 +106,7 @@ def test_a_dark_picture_of_16_bits_stays_dark(tmp_path: Path, kind: str) -> None
 
 @pytest.mark.parametrize("negative", [False, True])
 def test_digits_of_mnist_come_through_as_they_are(tmp_path: Path, negative: bool) -> None:
-    digits = load("mnist", train=False, download=False).images[:1000]
+    digits = load("mnist", train=False, download=False).images[:300]
     found = []
     for digit in digits:
         path = saved(tmp_path / "digit.png", grey(255 - digit if negative else digit))
@@ -124,7 +125,7 @@ def test_digits_of_mnist_come_through_as_they_are(tmp_path: Path, negative: bool
     margins=st.tuples(*[st.tuples(st.integers(0, 60), st.integers(0, 60))] * 2),
     negative=st.booleans(),
 )
-@settings(max_examples=60)
+@settings(max_examples=20)
 def test_neither_place_nor_ground_nor_polarity_matters(
     tmp_path_factory: pytest.TempPathFactory,
     digits: Tensor,
@@ -160,13 +161,13 @@ SOFT: dict[str, tuple[Maker, str]] = {
 def test_soft_and_uneven_digits_are_read(digits: Tensor, tmp_path: Path, kind: str) -> None:
     """They are no photographs, though few of their pixels are the ground, and ink touches it."""
     make, ending = SOFT[kind]
-    paths = [saved(tmp_path / f"{i}.{ending}", make(grey(digits[i]))) for i in range(100)]
+    paths = [saved(tmp_path / f"{i}.{ending}", make(grey(digits[i]))) for i in range(50)]
     images, errors = read_pictures(paths, SHAPE, "digit")
     model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
     with torch.no_grad():
         named = model(to_float(images)).lengths.argmax(1)
-    labels = load("mnist", train=False, download=False).labels[:100]
-    assert not errors and int((named == labels).sum()) >= 98
+    labels = load("mnist", train=False, download=False).labels[:50]
+    assert not errors and int((named == labels).sum()) >= 48
 
 
 @pytest.mark.parametrize(("blur", "width"), [(0, (4.0, 4.0)), (16, (3.4, 4.1))])
@@ -182,13 +183,13 @@ def test_a_soft_stroke_is_no_broad_one(
 @pytest.mark.parametrize("light", LIGHTS)
 def test_photographed_digits(digits: Tensor, tmp_path: Path, light: str) -> None:
     likenesses = []
-    for digit in digits[:10]:
+    for digit in digits[:5]:
         path = saved(tmp_path / "photo.jpg", photograph(grey(digit), light), quality=75)
         found = read_picture(path, SHAPE, "digit")
         likenesses.append(likeness(found, digit))
         assert found[0, 0].eq(0).all() and found[0, :, 0].eq(0).all()  # no paper is left over
     assert min(likenesses) > 0.6
-    assert sum(likenesses) / 10 > 0.85
+    assert sum(likenesses) / 5 > 0.85
 
 
 def test_a_pen_thinner_than_mnists_is_widened(tmp_path: Path) -> None:
@@ -213,21 +214,17 @@ def test_another_size_and_colour_channels(digits: Tensor, tmp_path: Path) -> Non
     assert torch.equal(found[0], found[2])
 
 
-def test_plain_keeps_a_picture_of_the_right_size(tmp_path: Path) -> None:
+def test_plain_cuts_the_centre_and_puts_white_behind(tmp_path: Path) -> None:
     pixels = torch.randint(256, (20, 24, 3), dtype=torch.uint8)
     path = saved(tmp_path / "p.png", Image.fromarray(pixels.numpy()))
     assert torch.equal(read_picture(path, (3, 20, 24)), pixels.permute(2, 0, 1))
     assert read_picture(path, (1, 20, 24)).shape == (1, 20, 24)
-
-
-def test_plain_cuts_the_centre_and_puts_white_behind(tmp_path: Path) -> None:
     picture = Image.new("RGBA", (90, 30), (0, 0, 0, 0))
     picture.paste((255, 0, 0, 255), (30, 0, 60, 30))
-    found = read_picture(saved(tmp_path / "p.png", picture), (3, 10, 10))
+    found = read_picture(saved(path, picture), (3, 10, 10))
     red, *others = found.float()
     assert red.eq(255).all() and max(other.mean() for other in others) < 5  # but for the edges
-    wide = read_picture(tmp_path / "p.png", (3, 10, 30))
-    assert wide[:, :, 0].eq(255).all()
+    assert read_picture(path, (3, 10, 30))[:, :, 0].eq(255).all()
 
 
 def test_orientation_and_first_frame(tmp_path: Path) -> None:
@@ -285,37 +282,30 @@ def test_pictures_of_nothing(tmp_path: Path, refuses, kind: str) -> None:
         read_picture(path, SHAPE, "digit")
 
 
-@pytest.mark.parametrize("side", [9_500, 40_000])  # Pillow warns of the one, refuses the other
-def test_too_many_pixels_are_refused_before_they_are_decoded(
-    tmp_path: Path, refuses, side: int
-) -> None:
+def test_too_many_pixels_are_refused_before_they_are_decoded(tmp_path: Path, refuses) -> None:
     path = tmp_path / "huge.pbm"
-    path.write_bytes(f"P4 {side} {side}\n".encode())
+    path.write_bytes(b"P4 40000 40000\n")
     with refuses(path, "too large"):  # not "damaged", though it has no pixels at all
         read_picture(path)
 
 
-def test_a_folder_that_links_to_itself_is_entered_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    paths = [tmp_path / "0.png", tmp_path / "inside" / "1.png"]
-    for path in paths:
-        path.parent.mkdir(exist_ok=True)
-        saved(path, Image.new("L", (9, 9)))
-    (tmp_path / "itself").symlink_to(tmp_path)
-    elsewhere = tmp_path / ".elsewhere"
-    elsewhere.mkdir()
-    saved(elsewhere / "2.png", Image.new("L", (9, 9)))
-    for name in ("z", "linked"):
-        (tmp_path / name).symlink_to(elsewhere)
-    assert pictures_in(tmp_path) == [*paths, tmp_path / "linked" / "2.png"]
+def test_ctrl_c_does_not_wait_for_the_other_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Path] = []
 
-    def refused(folder: str) -> list[str]:
-        raise PermissionError(errno.EACCES, "Permission denied", folder)
+    def slowly(path: Path, *_: object) -> Tensor:
+        time.sleep(0.01)
+        read.append(path)
+        return torch.zeros(1, 28, 28)
 
-    monkeypatch.setattr(os, "scandir", refused)  # root may read everything
-    with pytest.raises(OSError, match=f"cannot read {tmp_path}: Permission denied"):
-        pictures_in(tmp_path)
+    def interrupted(found: Iterator[object], *_: object, **__: object) -> Iterator[object]:
+        yield next(found)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pictures, "read_picture", slowly)
+    monkeypatch.setattr("tqdm.tqdm", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        read_pictures([Path(str(i)) for i in range(1000)], SHAPE)
+    assert len(read) < 200
 
 
 def test_arguments_that_are_none(tmp_path: Path, refuses) -> None:

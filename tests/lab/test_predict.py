@@ -105,20 +105,9 @@ def test_many_pictures(
         assert line == f"{record['picture']}: {best[0]}  {told}"
 
 
-@pytest.mark.parametrize("buffering", [1, -1])  # of lines, or of more
-@pytest.mark.parametrize("suffixes", [(), ("csv", "json", "png")])
-def test_files_are_written_though_nobody_reads_the_text(
-    weights: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buffering: int,
-    suffixes: tuple[str, ...],
-) -> None:  # fmt: skip
-    """And each picture is read once; without files, none is that nobody hears of."""
-    options: list[object] = []
-    for suffix in suffixes:
-        options += ["--sheet" if suffix == "png" else f"--{suffix}", tmp_path / f"o.{suffix}"]
-    assert run(weights, folder, *options) == 0
-    whole = {path: path.read_bytes() for path in tmp_path.glob("o.*")}
-    for path in whole:
-        path.unlink()
+def test_nothing_is_predicted_that_nobody_hears_of(
+    weights: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(predict, "BATCH", 1)
     read, own = [], pictures.read_picture
 
@@ -129,11 +118,10 @@ def test_files_are_written_though_nobody_reads_the_text(
     monkeypatch.setattr(pictures, "read_picture", counted)
     reader, writer = os.pipe()
     os.close(reader)
-    with open(writer, "w", buffering=buffering) as nobody:
+    with open(writer, "w") as nobody:
         monkeypatch.setattr(sys, "stdout", nobody)
-        assert run(weights, folder, *options) == 141
-    assert {path: path.read_bytes() for path in tmp_path.glob("o.*")} == whole
-    assert read == [folder / name for name in NAMES[: 5 if suffixes else 1]]
+        assert run(weights, folder) == 141
+    assert read == [folder / NAMES[0]]
 
 
 def test_names_with_dollars_and_of_any_bytes(
@@ -143,17 +131,13 @@ def test_names_with_dollars_and_of_any_bytes(
     save_weights(other, tiny_model(num_classes=2), {"classes": ["$x_{$", "b\udcff"]})
     os.rename(folder / "one.png", folder / "$y_{$.png")
     os.rename(folder / "zero.png", folder / "z\udcff.png")
-    files = [tmp_path / name for name in ("o.csv", "o.json", "o.png", "one.svg")]
-    options = ["--csv", files[0], "--json", files[1], "--threshold", 0]
-    assert run(other, folder, *options, "--sheet", files[2]) == 0
-    one = folder / "$y_{$.png"
-    assert run(other, one, "--save", files[3]) == 0
+    table, sheet = tmp_path / "o.csv", tmp_path / "o.png"
+    assert run(other, folder, "--csv", table, "--sheet", sheet, "--threshold", 0) == 0
     assert "b\\udcff" in capsys.readouterr().out
-    header, *rows = csv.reader(files[0].read_text().splitlines())
+    header, *rows = csv.reader(table.read_text().splitlines())
     assert header[3:] == ["$x_{$", "b\\udcff"]
-    assert [row[0] for row in rows] == [one["picture"] for one in json.loads(files[1].read_text())]
-    assert str(one) in [row[0] for row in rows]
-    assert files[2].stat().st_size and files[3].stat().st_size
+    assert {str(folder / "$y_{$.png"), str(folder / "z?.png")} <= {row[0] for row in rows}
+    assert sheet.stat().st_size
 
 
 def test_a_batch_is_answered_before_the_next_is_read(
