@@ -46,13 +46,14 @@ def main(
     parser.add_argument("experiments", nargs="*", help=f"of {', '.join(declared)}; all if none")
     parser.add_argument("--budget", choices=BUDGETS, help="the machine's if not given")
     either = parser.add_mutually_exclusive_group()
-    either.add_argument("--minutes", type=float, help="begin no training after so many minutes")
+    either.add_argument(
+        "--minutes", type=float, default=math.inf, help="begin no training after so many minutes"
+    )
     either.add_argument("--list", action="store_true", help="only say what is done and remains")
     either.add_argument("--verify", action="store_true", help="first epochs of records again")
     options = parser.parse_args(arguments)
-    minutes = math.inf if options.minutes is None else options.minutes
-    if not minutes >= 0:
-        parser.error(f"--minutes must be a number from 0 on, got {minutes}")
+    if not options.minutes >= 0:
+        parser.error(f"--minutes must be a number from 0 on, got {options.minutes}")
     if unknown := set(options.experiments) - declared.keys():
         parser.error(f"experiments must be of {', '.join(declared)}, got {', '.join(unknown)}")
     chosen = {name: declared[name] for name in options.experiments or declared}
@@ -67,9 +68,8 @@ def main(
     keep_freed_memory()
     if options.verify:
         return verify_all([training for training in records if records[training]], ledger, budget)
-    failed = fill(
-        [training for training in records if not records[training]], minutes, ledger, work
-    )
+    missing = [training for training in records if not records[training]]
+    failed = fill(missing, options.minutes, ledger, work)
     for name, experiment in chosen.items():
         print(f"\n{experiment.question}\n{results_table(name, budget, experiment, ledger)}")
     return 1 if failed else 0
