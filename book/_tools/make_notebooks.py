@@ -62,7 +62,6 @@ if "google.colab" in sys.modules and not importlib.util.find_spec("capsnet_book"
     importlib.invalidate_caches()
     import capsnet_book
 """
-STALE = "stale: what it imports, a record that it reads or the lock changed"
 ADDRESS = re.compile(r'(repository = \\")[^"\\]*')  # in the file, where quotes are escaped
 # What a notebook asked of the ledger, read from its kernel when all cells have run.
 ASKED = """\
@@ -113,7 +112,7 @@ def without_address(text: str) -> str:
 
 
 def check(chapter: Path, root: Path = ROOT) -> str | None:
-    """Return the fault of a chapter's notebook, or None."""
+    """Return what a chapter's notebook has that is not the chapter's, or None."""
     path = notebook_path(chapter, root)
     name, source = path.relative_to(root), chapter.relative_to(root)
     notebook = with_outputs(chapter, root)
@@ -122,7 +121,7 @@ def check(chapter: Path, root: Path = ROOT) -> str | None:
     text = path.read_text(encoding="utf-8")
     if without_address(lower(notebook, chapter, root)) != without_address(text):
         return f"{name} has other prose than {source}"
-    return f"{name} is {STALE}" if is_stale(notebook, root) else None
+    return None
 
 
 def with_outputs(chapter: Path, root: Path = ROOT) -> NotebookNode | None:
@@ -316,8 +315,8 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown := set(options.chapters) - {page.stem for page in wanted}:
         raise ChapterError(f"there is no chapter {', '.join(sorted(unknown))}")
     if options.stale:
-        stale = [page for page in wanted if (check(page) or "").endswith(STALE)]
-        print(*(notebook_path(page).relative_to(ROOT) for page in stale))
+        made = [(notebook_path(page).relative_to(ROOT), with_outputs(page)) for page in wanted]
+        print(*(path for path, notebook in made if notebook and is_stale(notebook)))
         return 0
     for chapter in wanted:
         path, executed = make(chapter, readdress=options.address)
