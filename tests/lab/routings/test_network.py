@@ -39,12 +39,6 @@ def test_a_routed_network(routing: str, stack: tuple[int, ...]) -> None:
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None and parameter.grad.abs().max() > 0, name
 
-    again = RoutedCapsNet(**model.config)
-    again.load_state_dict(model.state_dict())
-    assert again.config == model.config
-    for seen, expected in zip(again(images, labels), out, strict=True):
-        assert_close(seen, expected, rtol=0, atol=0)
-
     longest = model(images)  # without labels, the most present class is reconstructed
     same = model(images, longest.lengths.argmax(dim=1)).reconstruction
     assert_close(longest.reconstruction, same, rtol=0, atol=0)
@@ -149,9 +143,6 @@ def test_efficient_capsnet_is_as_released() -> None:
     assert out.capsules.shape == (2, 10, 16) and out.reconstruction.shape == images.shape
     assert_close(out.lengths, out.capsules.norm(dim=2))
     assert model.routing_trace(images)[0].c.shape == (2, 16, 10)
-    again = EfficientCapsNet(**model.config)
-    again.load_state_dict(model.state_dict())
-    assert_close(again.eval()(images).lengths, model.eval()(images).lengths, rtol=0, atol=0)
     assert TrainingConfig.suited(model, 60_000) == TrainingConfig()  # few children for each parent
     assert EfficientCapsNet((3, 27, 29), 5).eval()(torch.rand(1, 3, 27, 29)).lengths.shape == (1, 5)
 

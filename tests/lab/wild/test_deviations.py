@@ -10,7 +10,7 @@ from torch import Tensor
 
 from capsnet.fast import FastCapsNet, arrange
 from capsnet.training import TrainingConfig, make_step
-from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS, Parts, WildCapsNet, WildLoss
+from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS, WildCapsNet, WildLoss
 from capsnet_lab.wild.recipes import split_recipe
 from helpers.tiny import some_digits, tiny_model
 
@@ -50,15 +50,6 @@ def test_a_shared_w_is_the_same_at_all_positions() -> None:
     torch.testing.assert_close(wild(batch()[0]).lengths, ours(batch()[0]).lengths)
 
 
-def test_config_makes_the_same_network_again() -> None:
-    model = network("learned-prior", "softmax-over-children")
-    again = WildCapsNet(**model.config)
-    assert again.config == model.config and again.parts == model.parts
-    again.double().load_state_dict(model.state_dict())
-    assert torch.equal(again(batch()[0]).lengths, model(batch()[0]).lengths)
-    assert network().parts == Parts()
-
-
 @pytest.mark.parametrize(
     ("names", "message"),
     [
@@ -72,10 +63,11 @@ def test_refuses(names: Any, message: str) -> None:
         WildCapsNet(deviations=names)
 
 
-NOT_PLAINLY = [["stopped-gradient", "learned-prior"], ["softmax-over-children", "guard-1e-7"]]
+IN_NETWORK = [[name] for name, deviation in DEVIATIONS.items() if deviation.parts]
+TOGETHER = [["stopped-gradient", "learned-prior"], ["softmax-over-children", "guard-1e-7"]]
 
 
-@pytest.mark.parametrize("names", [[], *([name] for name in DEVIATIONS), *NOT_PLAINLY])
+@pytest.mark.parametrize("names", [[], *IN_NETWORK, *TOGETHER])
 def test_the_fast_arrangement_computes_the_same(names: list[str]) -> None:
     """Lengths, reconstruction, loss and every gradient, in float64."""
     images, labels = batch()
