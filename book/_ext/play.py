@@ -9,7 +9,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from capsnet.checkpoint import load_weights
 from capsnet_book import ledger
@@ -20,30 +22,36 @@ DATA = re.compile(re.escape(MARK[0]) + "(.*?)" + re.escape(MARK[1]), re.DOTALL)
 PLACE = re.compile(r'class="[^"]*?(?<![\w-])(?:tag_)?play-(\w+)')
 
 
-def separate(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
-    """Move the data out of the page, and load the scripts where a page has something to touch."""
-    body = context.get("body", "")
-    if not PLACE.search(body):
-        return
-    number = count(1)
+class SeparateData(SphinxPostTransform):
+    """Move the widgets' data out of the page, and so out of what is searched, into files."""
 
-    def kept(found: re.Match[str]) -> str:
-        name = f"{page.removeprefix('book/')}-{next(number)}.json"
-        folder = Path(app.outdir, "_static", "play", "data")
+    default_priority = 6  # after the drawings, which carry data
+    formats = ("html",)
+
+    def run(self, **_: Any) -> None:
+        folder = Path(self.app.outdir, "_static", "play", "data")
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(found[1], encoding="utf-8")
-        return f'<metadata class="play">{name}</metadata>'
+        number = count(1)
 
-    context["body"] = DATA.sub(kept, body)
+        def kept(found: re.Match[str]) -> str:
+            name = f"{self.env.docname.removeprefix('book/')}-{next(number)}.json"
+            (folder / name).write_text(found[1], encoding="utf-8")
+            return f'<metadata class="play">{name}</metadata>'
 
-    def at(name: str) -> str:
-        return str(context["pathto"](f"_static/play/{name}", 1))
+        for raw in list(self.document.findall(nodes.raw)):
+            if MARK[0] in raw.astext():
+                raw.replace_self(nodes.raw("", DATA.sub(kept, raw.astext()), format="html"))
 
-    names = ["play", *sorted(set(PLACE.findall(body)))]
-    names = [name for name in names if (FOLDER / f"{name}.css").exists()]
-    links = [f'<link rel="stylesheet" href="{at(name)}.css">' for name in names]
-    links.append(f'<script type="module" src="{at("play.js")}"></script>')
-    context["metatags"] = context.get("metatags", "") + "".join(links)
+
+def add_scripts(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
+    """Load the scripts where a page has something to touch."""
+    named = set(PLACE.findall(context.get("body", "")))
+    if named:
+        at = context["pathto"]("_static/play/", 1)
+        styles = [n for n in ("play", *sorted(named)) if (FOLDER / f"{n}.css").exists()]
+        links = [f'<link rel="stylesheet" href="{at}{name}.css">' for name in styles]
+        links.append(f'<script type="module" src="{at}play.js"></script>')
+        context["metatags"] = context.get("metatags", "") + "".join(links)
 
 
 def place(app: Sphinx, error: Exception | None) -> None:
@@ -63,5 +71,6 @@ def place(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    app.connect("html-page-context", separate, priority=600)
+    app.add_post_transform(SeparateData)
+    app.connect("html-page-context", add_scripts, priority=600)
     app.connect("build-finished", place)
