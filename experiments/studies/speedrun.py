@@ -39,33 +39,20 @@ SEEDS = 3
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """How the weights are found.
+    """How the weights are found. Mistakes are counted with three routing iterations."""
 
-    Attributes:
-        passes: images seen, in multiples of those there are.
-        batch_size: images a step.
-        learning_rate: the largest, of Adam.
-        rise: share of the steps in which the rate rises; then it falls to 0 as a cosine.
-        average: decay of the weights' moving average.
-        shift: in pixels.
-        start: σ of W.
-        reconstruct_from: share of the steps after which the reconstruction loss counts, too.
-        one_iteration: share of the steps, from the first on, with one routing iteration; mistakes
-            are counted with three.
-        hardest: after the first pass, learn from this share of the images only, those with the
-            largest margin losses when they were last seen: many at first because that was early.
-            (Selective-Backprop, Jiang and others 2019, prefers large losses, too.)
-    """
-
-    passes: float = 6.6
+    passes: float = 6.6  # images seen, in multiples of those there are
     batch_size: int = 128
-    learning_rate: float = 3e-3
-    rise: float = 0.3
-    average: float = 0.99
-    shift: int = 2
-    start: float = 0.01
-    reconstruct_from: float = 0.5
-    one_iteration: float = 0.75
+    learning_rate: float = 3e-3  # the largest, of Adam
+    rise: float = 0.3  # share of the steps in which the rate rises; then it falls as a cosine
+    average: float = 0.99  # decay of the weights' moving average
+    shift: int = 2  # pixels
+    start: float = 0.01  # σ of W
+    reconstruct_from: float = 0.5  # share of the steps without the reconstruction loss
+    one_iteration: float = 0.75  # share of the steps, from the first on, with one iteration
+    # After the first pass, learn from this share of the images only, those with the largest margin
+    # losses when they were last seen: many at first because that was early. (Selective-Backprop,
+    # Jiang and others 2019, prefers large losses, too.)
     hardest: float = 0.25
 
 
@@ -79,17 +66,17 @@ def rate_factor(progress: float, rise: float) -> float:
     return (1 - math.cos(math.pi * (1 - progress) / (1 - rise))) / 2
 
 
-def train(images: ImageSet, seed: int, recipe: Recipe = RECIPE) -> tuple[CapsNet, float]:
-    """A network by this recipe, and the images a second of its training."""
+def train(images: ImageSet, seed: int) -> tuple[CapsNet, float]:
+    """A network by the recipe, and the images a second of its training."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     model = CapsNet(tuple(images.images.shape[1:]), len(images.classes))
-    model.digits.weight.data.mul_(recipe.start / 0.1)
-    averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe.average))
-    steps = round(recipe.passes * len(images) / recipe.batch_size)
-    config = TrainingConfig(learning_rate=recipe.learning_rate, compile=None)
+    model.digits.weight.data.mul_(RECIPE.start / 0.1)
+    averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(RECIPE.average))
+    steps = round(RECIPE.passes * len(images) / RECIPE.batch_size)
+    config = TrainingConfig(learning_rate=RECIPE.learning_rate, compile=None)
     optimizer = make_optimizer(model, config)
-    schedule = LambdaLR(optimizer, lambda step: rate_factor(step / steps, recipe.rise))
+    schedule = LambdaLR(optimizer, lambda step: rate_factor(step / steps, RECIPE.rise))
     hardness = torch.full((len(images),), math.inf)  # each image's margin loss, when last seen
     index = order = torch.empty(0, dtype=torch.int64)
 
@@ -102,21 +89,21 @@ def train(images: ImageSet, seed: int, recipe: Recipe = RECIPE) -> tuple[CapsNet
     loss, iterations = cast(TrainingLoss, update.loss), model.digits.routing_iterations
     start = time.perf_counter()
     for step in range(steps):
-        if len(order) < recipe.batch_size:  # a pass is over
-            count = len(images) if step == 0 else round(recipe.hardest * len(images))
+        if len(order) < RECIPE.batch_size:  # a pass is over
+            count = len(images) if step == 0 else round(RECIPE.hardest * len(images))
             hardest = hardness.topk(count).indices
             order = hardest[torch.randperm(count, generator=generator)]
-        index, order = order[: recipe.batch_size], order[recipe.batch_size :]
+        index, order = order[: RECIPE.batch_size], order[RECIPE.batch_size :]
         progress = step / steps
-        model.digits.routing_iterations = 1 if progress < recipe.one_iteration else iterations
-        late = progress >= recipe.reconstruct_from
+        model.digits.routing_iterations = 1 if progress < RECIPE.one_iteration else iterations
+        late = progress >= RECIPE.reconstruct_from
         loss.reconstruction_weight = RECONSTRUCTION_WEIGHT if late else 0.0
-        value = update(*shifted(images, index, recipe.shift, generator))
+        value = update(*shifted(images, index, RECIPE.shift, generator))
         schedule.step()
         averaged.update_parameters(model)
         if step % 50 == 0:
             print(f"step {step}/{steps}  loss {value.item():.4f}", file=sys.stderr, flush=True)
-    rate = steps * recipe.batch_size / (time.perf_counter() - start)
+    rate = steps * RECIPE.batch_size / (time.perf_counter() - start)
     model.load_state_dict(averaged.module.state_dict())
     return model.eval(), rate
 
