@@ -20,22 +20,31 @@ from capsnet.model import CapsNet
 
 SCALE = ".scale"  # ends the name of the scales of a tensor that is stored in 8 bits
 TOO_LARGE = "expected finite numbers of moderate size"
-NETWORKS: dict[str, Any] = {"CapsNet": CapsNet}  # the classes that `load_weights` makes, by name
+NETWORKS: dict[str, Any] = {}  # the classes that `load_weights` makes, by module and name
 # Files from before the class was stored, by an option that only one class has.
 EARLIER = {
-    "deviations": "capsnet_lab.wild.WildCapsNet",
-    "routing": "capsnet_lab.routings.RoutedCapsNet",
+    "deviations": "capsnet_lab.wild.network.WildCapsNet",
+    "routing": "capsnet_lab.routings.network.RoutedCapsNet",
 }
 Network = TypeVar("Network", bound=type[nn.Module])
+
+
+def full_name(network: type[nn.Module]) -> str:
+    """Module and name of a network's class: what a file stores."""
+    return f"{network.__module__}.{network.__name__}"
 
 
 def register(network: Network) -> Network:
     """Let :func:`load_weights` make networks of this class; a decorator.
 
-    A network has a ``config``, the arguments that make it again. It is known by its class's name.
+    A network has a ``config``, the arguments that make it again. It is known by the module and the
+    name of its class.
     """
-    NETWORKS[network.__name__] = network
+    NETWORKS[full_name(network)] = network
     return network
+
+
+register(CapsNet)
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], document: Mapping) -> None:
@@ -86,14 +95,16 @@ def save_weights(
 
     Raises:
         OSError: the file cannot be written; what was there is untouched.
-        ValueError: a weight is not finite in another type than its own, because it is too large.
+        ValueError: the model has no dict ``config``, or a weight is not finite in another type than
+            its own, because it is too large.
     """
-    kind = type(model)
-    document = {
-        **(metadata or {}),
-        "class": f"{kind.__module__}.{kind.__name__}",
-        "model": model.config,
-    }
+    config = getattr(model, "config", None)
+    if not isinstance(config, dict):
+        raise ValueError(
+            "the network must have a dict config, the arguments that make it again; "
+            f"{type(model).__name__} has {config!r}"
+        )
+    document = {**(metadata or {}), "class": full_name(type(model)), "model": config}
     tensors = model.state_dict()
     if dtype == torch.int8:
         tensors, document["int8"] = quantized(tensors)
@@ -184,14 +195,14 @@ def class_of(path: str | Path, name: object, config: Mapping[str, Any]) -> Any:
     """The class of the network that a file names, or that its options belong to."""
     if name is None:
         found = (known for option, known in EARLIER.items() if option in config)
-        name = next(found, "capsnet.model.CapsNet")
-    module, _, kind = str(name).rpartition(".")
-    if kind not in NETWORKS:
+        name = next(found, full_name(CapsNet))
+    name = str(name)
+    if name not in NETWORKS:
         raise ValueError(
-            f"{path} holds a {kind}, which is not registered: import {module or 'its module'} "
-            "first, and see capsnet.checkpoint.register"
+            f"{path} holds a {name}, which is not registered: import its module first, and see "
+            "capsnet.checkpoint.register"
         )
-    return NETWORKS[kind]
+    return NETWORKS[name]
 
 
 def dequantize(path: str | Path, tensors: dict[str, Tensor], names: object) -> None:

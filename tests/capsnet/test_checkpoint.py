@@ -25,7 +25,6 @@ from capsnet.checkpoint import (
     save_weights,
     write_tensors,
 )
-from capsnet.data import load, to_float
 from capsnet.files import write_atomically, write_json
 from capsnet_book import ledger
 from capsnet_lab.routings import EfficientCapsNet, RoutedCapsNet
@@ -83,15 +82,23 @@ def test_files_from_before_the_class_was_stored(
 
 
 def test_a_class_of_ones_own(path: Path, monkeypatch: pytest.MonkeyPatch, refuses: Refuses) -> None:
-    class Mine(CapsNet):
-        pass
-
-    save_weights(path, make(Mine))
-    with refuses(path, "holds a Mine, which is not registered: import", __name__, "register"):
-        load_weights(path)
+    """A class that has the name of ours is told apart by its module."""
     monkeypatch.setattr("capsnet.checkpoint.NETWORKS", {**NETWORKS})
-    assert register(Mine) is Mine
-    assert type(load_weights(path)[0]) is Mine
+    mine = type("CapsNet", (CapsNet,), {"__module__": "elsewhere"})
+    save_weights(path, make(mine))
+    with refuses(path, "holds a elsewhere.CapsNet, which is not registered: import", "register"):
+        load_weights(path)
+    assert register(mine) is mine
+    assert type(load_weights(path)[0]) is mine
+    save_weights(path, make())
+    assert type(load_weights(path)[0]) is CapsNet
+    with refuses("must have a dict config", "Linear has None"):
+        save_weights(path, nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("name", ["mnist", "multimnist", "page"])
+def test_the_networks_of_the_ledger_are_read(name: str) -> None:
+    assert type(load_weights(ledger.path(f"{name}/weights.safetensors"))[0]) is CapsNet
 
 
 @pytest.mark.parametrize(("dtype", "size"), [(torch.float16, 0.51), (torch.int8, 0.27)])
@@ -113,9 +120,6 @@ def test_fewer_bits_make_a_smaller_file_and_come_back_as_float32(
     assert metadata == told  # nothing of how it was stored
     assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float32}
     torch.testing.assert_close(loaded.state_dict(), model.state_dict(), rtol=1e-3, atol=1e-3)
-    save_weights(path, loaded, metadata, dtype)  # and stays
-    again, _ = load_weights(path)
-    torch.testing.assert_close(again.state_dict(), loaded.state_dict(), rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(5, 300), (4, 3, 9, 9), (6, 10, 8, 16)])
@@ -133,17 +137,6 @@ def test_8_bits_are_off_by_half_a_scale_at_most(shape: tuple[int, ...]) -> None:
     rows = tensor.flatten(scale.dim()).abs().amax(-1).double()
     expected = (rows / 127).clamp(min=2**-14)
     torch.testing.assert_close(scale.double(), expected, rtol=1e-3, atol=0)
-
-
-def test_8_bits_see_the_same_digits(path: Path) -> None:
-    model, metadata = load_weights(ledger.path("mnist/weights.safetensors"))
-    save_weights(path, model, metadata, torch.int8)
-    loaded, _ = load_weights(path)
-    images = to_float(load("mnist", train=False).images[:100])
-    with torch.no_grad():
-        before, after = model(images), loaded(images)
-    assert torch.equal(before.lengths.argmax(1), after.lengths.argmax(1))
-    torch.testing.assert_close(after.lengths, before.lengths, rtol=0, atol=0.03)
 
 
 @pytest.mark.parametrize(("dtype", "told"), [(torch.int8, "8 bits"), (torch.float16, "float16")])
@@ -173,7 +166,7 @@ REFUSED = [  # tensors, the file's metadata, and what is said of them
     (WEIGHTS, {"capsnet": "{}"}, "does not say which network"),
     (WEIGHTS, {"capsnet": '{"model": [1]}'}, "does not say which network"),
     (WEIGHTS, {"capsnet": '{"model": {"colour": "red"}}'}, "does not know.*colour"),
-    (WEIGHTS, UNKNOWN, "holds a Other, which is not registered: import elsewhere.nets"),
+    (WEIGHTS, UNKNOWN, "holds a elsewhere.nets.Other, which is not registered"),
     (WEIGHTS, document(**{"class": 7}), "not registered"),
     (WEIGHTS, document(model=make(capsule_dim=5).config),
      r"another architecture: expected decoder.fc1.weight \[8, 15\], got \[8, 12\]"),
@@ -211,14 +204,6 @@ def test_what_is_no_safetensors_file_is_refused(path: Path, refuses: Refuses) ->
         load_weights(path.with_name("nowhere"))
     with refuses("folder", path.parent):
         load_weights(path.parent)
-
-
-def test_writing_replaces_whole_files_only(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "file"
-    write_atomically(path, b"first")
-    write_atomically(path, b"second")
-    assert path.read_bytes() == b"second"
-    assert [entry.name for entry in path.parent.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize(
