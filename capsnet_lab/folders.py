@@ -39,37 +39,30 @@ MANY = 20  # classes: of more, only the smallest and the largest are named
 UNEQUAL = 3  # times as many images in the largest class as in the smallest are worth a warning
 
 
-def load(
-    name: str,
-    split: str = "train",
-    *,
-    image_shape: Shape | None = None,
-    skip_unreadable: bool = False,
-    progress: bool = False,
-) -> ImageSet:
+def load(name: str, split: str = "train") -> ImageSet:
     """Load the images of ``folder:PATH``, or of a data set by its name.
 
     Args:
         name: ``folder:PATH``, or a name that :func:`capsnet.data.load` knows.
         split: "train", "validation", "test" or "all". Where a data set has no validation images
             of its own, "train" includes "validation", which is the last sixth of it.
-        image_shape: (channels, height, width). For a folder, None means colour if some picture has
-            any, else grey; and the size of the pictures if all have the same, of 17 to 48 pixels,
-            else 32 × 32 in colour and 28 × 28 in grey. Of images by name, the middle is cut out.
-        skip_unreadable: leave out pictures that cannot be read.
-        progress: print what is read; show a bar on stderr.
 
     Raises:
-        ValueError: an unknown name or split, pictures that cannot be read, a folder that is no
-            data set, or a shape that images by name do not have.
+        ValueError: an unknown name or split, pictures that cannot be read, or a folder that is no
+            data set.
         FileNotFoundError: the data are neither here nor to be downloaded.
     """
-    source = find(name, image_shape)
-    return joined(source.read(source.parts_of(split), skip_unreadable, progress).values())
+    source = find(name)
+    return joined(source.read(source.parts_of(split)).values())
 
 
 def find(name: str, image_shape: Shape | None = None, download: bool = True) -> "Source":
-    """Look a data set up before its images are read; arguments and errors as of :func:`load`."""
+    """Look a data set up before its images are read; name and errors as of :func:`load`.
+
+    For a folder, an ``image_shape`` of None means colour if some picture has any, else grey; and
+    the size of the pictures if all have the same, of 17 to 48 pixels, else 32 × 32 in colour and
+    28 × 28 in grey. Of images by name, the middle is cut out.
+    """
     if image_shape is not None:
         check_shape(image_shape)
     if name.startswith("folder:"):
@@ -112,7 +105,7 @@ class Source:
     def read(
         self, parts: Sequence[str], skip_unreadable: bool = False, progress: bool = False
     ) -> dict[str, ImageSet]:
-        """Read the images of each part; arguments and errors as of :func:`load`."""
+        """Read the images of each part; print what is read and show a bar if ``progress``."""
         raise NotImplementedError
 
     def describe(self, parts: Sequence[str], labels: dict[str, list[int]]) -> str:

@@ -123,7 +123,7 @@ def read_picture(
         uint8 [c, h, w] = image_shape, where c is 1 (grey) or 3 (RGB).
 
     Raises:
-        FileNotFoundError, IsADirectoryError, PermissionError: the file cannot be read.
+        FileNotFoundError, PermissionError: the file cannot be read.
         Blank: a ValueError; there is no digit.
         ValueError: the file is no picture, is damaged or too large for Pillow; or there is no such
             image_shape or style.
@@ -151,8 +151,6 @@ def check_shape(image_shape: tuple[int, int, int]) -> None:
 
 def open_picture(path: Path) -> Picture:
     """The picture upright, in mode L, RGB or RGBA. Raises as :func:`read_picture` does."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder, not a picture")
     if not path.exists():
         raise FileNotFoundError(f"no such file: {path}")
     if not path.is_file() or path.stat().st_size == 0:

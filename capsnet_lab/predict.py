@@ -1,7 +1,7 @@
 """What a network says of anybody's pictures, a batch at a time."""
 
 from collections.abc import Iterator, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,17 +48,12 @@ def find_pictures(paths: Sequence[Path]) -> list[Path]:
     """The files as they are, and the pictures in the folders, at any depth.
 
     Raises:
-        FileNotFoundError: there is no such file or folder.
         ValueError: there is no picture in a folder.
     """
     from capsnet_lab.pictures import pictures_in
 
-    found = []
-    for path in paths:
-        if not path.exists():
-            raise FileNotFoundError(f"no such file: {path}")
-        found += pictures_in(path) if path.is_dir() else [path]
-    return found
+    found = [pictures_in(path) if path.is_dir() else [path] for path in paths]
+    return [*chain.from_iterable(found)]
 
 
 def predict(

@@ -209,9 +209,8 @@ def check(args: argparse.Namespace) -> int:
 def class_names(metadata: Mapping[str, Any], model: CapsNet, weights: Path) -> list[str]:
     """The names of a network's classes, as its weights file has them; else 0, 1, 2 …."""
     count = model.config["num_classes"]
-    names = metadata.get("classes", [str(number) for number in range(count)])
-    listed = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    if not listed or len(names) != count:
+    names = [str(name) for name in metadata.get("classes", range(count))]
+    if len(names) != count:
         raise ValueError(f"{weights} should name {count} classes, it names {names}")
     return names
 

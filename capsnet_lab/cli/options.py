@@ -8,6 +8,7 @@ import argparse
 import math
 import os
 import re
+import textwrap
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -29,13 +30,12 @@ IMPLEMENTATIONS = dict.fromkeys(
 THRESHOLD = 0.49  # of capsnet_lab.predict
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 SHEET = 100  # pictures on a contact sheet
-LONGEST = 1000  # characters of a message; a longer one loses its middle
+LONGEST = 1000  # characters of a message
 
 
 def one_line(message: str) -> str:
-    """The message with each run of blanks a single one, and without its middle if it is long."""
-    words = " ".join(message.split())
-    return words if len(words) <= LONGEST else f"{words[: LONGEST // 2]} … {words[-LONGEST // 2 :]}"
+    """The message with each run of blanks a single one, and without its end if it is long."""
+    return textwrap.shorten(message, LONGEST, placeholder=" …")
 
 
 def number(
@@ -123,20 +123,15 @@ def make_parser() -> argparse.ArgumentParser:
 
     def add(name: str, text: str) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text)
-        command.add_argument("--debug", action="store_true", help="show where an error comes from")
+        option = command.add_argument
+        option("--debug", action="store_true", help="show where an error comes from")
         if name in ("evaluate", "predict", "export"):
-            text = "a weights file that train wrote"
-            command.add_argument("weights", type=given_path, help=text)
+            option("weights", type=given_path, help="a weights file that train wrote")
         if name in ("train", "evaluate", "predict"):
-            text = f"{', '.join(DEVICES[:-1])} or {DEVICES[-1]} (%(default)s)"
-            command.add_argument(
-                "--device", default="auto", choices=DEVICES, metavar="DEVICE", help=text
-            )
-            text = "go on without pictures that cannot be read"
-            command.add_argument("--skip-unreadable", action="store_true", help=text)
+            option("--device", default="auto", choices=DEVICES, help="(%(default)s)")
+            option("--skip-unreadable", action="store_true", help="leave out unreadable pictures")
         if name in ("train", "evaluate"):
-            text = "never download data"
-            command.add_argument("--no-download", action="store_true", help=text)
+            option("--no-download", action="store_true", help="never download data")
         return command
 
     add_train_options(add("train", "Train a network."))
@@ -161,32 +156,27 @@ def add_train_options(command: argparse.ArgumentParser) -> None:
     names = ", ".join(IMPLEMENTATIONS)
     text = f"another's network, loss and recipe, as --list-implementations describes them: {names}"
     option("--as", dest="like", metavar="NAME", choices=IMPLEMENTATIONS, help=text)
-    text = "print what others do otherwise than the paper, and leave"
-    option("--list-implementations", action="store_true", help=text)
+    option("--list-implementations", action="store_true", help="print what others do, and leave")
     # The training's settings; TrainingConfig has the defaults.
     fitted = "for MNIST, fitted to other networks and images"
     option("--epochs", type=COUNT, help=f"passes over the training images (10 {fitted})")
     option("--batch-size", type=COUNT, help=f"images a step (128 {fitted})")
     option("--learning-rate", type=RATE, help=f"Adam's (peak) rate (0.003 {fitted})")
     option("--schedule", choices=SCHEDULES, help="of the learning rate (one-cycle)")
-    text = f"decay of the weights' moving average; 0 for none (0.99 {fitted})"
-    option("--average", type=DECAY, help=text)
+    option("--average", type=DECAY, help=f"decay of the weights' moving average (0.99 {fitted})")
     text = "factor of the summed squared error of an image, section 4.1 (0.0005)"
     option("--reconstruction-weight", type=WEIGHT, help=text)
-    text = "largest random shift in pixels, in each direction (2)"
-    option("--shift", type=PIXELS, help=text)
+    option("--shift", type=PIXELS, help="largest random shift in pixels, in each direction (2)")
     option("--precision", choices=PRECISIONS, help=f"{PRECISION} (auto)")
     option("--arrangement", choices=ARRANGEMENTS, help=f"{ARRANGEMENT} (auto)")
     text = "use torch.compile (if not given, where it works, but on CUDA)"
     option("--compile", action=argparse.BooleanOptionalAction, help=text)
-    text = "of the weights, of the images' order and of their shifts (0)"
-    option("--seed", type=SEED, help=text)
+    option("--seed", type=SEED, help="of the weights, the images' order and their shifts (0)")
     option("--routing", choices=ROUTINGS, help="how capsules are routed to (dynamic)")
     text = "capsules of each routed layer below the classes', from the bottom up (none)"
     option("--stack", type=COUNT, nargs="+", metavar="N", help=text)
     option("--routing-iterations", type=COUNT, help="iterations of the routing (3)")
-    text = "learn the routing's prior"
-    option("--learn-prior", action="store_true", default=None, help=text)
+    option("--learn-prior", action="store_true", default=None, help="learn the routing's prior")
     text = "leave the decoder out"
     option("--no-reconstruction", action="store_false", default=None, dest="reconstruct", help=text)
     text = "channels, height, width: of a folder's images, or of the middle of others'"
@@ -219,8 +209,7 @@ def add_predict_options(command: argparse.ArgumentParser) -> None:
     option("--style", choices=("auto", "digit", "plain"), default="auto", help=text)
     text = "the least length of an answer's capsule; 0: any (%(default)s, measured for digits)"
     option("--threshold", type=LENGTH, default=THRESHOLD, help=text)
-    text = "print the K longest capsules of each picture, in one line"
-    option("--top", type=COUNT, metavar="K", help=text)
+    option("--top", type=COUNT, metavar="K", help="print the K longest capsules of each picture")
     option("--json", type=given_path, help="write answers and all lengths to this file")
     option("--csv", type=given_path, help="write them to this file, a line for a picture")
     text = f"draw the first {SHEET} inputs, and their reconstructions, {TO_FIGURE}"

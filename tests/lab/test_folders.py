@@ -138,7 +138,7 @@ def test_shape_and_colour_are_found(tmp_path: Path, pictures, expected) -> None:
         for i, (value, size) in enumerate(pictures * 4):
             picture(tmp_path / kind / f"{i}.jpg", value, size)
     assert load(f"folder:{tmp_path}").images.shape[1:] == expected
-    asked = load(f"folder:{tmp_path}", "test", image_shape=(3, 20, 24))
+    asked = find(f"folder:{tmp_path}", (3, 20, 24)).read(["test"])["test"]
     held = {1: 2, 2: 5}[len(pictures)]  # of 8 and of 16, by these names
     assert asked.images.shape == (held, 3, 20, 24)
 
@@ -148,7 +148,7 @@ def test_what_is_read_is_said(tmp_path: Path, capsys: Captured) -> None:
         for kind, count in zip("ab", counts, strict=True):
             for i in range(count):
                 picture(tmp_path / part / kind / f"{i}.png", 1)
-    load(f"folder:{tmp_path}", progress=True)
+    find(f"folder:{tmp_path}").read(["train", "validation"], progress=True)
     assert capsys.readouterr().out == (
         f"folder:{tmp_path}: 2 classes, split by train/, test/; a sixth of the training pictures "
         "is for validation\n"
@@ -167,30 +167,22 @@ def test_what_is_read_is_said(tmp_path: Path, capsys: Captured) -> None:
 
 
 def test_unreadable_pictures(tmp_path: Path, refuses, capsys: Captured) -> None:
-    two_classes(tmp_path, 20)
-    for i in range(12):
-        (tmp_path / "a" / f"{i}.png").write_text("no picture")
-    with refuses("12 of 40 pictures cannot be read", "a/9.png", "and 2 more", "--skip-unreadable"):
-        load(f"folder:{tmp_path}", "all")
-    read = load(f"folder:{tmp_path}", "all", skip_unreadable=True, progress=True)
-    assert read.labels.bincount().tolist() == [8, 20] and values(read) == [1] * 28
-    out = capsys.readouterr().out
-    assert "left out: 12 of 40 pictures cannot be read: a/" in out
-    assert out.count(".png") == 10 + 1  # and the first with its reason
-    for path in (tmp_path / "a").iterdir():
-        path.write_text("no picture")
-    with refuses("not one picture of a for train can be read"):
-        load(f"folder:{tmp_path}", skip_unreadable=True)
-
-
-@pytest.mark.parametrize(("lost", "what"), [("train", "train"), ("val", "validation")])
-def test_a_part_of_unreadable_pictures(tmp_path: Path, refuses, lost: str, what: str) -> None:
     for part in ("train", "val"):
-        two_classes(tmp_path / part, 3)
-    for path in (tmp_path / lost).rglob("*.png"):
+        two_classes(tmp_path / part, 20)
+    for i in range(12):
+        (tmp_path / "train" / "a" / f"{i}.png").write_text("no picture")
+    source, parts = find(f"folder:{tmp_path}"), ["train", "validation"]
+    with refuses("12 of 80 pictures cannot be read", "and 2 more", "--skip-unreadable"):
+        source.read(parts)
+    train, _ = source.read(parts, skip_unreadable=True, progress=True).values()
+    assert train.labels.bincount().tolist() == [8, 20] and values(train) == [1] * 28
+    out = capsys.readouterr().out
+    assert "left out: 12 of 80 pictures cannot be read: train/a/" in out
+    assert out.count(".png") == 10 + 1  # and the first with its reason
+    for path in tmp_path.glob("val/*/*.png"):
         path.write_text("no picture")
-    with refuses(f"not one picture of a, b for {what} can be read"):
-        find(f"folder:{tmp_path}").read(["train", "validation"], skip_unreadable=True)
+    with refuses("not one picture of a, b for validation can be read"):
+        source.read(parts, skip_unreadable=True)
 
 
 def test_folders_that_are_no_data_set(tmp_path: Path, refuses) -> None:
