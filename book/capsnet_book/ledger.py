@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -55,14 +56,10 @@ def records_file(experiment: str) -> str:
     return f"experiments/{experiment}.jsonl"
 
 
-def run_name(row: str) -> str:
-    """A row's name in that of a record: "Baseline CNN, 10 %" becomes "baseline-cnn-10"."""
-    return "-".join("".join(x if x.isalnum() else " " for x in row.lower()).split())
-
-
 def record_name(experiment: str, row: str, seed: int = 0, budget: str = "cpu") -> str:
-    """The name of one run's record."""
-    return f"experiments/{experiment}/{budget}/{run_name(row)}/seed-{seed}"
+    """The name of one run's record; of the row "Baseline CNN, 10 %" it has "baseline-cnn-10"."""
+    words = re.findall(r"[^\W_]+", row.lower())
+    return f"experiments/{experiment}/{budget}/{'-'.join(words)}/seed-{seed}"
 
 
 def record_lines(file: Path) -> dict[str, str]:
@@ -95,20 +92,15 @@ def _record_lines(file: Path, *_: int) -> dict[str, str]:
 def stored(name: str, results: Path) -> bytes | None:
     """What a name of :data:`asked` stands for: a file, a record, or the records of a budget.
 
-    Args:
-        name: such as "mnist/metrics.jsonl", "experiments/table-1/gpu/1-iteration/seed-0" or
-            "experiments/table-1/gpu".
-        results: the folder of the ledger.
-
-    Returns:
-        The file's bytes, or the records' lines; None if there is nothing of that name.
+    Such as "mnist/metrics.jsonl", "experiments/table-1/gpu/1-iteration/seed-0" or
+    "experiments/table-1/gpu", in the folder `results`; None if there is nothing of that name.
     """
     if (results / name).is_file():
         return (results / name).read_bytes()
     folder, _, rest = name.partition("/")
     if folder != "experiments":
         return None
-    lines = record_lines(results / records_file(rest.partition("/")[0]))
+    lines = record_lines(results / records_file(rest.split("/")[0]))
     within = [line for key, line in lines.items() if f"{key}/".startswith(f"{name}/")]
     return "\n".join(within).encode() or None
 
@@ -116,11 +108,7 @@ def stored(name: str, results: Path) -> bytes | None:
 def record(experiment: str, row: str, seed: int = 0, budget: str = "cpu") -> dict[str, Any]:
     """The record of one run, such as ``record("table-1", "baseline CNN")``.
 
-    Args:
-        experiment: its file in ``results/experiments``, without ``.jsonl``.
-        row: a row's name.
-        seed: one of the row's seeds.
-        budget: "cpu" or "gpu".
+    `experiment` is its file in ``results/experiments``, `budget` "cpu" or "gpu".
 
     Raises:
         FileNotFoundError: the ledger has no such run.
@@ -130,8 +118,7 @@ def record(experiment: str, row: str, seed: int = 0, budget: str = "cpu") -> dic
     line = record_lines(find(records_file(experiment))).get(name)
     if line is None:
         raise FileNotFoundError(f"the ledger has no {name}")
-    found: dict[str, Any] = json.loads(line)
-    return found
+    return json.loads(line)
 
 
 def trainings(experiment: str, budget: str = "cpu") -> dict[str, dict[int, dict[str, Any]]]:
@@ -156,8 +143,7 @@ def in_tuning(experiment: str, row: str) -> dict[int, dict[str, Any]]:
     """A row's trainings in the experiment's tuning, at the rate that was chosen for it, by seed:
     other seeds than the row's own.
     """
-    rates = {record["config"]["learning_rate"] for record in trainings(experiment)[row].values()}
-    (rate,) = rates
+    (rate,) = {run["config"]["learning_rate"] for run in trainings(experiment)[row].values()}
     return trainings(f"{experiment}-tuning")[f"{row}, rate {rate}"]
 
 

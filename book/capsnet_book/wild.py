@@ -53,11 +53,6 @@ def diff(deviation: Deviation) -> list[str]:
     return lines
 
 
-def coloured(line: str) -> str:
-    """A line of a difference with the classes of Pygments, for which the theme has colours."""
-    return f'<span class="{"gd" if line[0] == "-" else "gi"}">{escape(line)}</span>'
-
-
 def switchboard(costs: Mapping[str, str], measured: Mapping[str, str]) -> Any:
     """A fold for each deviation, for a notebook.
 
@@ -80,9 +75,14 @@ def switchboard(costs: Mapping[str, str], measured: Mapping[str, str]) -> Any:
         if name in ELSEWHERE:
             rows["shown in"] = f"<em>{ELSEWHERE[name]}</em>"
         text = "<br>".join(f"<b>{term}:</b> {words}" for term, words in rows.items())
+        # The classes of Pygments, for which the theme has colours.
+        changes = [
+            f'<span class="{"gd" if x[0] == "-" else "gi"}">{escape(x)}</span>'
+            for x in diff(deviation)
+        ]
         folds.append(
             f"<details><summary><code>{name}</code> · {len(who)}</summary><p>{text}</p>"
-            f'<div class="highlight"><pre>{"<br>".join(map(coloured, diff(deviation)))}</pre></div>'
+            f'<div class="highlight"><pre>{"<br>".join(changes)}</pre></div>'
             "</details>"
         )
     return HTML("\n".join(folds))

@@ -4,7 +4,9 @@ import json
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,21 +62,25 @@ def test_a_name_changes_with_its_own_records_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "missing"),
+    ("ask", "given", "missing"),
     [
-        (lambda: ledger.read("nothing.json"), r"nothing\.json: looked in"),
-        (lambda: ledger.record("no", "row"), r"experiments/no\.jsonl: looked in"),
-        (
-            lambda: ledger.record("table-1", "No row, 10 %!", 7, "gpu"),
-            r"experiments/table-1/gpu/no-row-10/seed-7$",
-        ),
-        (lambda: ledger.trainings("places"), r"experiments/places/cpu$"),
+        (ledger.read, ["nothing.json"], r"nothing\.json: looked in"),
+        (ledger.record, ["no", "row"], r"experiments/no\.jsonl: looked in"),
+        (ledger.record, ["table-1", "No row, 10 %!", 7, "gpu"], "table-1/gpu/no-row-10/seed-7$"),
+        (ledger.trainings, ["places"], "experiments/places/cpu$"),
     ],
 )
-def test_what_is_not_there(ask: object, missing: str) -> None:
-    assert callable(ask)
-    with pytest.raises(FileNotFoundError, match=f"the ledger has no {missing}"):
-        ask()
+def test_what_is_not_there(ask: Callable[..., Any], given: list[Any], missing: str) -> None:
+    with pytest.raises(FileNotFoundError, match=f"the ledger has no .*{missing}"):
+        ask(*given)
+
+
+def test_no_digit_is_lost_by_preparation() -> None:
+    sets = ledger.read("pictures/readings.json")["sets"]
+    drawn = [found for found in sets if found["total"] == 20]
+    assert all(found["before"] == found["now"] == 20 for found in drawn) and len(drawn) == 10
+    soft = [found for found in sets if found["digits"] == "scikit-learn" and found["first"] == 300]
+    assert sum(found["now"] for found in soft) >= sum(found["naive"] for found in soft)
 
 
 @pytest.mark.slow

@@ -6,31 +6,28 @@ Like the command line's, each takes numbers and returns a :class:`Figure`.
 from capsnet.text import columns
 from capsnet_book.figures.comparison import (
     Arm,
-    Sweep,
-    accuracy_by_coverage,
-    against_amount,
-    bent_against_plain,
+    bars,
     budget_table,
     errors_added,
-    errors_beside_paper,
-    errors_by_seed,
-    errors_saved,
-    in_training,
     interactions,
     intervals,
     membership,
+    runs,
+)
+from capsnet_book.figures.curves import (
+    Panel,
+    bent_against_plain,
+    by_change,
+    curves,
     reliability,
 )
-from capsnet_book.figures.decoder import property_agreement, property_map, squared_errors, sweeps
-from capsnet_book.figures.learning_curves import image_in_training, loss_curves, training_curves
+from capsnet_book.figures.decoder import property_map, squared_errors, sweeps
+from capsnet_book.figures.learning_curves import image_in_training, loss_curves
 from capsnet_book.figures.lengths import (
     against_chance,
     before_squash,
-    length_and_direction,
     length_histogram,
     lengths_and_margins,
-    margin_curves,
-    mean_lengths,
 )
 from capsnet_book.figures.network import capsule_members, network, receptive_fields
 from capsnet_book.figures.palette import palette
@@ -42,18 +39,13 @@ from capsnet_book.figures.pictures import (
     pair_reconstructions,
     pictured_vectors,
     pooled_features,
-    stages,
     votes_of_children,
 )
 from capsnet_book.figures.routing import (
-    coupling_and_lengths,
     coupling_bars,
     coupling_histograms,
-    coupling_to_parent,
-    labelled_lines,
     lengths_by_iteration,
     routing_votes,
 )
-from capsnet_book.figures.speed import durations, growth, two_shares
-from capsnet_book.figures.squash import relative_errors, squash_arrows, squash_curves
+from capsnet_book.figures.squash import relative_errors, squash_arrows
 from capsnet_lab.figures import confusion_matrix, reconstructions

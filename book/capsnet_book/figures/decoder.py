@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capsnet_book.figures.helpers import V, side_by_side, styled
+from capsnet_book.figures.helpers import legend_above, styled
 from capsnet_book.figures.network import sheet
 from capsnet_lab.figures.style import FAINT, INK, WIDTH, Figure, array
 
@@ -66,42 +66,18 @@ def property_map(
 
 
 @styled
-def property_agreement(panels: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figure:
-    """A property of the reconstructions against that of the images; the diagonal is equality.
-
-    Each panel, by the property's name with its unit: values in the images and in their
-    reconstructions, both [n].
-    """
-    figure, row = side_by_side(2.5, len(panels))
-    for axes, (name, pair) in zip(row, panels.items(), strict=True):
-        shown, drawn = map(array, pair)
-        ends = [min(shown.min(), drawn.min()), max(shown.max(), drawn.max())]
-        axes.plot(ends, ends, "--", color=FAINT, linewidth=1)
-        axes.plot(shown, drawn, "o-", color=V, markersize=4, linewidth=1.3)
-        axes.set_aspect("equal", adjustable="datalim")
-        axes.set(title=name, xlabel="in the image")
-    row[0].set_ylabel("in the drawing")
-    return figure
-
-
-@styled
 def squared_errors(errors: Mapping[str, ArrayLike], classes: Sequence[str]) -> Figure:
     """The squared error of each class, a mark for each kind of reconstruction.
 
     `errors` are [classes] by the name of the kind; the last one stands out.
     """
     figure, axes = Figure.single(1.1 + 0.24 * len(classes))
-    rows = range(len(classes))
     *others, last = errors
     for name, marker in zip(others, "sD^v"[: len(others)], strict=True):
-        axes.plot(array(errors[name]), rows, marker, color=FAINT, markersize=5, label=name)
-    axes.plot(array(errors[last]), rows, "o", color=INK, markersize=7, label=last)
-    axes.set_yticks(rows, classes)
-    axes.set(
-        xlim=(0, None),
-        ylim=(len(classes) - 0.4, -0.6),
-        xlabel="sum of squared differences of an image (pixels from 0 to 1)",
-        ylabel="class",
-    )
-    figure.legend(loc="outside upper center", ncols=len(errors))
+        axes.plot(array(errors[name]), classes, marker, color=FAINT, markersize=5, label=name)
+    axes.plot(array(errors[last]), classes, "o", color=INK, markersize=7, label=last)
+    axes.invert_yaxis()
+    axes.set(xlim=(0, None), ylabel="class")
+    axes.set_xlabel("sum of squared differences of an image (pixels from 0 to 1)")
+    legend_above(figure, len(errors))
     return figure

@@ -1,7 +1,6 @@
 """What several figures share: panels, named rows of dots, lines with names, histograms, arrows."""
 
-import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -10,13 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
-from capsnet_lab.figures.style import FAINT, INK, PAPER, QUANTITIES, STYLE, Figure, array
+from capsnet_lab.figures.style import FAINT, INK, MISTAKE, QUANTITIES, STYLE, Figure, array
 
 # The colour of each quantity.
 U, U_HAT, B, C, S, V = (quantity.colour for quantity in QUANTITIES.values())
 styled = mpl.rc_context(STYLE)  # decorates every function that draws a figure
-# Of up to three curves: the one that matters, and what it is compared with.
-LINES = ((V, "o-"), (INK, "s--"), (FAINT, "^:"))
+# Of up to four curves: the one that matters, and what it is compared with.
+LINES = ((V, "o-"), (INK, "s--"), (FAINT, "^:"), (MISTAKE, "D-."))
 
 
 def side_by_side(height: float, count: int, **options: Any) -> tuple[Figure, Sequence[Axes]]:
@@ -32,9 +31,13 @@ def stacked(height: float, count: int, **options: Any) -> tuple[Figure, Sequence
 
 
 def legend_above(figure: Figure, columns: int = 2) -> None:
-    """The legend of the first panel, above all panels."""
-    entries = figure.axes[0].get_legend_handles_labels()
-    figure.legend(*entries, loc="outside upper center", ncols=columns)
+    """The names of what is in the panels, once each, above them."""
+    named: dict[str, Any] = {}
+    for axes in figure.axes:
+        for drawn, name in zip(*axes.get_legend_handles_labels(), strict=True):
+            named.setdefault(name, drawn)
+    if named:
+        figure.legend(list(named.values()), list(named), loc="outside upper center", ncols=columns)
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
@@ -45,47 +48,29 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.spines["left"].set_visible(False)
 
 
-def dots_with_intervals(
-    axes: Axes,
-    rows: Mapping[str, tuple[float, float, float]],
-    colours: Sequence[str],
-    hollow: Collection[str] = (),
-) -> None:
-    """Named rows, each a dot on a line: value, lower and upper end of the interval."""
-    for row, (name, (value, low, high)) in enumerate(rows.items()):
-        colour = colours[row]
-        inside = PAPER if name in hollow else colour
-        axes.hlines(row, low, high, color=colour, linewidth=1.6)
-        axes.plot([value], [row], "o", color=colour, mfc=inside, ms=6)
-    name_rows(axes, list(rows))
-
-
-def dots_and_means(axes: Axes, rows: Mapping[str, Sequence[float]]) -> None:
-    """Named rows, each with a dot for every value and a stroke for their mean."""
-    for row, values in enumerate(rows.values()):
-        axes.axhline(row, color=FAINT, linewidth=0.5, zorder=0)
-        if values:
-            mean = statistics.mean(values)
-            axes.plot(values, [row] * len(values), "o", color=V, markersize=5)
-            axes.plot([mean], [row], "|", color=V, markersize=16, markeredgewidth=2)
-    name_rows(axes, list(rows))
-
-
 def names_at_ends(axes: Axes, heights: Mapping[str, float], colours: Sequence[str]) -> None:
     """Names right of the axes, at the heights of their lines' ends, moved until they keep apart.
 
-    Whatever else sets the limits of the axes must come before.
+    Lines of one colour that end at one place have their names side by side. Whatever else sets the
+    limits of the axes must come before.
     """
     axes.get_ylim()  # brings the limits up to date, which the transformation does not
     to_fraction = axes.transScale + axes.transLimits  # from the data to parts of the axes
-    ends = to_fraction.transform([(axes.get_xlim()[0], height) for height in heights.values()])
+    x = axes.get_xlim()[0]
+    ends = np.array([to_fraction.transform((x, height))[1] for height in heights.values()])
+    groups: list[list[int]] = []
+    for line in np.argsort(ends, kind="stable"):
+        first = groups[-1][0] if groups else line
+        if groups and colours[first] == colours[line] and ends[line] - ends[first] < 0.04:
+            groups[-1].append(line)
+        else:
+            groups.append([line])
     inches = axes.figure.bbox.height / axes.figure.dpi - 0.6  # about the axes' height
-    for name, height, colour in zip(
-        heights, apart(ends[:, 1], 0.16 / inches), colours, strict=True
-    ):
-        axes.text(
-            1.02, height, name, transform=axes.transAxes, va="center", fontsize=9, color=colour
-        )
+    middles = np.array([ends[group].mean() for group in groups])
+    look: dict[str, Any] = {"transform": axes.transAxes, "va": "center", "fontsize": 9}
+    for group, height in zip(groups, apart(middles, 0.16 / inches), strict=True):
+        names = " ".join(list(heights)[line] for line in sorted(group))
+        axes.text(1.02, height, names, color=colours[group[0]], **look)
 
 
 def apart(heights: NDArray[Any], gap: float) -> NDArray[Any]:
@@ -101,6 +86,18 @@ def apart(heights: NDArray[Any], gap: float) -> NDArray[Any]:
     result = np.empty_like(moved)
     result[order] = moved
     return result
+
+
+def draw_margins(panels: Sequence[Axes], margins: tuple[float, float]) -> None:
+    """Both margins (m⁺, m⁻) in all panels, named above each of the first row."""
+    for axes in panels:
+        place = axes.get_subplotspec()
+        for margin, name in zip(margins, ("m⁺", "m⁻"), strict=True):
+            axes.axvline(margin, color=INK, linewidth=0.8, linestyle=":")
+            if place and place.is_first_row():
+                above = axes.get_xaxis_transform()
+                text = axes.text(margin, 1.01, f"{name} = {margin:g}", transform=above, ha="center")
+                text.set_fontsize(9)
 
 
 def histogram(axes: Axes, values: ArrayLike, edges: NDArray[Any], **look: Any) -> None:

@@ -1,7 +1,6 @@
-"""Learning curves: training by epochs, the loss by steps, and one image through training."""
+"""Training step by step: the losses, and one image."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
@@ -11,26 +10,6 @@ from capsnet_book.figures.helpers import C, V, logarithmic, stacked, styled
 from capsnet_lab.figures.style import FAINT, INK, PAPER, Figure, array
 
 SPAN = 20  # steps that a point of a bold line averages
-
-
-@styled
-def training_curves(records: Sequence[Mapping[str, Any]]) -> Figure:
-    """Training epoch by epoch: the loss, logarithmic, and the learning rate.
-
-    `records` are the lines of ``metrics.jsonl``.
-    """
-    figure, (losses, rates) = stacked(4.1, 2, height_ratios=[1.6, 1])
-    epochs = [record["epoch"] for record in records]
-    line: dict[str, Any] = {"color": INK, "linewidth": 1.3, "ms": 3}
-    losses.plot(epochs, [record["loss"] for record in records], "o-", **line)
-    logarithmic(losses, "y")
-    losses.set_ylabel("loss per image")
-    rates.plot(epochs, [1000 * record["learning_rate"] for record in records], "o-", **line)
-    rates.xaxis.set_major_locator(MaxNLocator(integer=True))
-    rates.set(ylim=(0, None), ylabel="learning rate\n× 1000")
-    rates.set_xlabel("epoch (pass over the training images)")
-    figure.align_ylabels()
-    return figure
 
 
 @styled

@@ -1,19 +1,17 @@
-"""How long vectors are: in the margin loss, before squash, against chance, as an image changes."""
+"""How long vectors are: of the classes, before squash, against chance."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from capsnet_book.figures.helpers import (
     U,
     V,
+    draw_margins,
     histogram,
     legend_above,
-    names_at_ends,
     side_by_side,
     stacked,
     styled,
@@ -39,31 +37,10 @@ def lengths_and_margins(
     show(frame, array(image))
     rows = np.arange(len(classes))
     axes.barh(rows, array(lengths), color=np.where(array(present), V, FAINT))
-    _draw_margins([axes], margins)
+    draw_margins([axes], margins)
     axes.set_yticks(rows, classes)
     axes.invert_yaxis()
     axes.set(xlim=(0, 1), xlabel="length ‖v‖ of the capsule")
-    return figure
-
-
-@styled
-def margin_curves(
-    lengths: ArrayLike,
-    panels: Mapping[str, tuple[ArrayLike, ArrayLike]],
-    margins: tuple[float, float],
-) -> Figure:
-    """A present and an absent class as the capsule's length ‖v‖ [n] grows, side by side.
-
-    Each panel, by what is drawn: its values where T = 1 and where T = 0, both [n].
-    """
-    x = array(lengths)
-    figure, row = side_by_side(2.9, len(panels))
-    for axes, (name, (present, absent)) in zip(row, panels.items(), strict=True):
-        axes.plot(x, array(present), color=V, linewidth=2, label="digit present, T = 1")
-        axes.plot(x, array(absent), "--", color=INK, linewidth=2, label="absent, T = 0")
-        axes.set(xlim=(0, 1), xlabel="length ‖v‖ of the capsule", ylabel=name)
-    _draw_margins(row, margins)
-    legend_above(figure)
     return figure
 
 
@@ -76,44 +53,8 @@ def length_histogram(true: ArrayLike, others: ArrayLike, margins: tuple[float, f
         histogram(axes, lengths, np.linspace(0, 1, 41), fill=True, color=colour)
         axes.set(ylabel="capsules, %", ylim=(0, None))
         axes.annotate(name, (0.5, 0.97), xycoords="axes fraction", ha="center", va="top")
-    _draw_margins(panels, margins)
+    draw_margins(panels, margins)
     panels[-1].set(xlim=(0, 1), xlabel="length ‖v‖ of the capsule")
-    return figure
-
-
-def _draw_margins(panels: Sequence[Axes], margins: tuple[float, float]) -> None:
-    """Both margins in all panels, named above each of the first row."""
-    for axes in panels:
-        place = axes.get_subplotspec()
-        for margin, name in zip(margins, ("m⁺", "m⁻"), strict=True):
-            axes.axvline(margin, color=INK, linewidth=0.8, linestyle=":")
-            if place and place.is_first_row():
-                axes.text(
-                    margin, 1.01, f"{name} = {margin:g}", transform=axes.get_xaxis_transform(),
-                    ha="center", va="bottom", fontsize=9,
-                )  # fmt: skip
-
-
-@styled
-def mean_lengths(
-    curves: Mapping[float, Sequence[float]], balances: Mapping[float, float]
-) -> Figure:
-    """Mean length of all capsules against the training step, for two down-weights λ.
-
-    The first is in colour. `balances` are the lengths at which equal capsules neither grow nor
-    shrink, drawn as thin lines.
-    """
-    figure, axes = Figure.single(2.9)
-    colours, names = (V, INK), {}
-    for (weight, curve), colour, line in zip(curves.items(), colours, ("-", "--"), strict=True):
-        steps = np.arange(1, len(curve) + 1)
-        axes.plot(steps, curve, line, color=colour, linewidth=1.6, label=f"λ = {weight:g}")
-        axes.axhline(balances[weight], color=colour, linewidth=0.8, linestyle=":")
-        names[f"balance {balances[weight]:.2f}"] = balances[weight]
-    axes.set_ylim(bottom=0)
-    names_at_ends(axes, names, colours)
-    axes.set(xlabel="training step (batches seen)", ylabel="mean length of all capsules")
-    axes.legend()
     return figure
 
 
@@ -155,7 +96,7 @@ def before_squash(
     top.set_xlabel("length after squash")
     for scale in (*rows, below, top):
         scale.minorticks_off()
-    legend_above(figure)
+    figure.legend(*rows[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
 
 
@@ -178,29 +119,4 @@ def against_chance(sums: Mapping[str, ArrayLike], true: ArrayLike) -> Figure:
     rows[-1].set_xlabel("length of the sum of the votes; 1 is chance")
     figure.supylabel("percent of their group", size=10)
     legend_above(figure)
-    return figure
-
-
-@styled
-def length_and_direction(
-    changes: Mapping[str, tuple[ArrayLike, ArrayLike, ArrayLike]],
-) -> Figure:
-    """Lengths and directions of capsules against changes of the image, in columns.
-
-    A line is the median, a band the middle half of the capsules. By the name of the change, with
-    its unit: amounts [k], lengths [k, n], and the angles in degrees between a capsule and itself
-    before the change [k, n].
-    """
-    figure = Figure(3.9)
-    grid = figure.subplots(2, len(changes), squeeze=False, sharey="row", sharex="col")
-    for column, (name, (amounts, *kinds)) in zip(grid.T, changes.items(), strict=True):
-        x = array(amounts).astype(float)
-        for axes, values in zip(column, kinds, strict=True):
-            low, middle, high = np.quantile(array(values), (0.25, 0.5, 0.75), axis=1)
-            axes.fill_between(x, low, high, color=V, alpha=0.25, linewidth=0)
-            axes.plot(x, middle, "o-", color=V, markersize=3.5, linewidth=1.3)
-        column[1].set_xlabel(name)
-        column[1].xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
-    grid[0, 0].set(ylim=(0, 1), ylabel="length ‖v‖")  # of the whole row
-    grid[1, 0].set(ylim=(0, None), ylabel="direction turned, °")
     return figure

@@ -4,10 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
+from torchvision.utils import make_grid
 
 from capsnet_book.figures.helpers import U_HAT, U, V, arrow, styled
 from capsnet_lab.figures.style import FAINT, INK, PAPER, Figure, array, show
@@ -73,14 +75,9 @@ def fullest(maps: NDArray[Any], count: int) -> NDArray[Any]:
 
 def sheet(maps: NDArray[Any], across: int, gap: int = 1) -> NDArray[Any]:
     """Maps [n, height, width] in rows as one, with lines of nan between them."""
-    count, height, width = maps.shape
-    across = min(across, count)
-    high, wide = height + gap, width + gap
-    whole = np.full((-(-count // across) * high - gap, across * wide - gap), np.nan)
-    for i, tile in enumerate(maps):
-        row, column = i // across * high, i % across * wide
-        whole[row : row + height, column : column + width] = tile
-    return whole
+    tiles = torch.from_numpy(maps.astype(float)).unsqueeze(1)
+    whole = make_grid(tiles, across, gap, pad_value=np.nan)[0].numpy()
+    return whole[gap:-gap, gap:-gap] if len(maps) > 1 else whole
 
 
 def _flow(boxes: Sequence[_Box], across: int) -> Figure:
@@ -129,9 +126,9 @@ def _tiles(axes: Axes, lengths: NDArray[Any], grid: tuple[int, int]) -> None:
     tiles = sheet(np.broadcast_to(lengths[:, None, None], (len(lengths), *grid)), 6)
     _cells(axes, tiles, _fading(U))
     axes.images[0].set_clim(0, 1)
-    high, wide = tiles.shape
-    axes.hlines(np.arange(1, high) - 0.5, -0.5, wide - 0.5, color=PAPER, linewidth=0.3)
-    axes.vlines(np.arange(1, wide) - 0.5, -0.5, high - 0.5, color=PAPER, linewidth=0.3)
+    for number, line in zip(tiles.shape, (axes.axhline, axes.axvline), strict=True):
+        for edge in range(1, number):
+            line(edge - 0.5, color=PAPER, linewidth=0.3)
 
 
 def _fading(colour: str, ground: str = "", alpha: float = 0.0) -> Colormap:
@@ -161,20 +158,20 @@ def capsule_members(members: Mapping[str, ArrayLike], grid: tuple[int, int]) -> 
     """
     found = {name: array(where) for name, where in members.items()}
     channels = sorted({int(channel) for where in found.values() for channel in where[:, 0]})
-    rows, columns = grid
     figure = Figure(1.25 * len(found))
     bands = np.atleast_1d(np.array(figure.subfigures(len(found), 1), dtype=object))
     for (name, where), band in zip(found.items(), bands, strict=True):
         band.suptitle(name, size=10)
         panels = band.subplots(1, len(channels), squeeze=False)[0]
         for channel, axes in zip(channels, panels, strict=True):
-            axes.set(xlim=(0, columns), ylim=(rows, 0), aspect="equal")
-            axes.hlines(range(rows + 1), 0, columns, color=FAINT, linewidth=0.5, clip_on=False)
-            axes.vlines(range(columns + 1), 0, rows, color=FAINT, linewidth=0.5, clip_on=False)
+            cells = np.zeros(grid)
+            _, rows, columns = where[where[:, 0] == channel].T
+            cells[rows, columns] = 1
+            look = {"cmap": ListedColormap([PAPER, U]), "vmin": 0, "vmax": 1, "clip_on": False}
+            axes.pcolormesh(cells, edgecolors=FAINT, linewidth=0.3, **look)
+            axes.set(ylim=(grid[0], 0), aspect="equal")
             axes.set_axis_off()
             axes.set_title(str(channel), size=9, pad=3)
-            for _, row, column in where[where[:, 0] == channel]:
-                axes.add_patch(Rectangle((column, row), 1, 1, color=U))
     return figure
 
 

@@ -1,12 +1,13 @@
 """Images in rows, with titles, frames, arrows or dashes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.patches import Circle, Patch, Rectangle
 from numpy.typing import ArrayLike
 
-from capsnet_book.figures.helpers import U, side_by_side, styled
+from capsnet_book.figures.helpers import U, styled
 from capsnet_lab.figures.style import (
     FAINT,
     INK,
@@ -28,31 +29,36 @@ SECOND = (0.9, 0.2, 0.9)
 
 @styled
 def gallery(
-    pictures: ArrayLike,
+    pictures: Iterable[Any],
     titles: Sequence[str],
     per_row: int = PER_ROW,
     rows: Sequence[str] = (),
     mistakes: Sequence[int] = (),
 ) -> Figure:
-    """Pictures in rows, each with a title, which may be empty or of two lines.
+    """Pictures in rows of one height, each with a title, which may be empty or of two lines.
 
-    `rows` are names of the rows, if any; `mistakes` are indices of pictures whose title is set as a
-    mistake's.
+    Where a picture is None, nothing is drawn. A column is as wide as its first picture. `rows` are
+    names of the rows, if any; `mistakes` are indices of pictures whose title is set as a mistake's.
     """
-    drawn = array(pictures)
+    drawn = [None if picture is None else array(picture) for picture in pictures]
+    widths = [1.0] * per_row
+    for column, picture in enumerate(drawn[:per_row]):
+        if picture is not None:
+            widths[column] = picture.shape[2] / picture.shape[1]
     bands = -(-len(drawn) // per_row)
     lines = sum(
         max(len(title.splitlines()) for title in titles[start : start + per_row])
         for start in range(0, len(titles), per_row)
     )
-    side = (WIDTH - 0.25) / per_row  # inches of a picture
-    figure = Figure(bands * side + 0.2 * lines + 0.03 * bands)
-    grid = figure.subplots(bands, per_row, squeeze=False)
+    height = (WIDTH - 0.25) / max(sum(widths), 2.0)  # inches of a picture
+    figure = Figure(bands * height + 0.2 * lines + 0.03 * bands)
+    grid = figure.subplots(bands, per_row, squeeze=False, width_ratios=widths)
     for axes in grid.flat:
         axes.set_axis_off()
     for i, (picture, title) in enumerate(zip(drawn, titles, strict=True)):
         axes = grid[i // per_row, i % per_row]
-        show(axes, picture)
+        if picture is not None:
+            show(axes, picture)
         axes.set_title(title, color=MISTAKE if i in mistakes else INK, size=9, pad=3)
         if rows and i % per_row == 0:
             axes.set_ylabel(rows[i // per_row])
@@ -72,7 +78,7 @@ def misclassified(
     predicted = values.argmax(axis=1)
     pairs = list(zip(true, predicted, strict=True))
     names = [f"{classes[t]} → {classes[p]}" for t, p in pairs]
-    figure = gallery(images, names, MISTAKES_PER_ROW, mistakes=range(len(names)))
+    figure = gallery(array(images), names, MISTAKES_PER_ROW, mistakes=range(len(names)))
     for axes, of_image, pair in zip(figure.axes, values, pairs, strict=False):
         both = (f"{of_image[k]:.2f}".lstrip("0") for k in pair)
         axes.set_xlabel(" → ".join(both), fontsize=9)
@@ -80,19 +86,6 @@ def misclassified(
     figure.set_figheight(figure.get_figheight() + 0.22 * rows)
     # keeps a row's lengths off the next row's titles
     figure.set_layout_engine("constrained", h_pad=0.07)
-    return figure
-
-
-@styled
-def stages(pictures: Mapping[str, ArrayLike]) -> Figure:
-    """Pictures [channels, height, width] side by side, of one height, whatever their sizes."""
-    drawn = {name: array(picture) for name, picture in pictures.items()}
-    widths = [picture.shape[2] / picture.shape[1] for picture in drawn.values()]
-    height = (WIDTH - 0.1 * len(drawn)) / max(sum(widths), 2.5)  # of a picture, in inches
-    figure, row = side_by_side(height + 0.3, len(drawn), width_ratios=widths)
-    for axes, (name, picture) in zip(row, drawn.items(), strict=True):
-        show(axes, picture)
-        axes.set_title(name, size=9, pad=3)
     return figure
 
 
@@ -148,27 +141,23 @@ def votes_of_children(
     `votes` are reconstructions [children, height, width]; those in `compared` have a name and stand
     at the end of a row of children each.
     """
-    picture, shares, reconstructions = array(image)[0], array(parts), array(votes)
-    across, bands = PER_ROW + 1, -(-len(windows) // PER_ROW)
-    figure = Figure(bands * (2 * WIDTH / across + 0.25))
-    grid = figure.subplots(2 * bands, across, squeeze=False)
-    grey = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "nearest"}
-    for axes in grid.flat:
-        axes.set_axis_off()
+    picture, shares = array(image), array(parts)
+    cells: list[Any] = []
+    titles = []
+    for first, (name, other) in zip(range(0, len(windows), PER_ROW), compared, strict=True):
+        children = range(first, min(first + PER_ROW, len(windows)))
+        for row, column in windows[first : children.stop]:
+            brightness = np.full_like(picture, 0.35)
+            brightness[:, row : row + side, column : column + side] = 1
+            cells.append(brightness * picture)
+        cells += [None, *array(votes)[children, None], array(other)[None]]
+        titles += [f"{100 * shares[child]:.0f} %" for child in children]
+        titles += [""] * (1 + len(children)) + [name]
+    figure = gallery(cells, titles, PER_ROW + 1)
     for child, (row, column) in enumerate(windows):
-        band, place = divmod(child, PER_ROW)
-        above, below = grid[2 * band : 2 * band + 2, place]
-        brightness = np.full_like(picture, 0.35)
-        brightness[row : row + side, column : column + side] = 1
-        above.imshow(brightness * picture, **grey)
-        above.set_title(f"{100 * shares[child]:.0f} %", size=9, pad=3)
         frame = Rectangle((column - 0.5, row - 0.5), side, side, fill=False, clip_on=False)
         frame.set(edgecolor=QUANTITIES["u"].dark, linewidth=0.8 + 4 * shares[child] / shares.max())
-        above.add_patch(frame)
-        below.imshow(reconstructions[child], **grey)
-    for (name, other), axes in zip(compared, grid[1::2, -1], strict=True):
-        axes.imshow(array(other), **grey)
-        axes.set_title(name, size=9, pad=3)
+        figure.axes[child + (PER_ROW + 2) * (child // PER_ROW)].add_patch(frame)
     return figure
 
 
@@ -196,12 +185,9 @@ def pictured_vectors(images: ArrayLike, vectors: ArrayLike, titles: Sequence[str
     """
     arrows = array(vectors).astype(float)
     arrows = arrows / (np.linalg.norm(arrows, axis=1).max() or 1.0)
-    figure = Figure(0.35 + 2 * WIDTH / max(len(arrows), 4))
-    above, below = figure.subplots(2, len(arrows), squeeze=False)
-    for axes, picture, title in zip(above, array(images), titles, strict=True):
-        show(axes, picture)
-        axes.set_title(title)
-    for axes, arrow in zip(below, arrows, strict=True):
+    count = len(arrows)
+    figure = gallery([*array(images), *[None] * count], [*titles, *[""] * count], count)
+    for axes, arrow in zip(figure.axes[count:], arrows, strict=True):
         axes.add_patch(Circle((0, 0), 1, fill=False, edgecolor=FAINT, linewidth=0.8))
         axes.plot(0, 0, ".", color=FAINT, markersize=4)
         axes.quiver(
@@ -225,9 +211,8 @@ def orientation_field(images: ArrayLike, fields: ArrayLike) -> Figure:
     length = np.linalg.norm(vectors, axis=1)
     length = length / (length.max() or 1.0)
     angle = np.arctan2(vectors[:, 1], vectors[:, 0]) / 2
-    figure, panels = side_by_side(WIDTH / max(len(vectors), 2), len(vectors))
-    for axes, picture, long, turned in zip(panels, array(images), length, angle, strict=True):
-        show(axes, picture)
+    figure = gallery(array(images), [""] * len(vectors), len(vectors))
+    for axes, long, turned in zip(figure.axes, length, angle, strict=True):
         rows, columns = np.nonzero(long)  # a dash without length would only make the file larger
         long, turned = long[rows, columns], turned[rows, columns]
         axes.quiver(

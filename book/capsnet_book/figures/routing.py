@@ -1,7 +1,6 @@
 """Routing by agreement, iteration by iteration: votes, coupling coefficients, lengths, changes."""
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ from matplotlib.patches import Circle
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
-from capsnet_book.figures import helpers
 from capsnet_book.figures.helpers import (
     U_HAT,
     C,
@@ -22,9 +20,7 @@ from capsnet_book.figures.helpers import (
     stacked,
     styled,
 )
-from capsnet_lab.figures.style import FAINT, INK, PAPER, QUANTITIES, WIDTH, Figure, array
-
-MARKERS = "osD^vPX*"
+from capsnet_lab.figures.style import FAINT, INK, PAPER, WIDTH, Figure, array
 
 
 @styled
@@ -74,39 +70,6 @@ def disc(axes: Axes, votes: NDArray[Any], shares: NDArray[Any], numbers: bool = 
 
 
 @styled
-def coupling_and_lengths(shares: ArrayLike, lengths: ArrayLike, parents: Sequence[str]) -> Figure:
-    """Coupling coefficients [iterations, children] to the first parent, and lengths.
-
-    The lengths ‖v‖ of all parents are [iterations, parents].
-    """
-    coupling, long = array(shares), array(lengths)
-    iterations = np.arange(1, len(coupling) + 1)
-    figure, (left, right) = side_by_side(2.5, 2)
-    left.plot(iterations, coupling, "o-", color=C, linewidth=1.3, markersize=3)
-    right.plot(iterations, long, "o-", color=V, linewidth=1.3, markersize=3)
-    for axes in (left, right):
-        axes.set(ylim=(-0.04, 1.04), xlabel="iteration")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    children = _grouped(coupling[-1])
-    names_at_ends(left, children, [INK] * len(children))
-    names_at_ends(right, dict(zip(parents, long[-1], strict=True)), [INK] * len(parents))
-    left.set_ylabel(f"share c that goes to {parents[0]}")
-    right.set_ylabel("length ‖v‖")
-    return figure
-
-
-def _grouped(ends: NDArray[Any]) -> dict[str, float]:
-    """One name for the children whose lines end at one place: their numbers, and the place."""
-    groups: list[list[int]] = []
-    for child in np.argsort(ends, kind="stable"):
-        if groups and ends[child] - ends[groups[-1][0]] < 0.04:
-            groups[-1].append(int(child))
-        else:
-            groups.append([int(child)])
-    return {" ".join(str(child + 1) for child in sorted(g)): ends[g].mean() for g in groups}
-
-
-@styled
 def coupling_histograms(shares: ArrayLike, uniform: float, parent: str) -> Figure:
     """Histograms of coupling coefficients to one parent [iterations, children].
 
@@ -153,53 +116,11 @@ def lengths_by_iteration(lengths: ArrayLike, true: int, stop: int, name: str) ->
 
 
 @styled
-def labelled_lines(
-    iterations: ArrayLike,
-    lines: Mapping[str, ArrayLike],
-    quantities: Sequence[str],
-    label: str,
-    *,
-    logarithmic: str = "",
-    of: str = "iteration",
-) -> Figure:
-    """Lines against iterations or another count [n], each with its name at its right end.
+def coupling_bars(shares: Mapping[str, ArrayLike], label: str) -> Figure:
+    """Coupling coefficients c_ij [children, parents] as stacked bars, a panel for each routing.
 
-    `quantities` are, for each line, the key of the quantity whose colour it has; "" for ink,
-    "faint" for what it is compared with. `logarithmic` says which axes are: "", "x", "y" or "xy".
-    `label` names the values, `of` what is counted along the axis.
+    Of all parents, or of one; `label` says what of a child a bar is.
     """
-    values = {name: array(numbers) for name, numbers in lines.items()}
-    figure, axes = Figure.single(max(2.9, 1.0 + 0.3 * len(values)))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    helpers.logarithmic(axes, logarithmic)
-    named = {"": INK, "faint": FAINT, **{key: q.colour for key, q in QUANTITIES.items()}}
-    colours = [named[key] for key in quantities]
-    for numbers, colour, marker in zip(values.values(), colours, cycle(MARKERS), strict=False):
-        axes.plot(array(iterations), numbers, color=colour, marker=marker, ms=4, linewidth=1.3)
-    names_at_ends(axes, {name: numbers[-1] for name, numbers in values.items()}, colours)
-    axes.set(xlabel=of, ylabel=label)
-    return figure
-
-
-@styled
-def coupling_to_parent(shares: Mapping[str, ArrayLike], parent: str) -> Figure:
-    """What each child gives to one parent, [children], a panel for each routing algorithm."""
-    figure, panels = side_by_side(2.3, len(shares), sharey=True)
-    for axes, (name, values) in zip(panels, shares.items(), strict=True):
-        axes.barh(np.arange(1, len(array(values)) + 1), array(values), color=C, height=0.7)
-        axes.axvline(0.5, color=INK, linewidth=0.8, linestyle=":")
-        axes.set(title=name, xlim=(0, 1))
-        axes.set_xticks([0, 0.5, 1], ["0", "½", "1"])
-        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    panels[0].invert_yaxis()
-    panels[0].set_ylabel("child")
-    figure.supxlabel(f"share c that goes to {parent}", fontsize=10)
-    return figure
-
-
-@styled
-def coupling_bars(shares: Mapping[str, ArrayLike]) -> Figure:
-    """Coupling coefficients c_ij [children, parents] as stacked bars, a panel for each routing."""
     figure, panels = side_by_side(2.4, len(shares), sharey=True)
     for axes, (title, values) in zip(panels, shares.items(), strict=True):
         by_parent = array(values).T  # [parents, children]
@@ -208,5 +129,6 @@ def coupling_bars(shares: Mapping[str, ArrayLike]) -> Figure:
             axes.bar(children, height, 0.8, below, color=C, edgecolor=PAPER)
         axes.axhline(1, color=FAINT, linestyle=":", linewidth=1)
         axes.set(title=title, xlabel="child")
-    panels[0].set_ylabel("gives away")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    panels[0].set_ylabel(label)
     return figure

@@ -1,13 +1,13 @@
-"""The squashing function, its gradient, and how exactly it is computed."""
+"""The squashing function, and how exactly it is computed."""
 
 from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.patches import Circle
-from matplotlib.ticker import LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator
 from numpy.typing import ArrayLike
 
-from capsnet_book.figures.helpers import S, V, arrow, side_by_side, styled
+from capsnet_book.figures.helpers import S, V, arrow, styled
 from capsnet_lab.figures.style import FAINT, INK, MISTAKE, Figure, array
 
 ROOM = 0.9, 0.2  # beside and above the arrows, for their lengths
@@ -39,28 +39,6 @@ def squash_arrows(vectors: ArrayLike, squashed: ArrayLike) -> Figure:
 
 
 @styled
-def squash_curves(
-    lengths: ArrayLike, squashed: ArrayLike, along: ArrayLike, across: ArrayLike
-) -> Figure:
-    """The length ‖v‖ [n] after squash against ‖s‖ before, and next to it the derivatives.
-
-    `along` and `across` are changes of v per small change of s, along s and at right angles, [n].
-    """
-    x = array(lengths)
-    figure, (left, right) = side_by_side(2.9, 2)
-    left.axhline(1, color=FAINT, linewidth=0.8, linestyle=":")
-    left.plot(x, array(squashed), color=V, linewidth=1.6)
-    left.set(ylim=(0, 1.05), ylabel="output length ‖v‖")
-    right.plot(x, array(along), color=INK, linewidth=1.6, label="along s")
-    right.plot(x, array(across), "--", color=INK, linewidth=1.6, label="across s")
-    right.set(ylim=(0, None), ylabel="change of v per change of s")
-    right.legend()
-    for axes in (left, right):
-        axes.set(xlim=(x.min(), x.max()), xlabel="input length ‖s‖")
-    return figure
-
-
-@styled
 def relative_errors(lengths: ArrayLike, errors: Mapping[str, ArrayLike]) -> Figure:
     """Relative error [n] of implementations (four at most) against ‖s‖ [n]; logarithmic."""
     x, values = array(lengths), [array(error) for error in errors.values()]
@@ -76,7 +54,6 @@ def relative_errors(lengths: ArrayLike, errors: Mapping[str, ArrayLike]) -> Figu
     axes.set(xscale="log", yscale="log")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(LogLocator(numticks=8))
-        axis.set_minor_formatter(NullFormatter())
     axes.minorticks_off()
     positive = [1, *(value for error in values for value in error if value > 0)]
     axes.set(xlim=(x.min(), x.max()), ylim=(min(positive) / 4, 10 * max(positive)))

@@ -17,7 +17,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 
 from capsnet_lab.figures.style import Figure
@@ -32,15 +31,9 @@ MARK = '<metadata class="play">', "</metadata>"
 def pack(data: Mapping[str, Any]) -> str:
     """Numbers and tensors as JSON, which ``unpack`` of ``kit.js`` reads."""
 
-    def packed(value: Any) -> Any:
-        if not isinstance(value, Tensor):
-            raise TypeError(f"expected numbers, text, lists or tensors, got {type(value).__name__}")
-        value = value.detach().cpu().contiguous()
+    def packed(value: Tensor) -> dict[str, Any]:
+        text = base64.b64encode(value.detach().cpu().numpy().tobytes()).decode("ascii")
         kind = str(value.dtype).removeprefix("torch.")
-        if kind not in ("uint8", "int8", "float16", "float32"):
-            raise TypeError(f"expected uint8, int8, float16 or float32, got {kind}")
-        raw = value.reshape(-1).view(torch.uint8).numpy().tobytes()
-        text = base64.b64encode(raw).decode("ascii")
         return {"dtype": kind, "shape": list(value.shape), "base64": text}
 
     return json.dumps(data, default=packed, separators=(",", ":"))
@@ -69,7 +62,9 @@ class Playable:
 
         shown: dict[str, Any] = {"image/svg+xml": self._repr_svg_()}
         about: dict[str, Any] = {}
-        if self.name and somebody_looks() and find_spec("anywidget"):
+        # A notebook is open in Colab, or in a Jupyter server, which names its session.
+        somebody_looks = "google.colab" in sys.modules or "JPY_SESSION_NAME" in os.environ
+        if self.name and somebody_looks and find_spec("anywidget"):
             shown, about = self.widget()._repr_mimebundle_() or (shown, about)
         display(shown | {"text/plain": repr(self)}, metadata=about, raw=True)
 
@@ -81,11 +76,6 @@ class Playable:
         from capsnet_book.play.widget import widget
 
         return widget(self.name, pack(self.data))
-
-
-def somebody_looks() -> bool:
-    """Whether a notebook is open: in Colab, or in a Jupyter server, which names its session."""
-    return "google.colab" in sys.modules or "JPY_SESSION_NAME" in os.environ
 
 
 def lines(function: Callable[..., Any], *starts: str) -> list[str]:

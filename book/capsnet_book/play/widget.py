@@ -44,13 +44,11 @@ class Widget(anywidget.AnyWidget):
 
 def widget(name: str, data: str) -> Widget:
     """The widget ``name`` with its packed data."""
-    colours = "".join(
-        f"--q-{css_name(key)}: {quantity.colour};" for key, quantity in QUANTITIES.items()
-    )
-    style = f".play {{ {colours} }}{THEME}"
-    style += "".join(
-        f".play .q-{css_name(key)} {{ color: var(--q-{css_name(key)}) }}" for key in QUANTITIES
-    )
+    style = THEME
+    for key, quantity in QUANTITIES.items():
+        letter = f"--q-{css_name(key)}"
+        style += f".play {{ {letter}: {quantity.colour} }}"
+        style += f".play .q-{css_name(key)} {{ color: var({letter}) }}\n"
     style += "".join((FOLDER / f"{sheet}.css").read_text("utf-8") for sheet in ("play", name))
     made = type(name, (Widget,), {"_esm": inlined(SCRIPT.format(name=name)), "_css": style})
     return made(data=data)

@@ -8,6 +8,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.patches import FancyBboxPatch, StepPatch
 
 from capsnet_book import figures
+from capsnet_book.figures import Panel
 from capsnet_book.figures.macros import MACROS
 from capsnet_book.figures.pictures import FIRST, SECOND
 from capsnet_lab.figures import style
@@ -37,8 +38,9 @@ def test_two_digits_are_added_up_in_two_colours() -> None:
 
 
 def test_dots_have_their_intervals_and_reported_ones_are_hollow() -> None:
-    (axes,) = figures.errors_saved({"one": (0.25, 0.125), "two": (0.5, 0.25)}, ["two"]).axes
-    _, one, two = axes.lines
+    ends = {"one": (0.25, 0.125, 0.375), "two": (0.5, 0.25, 0.75)}
+    (axes,) = figures.intervals(ends, "saved", ["two"]).axes
+    one, two = axes.lines
     segments = [c.get_segments()[0] for c in axes.collections if isinstance(c, LineCollection)]
     assert np.allclose(segments, [[[0.125, 0], [0.375, 0]], [[0.25, 1], [0.75, 1]]])
     assert one.get_xydata().tolist() == [[0.25, 0]] and two.get_xydata().tolist() == [[0.5, 1]]
@@ -50,7 +52,7 @@ def test_dots_have_their_intervals_and_reported_ones_are_hollow() -> None:
 
 def test_rows_have_their_dots_their_mean_and_the_paper() -> None:
     errors = {"three": [0.5, 0.4, 0.6], "none": []}
-    (axes,) = figures.errors_beside_paper(errors, {"none": 0.25}).axes
+    (axes,) = figures.runs({"error": errors}, {"none": 0.25}).axes
     drawn = [line.get_xydata().tolist() for line in axes.lines if line.get_marker() in "o|D"]
     assert drawn[:2] == [[[0.5, 0], [0.4, 0], [0.6, 0]], [[pytest.approx(0.5), 0]]]
     assert drawn[-1] == [[0.25, 1]]
@@ -58,9 +60,9 @@ def test_rows_have_their_dots_their_mean_and_the_paper() -> None:
 
 @pytest.mark.parametrize("logarithmic", ["", "y"])
 def test_names_are_at_the_ends_of_their_lines_and_keep_apart(logarithmic: str) -> None:
-    lines = {name: [1.0, 2.0] for name in "abcdefg"} | {"far": [1.0, 100.0]}
-    keys = [*QUANTITIES, "", "faint"]
-    (axes,) = figures.labelled_lines([1, 2], lines, keys, "", logarithmic=logarithmic).axes
+    lines = {name: ([1, 2], [1.0, 2.0]) for name in "abcdefg"} | {"far": ([1, 2], [1.0, 100.0])}
+    panel = Panel("", "", lines, [*QUANTITIES, "", "faint"], logarithmic)
+    (axes,) = figures.curves([panel]).axes
     axes.figure.draw_without_rendering()
     names = {text.get_text(): text for text in axes.texts}
     boxes = [text.get_window_extent() for text in names.values()]
@@ -69,14 +71,21 @@ def test_names_are_at_the_ends_of_their_lines_and_keep_apart(logarithmic: str) -
     assert far == pytest.approx(axes.transData.transform((2, 100.0))[1], abs=1)
     colours = [line.get_color() for line in axes.lines]
     assert colours == [*(q.colour for q in QUANTITIES.values()), style.INK, style.FAINT]
-    assert [text.get_color() for text in axes.texts] == colours
+    assert [names[name].get_color() for name in lines] == colours
 
 
-def test_children_whose_lines_end_together_have_one_name() -> None:
-    shares = np.array([[0.5, 0.5, 0.5], [0.91, 0.1, 0.9]])  # [iterations, children]
-    left, right = figures.coupling_and_lengths(shares, shares[:, :2], ["A", "B"]).axes
-    assert sorted(text.get_text() for text in left.texts) == ["1 3", "2"]
-    assert [text.get_text() for text in right.texts] == ["A", "B"]
+def test_lines_of_a_colour_that_end_together_have_their_names_side_by_side() -> None:
+    lines = {"1": ([1, 2], [0.5, 0.91]), "2": ([1, 2], [0.5, 0.1]), "3": ([1, 2], [0.5, 0.9])}
+    (axes,) = figures.curves([Panel("", "", lines, ["c"] * 3)]).axes
+    assert sorted(text.get_text() for text in axes.texts) == ["1 3", "2"]
+
+
+def test_a_line_of_several_runs_is_their_mean() -> None:
+    panels = [Panel("", "y", {"one": ([1, 2], np.array([[1.0, 3], [5, 7]]))}, bottom=0)] * 2
+    left, right = figures.curves(panels).axes
+    *dots, line = left.lines
+    assert [list(each.get_ydata()) for each in (*dots, line)] == [[1, 5], [3, 7], [2, 6]]
+    assert left.get_ylim() == right.get_ylim() and left.get_ylim()[0] == 0
 
 
 def test_histograms_are_in_percent_of_their_group() -> None:
@@ -123,11 +132,6 @@ def test_zeros_are_drawn_on_a_logarithmic_axis_and_as_bars() -> None:
     assert bars.get_ylim() == (0, 1)
 
 
-def test_no_line_is_left_out_for_want_of_a_style() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        figures.accuracy_by_coverage([0.5, 1.0], {name: [1.0, 0.5] for name in "abc"})
-
-
 def test_nothing_of_the_network_is_cut_off_or_overlaps() -> None:
     random, v = np.random.default_rng(0), np.eye(10, 16) / 2
     v[9] *= 1.9
@@ -149,8 +153,9 @@ def test_a_quantity_has_one_colour_in_boxes_and_equations() -> None:
     boxes = [patch for patch in axes.patches if isinstance(patch, FancyBboxPatch)]
     colours = {b.get_gid(): mpl.colors.to_hex(b.get_facecolor()).upper() for b in boxes}
     assert colours == {name: quantity.colour for name, quantity in QUANTITIES.items()}
-    macros = [f"{{\\color{{{q.colour}}}{{{q.latex}}}}}" for q in QUANTITIES.values()]
-    assert list(MACROS.values()) == macros
+    assert all(
+        q.colour in macro for q, macro in zip(QUANTITIES.values(), MACROS.values(), strict=True)
+    )
 
 
 def luminance(colour: str) -> float:
