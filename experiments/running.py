@@ -28,7 +28,6 @@ LEDGER = ROOT / "results"
 WORK = ROOT / "runs"  # checkpoints; not in git
 EVALUATION = "evaluation.json"  # in a folder of weights that are kept
 COURSE = "course.json"  # in a checkpoint's folder: what a task counts after each epoch
-CHECKPOINT_SECONDS = 60.0
 CLOCKED = ("seconds", "images_per_second")  # of an epoch; never the same twice
 
 
@@ -189,7 +188,6 @@ def train(
         criterion=kind.criterion,
         loss=kind.loss or task.loss,
         stop_after=stop_after,
-        checkpoint_seconds=CHECKPOINT_SECONDS,
         **({"draw": task.draw} | split_recipe(training.recipe)[1]),
     )
     return model, records

@@ -109,7 +109,6 @@ def fit(
     on_epoch: Callable[[torch.optim.Optimizer, LRScheduler, dict[str, Any]], None] | None = None,
     tag: str | None = None,
     stop_after: int | None = None,
-    checkpoint_seconds: float = 0.0,
     progress: bool = True,
 ) -> list[dict[str, Any]]:
     """Train a model; where ``out`` holds a checkpoint of this very run, go on from it.
@@ -139,7 +138,6 @@ def fit(
         tag: distinguishes runs that differ in something without a name, such as the weights that
             training starts from.
         stop_after: stop after so many epochs, with the schedule for all; a later call goes on.
-        checkpoint_seconds: least time between checkpoints; there is one after the last epoch.
         progress: show a bar with rate and time left, and a line an epoch, on stderr.
 
     A checkpoint belongs to this run if the model's config, the configuration, the images, ``tag``
@@ -182,7 +180,7 @@ def fit(
     path = None if out is None else Path(out)
     last = config.epochs if stop_after is None else min(stop_after, config.epochs)
 
-    with resumed(run, path, fabric, checkpoint_seconds, show) as folder:
+    with resumed(run, path, fabric, show) as folder:
         if run.records:  # a new run does so after its first batch, which shows that it works
             speed_up(step, config)
             say(show, f"continuing after epoch {len(run.records)} of {config.epochs}")
@@ -197,7 +195,7 @@ def fit(
                 on_epoch(optimizer, scheduler, record)
             run.records.append(record)
             if folder is not None:
-                folder.end_epoch(last=len(run.records) == last)
+                folder.end_epoch()
             fabric.barrier()
             say(show, describe(record, config.epochs))
             if show and validation is None and len(run.records) == config.epochs:
@@ -238,7 +236,11 @@ def train_epoch(
             if i % READ_EVERY == 0 or i == len(batches) - 1:
                 # Over all processes; this waits for the device.
                 mean = cast(Tensor, fabric.all_reduce(torch.stack(unread), reduce_op="mean"))
-                losses += check_losses(mean.tolist(), run.step, folder)
+                for number, loss in enumerate(mean.tolist(), start=run.step - len(unread) + 1):
+                    check_finite("the loss", loss, number)
+                    if folder is not None:
+                        folder.log(loss, number)
+                    losses.append(loss)
                 unread.clear()
                 bar.set_postfix(loss=f"{losses[-1]:.4f}")
             if run.step == 1:
@@ -257,15 +259,6 @@ def train_epoch(
         "seconds": round(seconds, 3),
         "images_per_second": round(batches.images / seconds, 1),
     }
-
-
-def check_losses(losses: list[float], last: int, folder: RunFolder | None) -> list[float]:
-    """Check, log and return the losses of the steps up to ``last``."""
-    for step, loss in enumerate(losses, start=last - len(losses) + 1):
-        check_finite("the loss", loss, step)
-        if folder is not None:
-            folder.log(loss, step)
-    return losses
 
 
 def check_finite(name: str, value: float, step: int) -> None:

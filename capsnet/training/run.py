@@ -4,7 +4,6 @@ import contextlib
 import copy
 import json
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -174,7 +173,7 @@ def only_process_in(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def resumed(
-    run: Run, out: Path | None, fabric: "Fabric", checkpoint_seconds: float, hint: bool
+    run: Run, out: Path | None, fabric: "Fabric", hint: bool
 ) -> Iterator["RunFolder | None"]:
     """Lock the folder ``out``, restore the run from its checkpoint, and yield where to write.
 
@@ -184,7 +183,6 @@ def resumed(
         run: the run, which every process restores.
         out: its folder, if it has one.
         fabric: of the processes.
-        checkpoint_seconds: least time between checkpoints.
         hint: say on stderr that TensorBoard is missing.
     """
     with contextlib.ExitStack() as stack:
@@ -199,7 +197,7 @@ def resumed(
         if saved is not None:
             run.restore(*saved, path=folder / CHECKPOINT)
         if writes:
-            written = RunFolder(folder, run, checkpoint_seconds, hint)
+            written = RunFolder(folder, run, hint)
             yield stack.enter_context(contextlib.closing(written))
         else:
             yield None
@@ -208,9 +206,8 @@ def resumed(
 class RunFolder:
     """The folder of a run. Metrics and events beyond the run's last epoch are cut off."""
 
-    def __init__(self, path: Path, run: Run, checkpoint_seconds: float, hint: bool) -> None:
-        self.path, self.run, self.checkpoint_seconds = path, run, checkpoint_seconds
-        self.saved = time.monotonic()
+    def __init__(self, path: Path, run: Run, hint: bool) -> None:
+        self.path, self.run = path, run
         self._write_metrics()  # first: if it fails, no writer of events is left open
         with self._writing_events():
             self.events = open_events(path / EVENTS, run.step + 1, hint)
@@ -220,17 +217,15 @@ class RunFolder:
         with self._writing_events():
             self.events.add_scalar("loss", loss, step)
 
-    def end_epoch(self, last: bool) -> None:
-        """Write events and metrics, and a checkpoint if it is time or the last epoch."""
+    def end_epoch(self) -> None:
+        """Write events, the checkpoint and metrics."""
         with self._writing_events():
             for name, value in self.run.records[-1].items():
                 if name not in ("epoch", "step"):
                     tag = name if name.startswith("validation") else f"epoch_{name}"
                     self.events.add_scalar(tag, value, self.run.step)
             self.events.flush()
-        if last or time.monotonic() - self.saved >= self.checkpoint_seconds:
-            self.run.save(self.path / CHECKPOINT)
-            self.saved = time.monotonic()
+        self.run.save(self.path / CHECKPOINT)
         self._write_metrics()
 
     def close(self) -> None:

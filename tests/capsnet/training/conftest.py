@@ -8,4 +8,4 @@ from helpers.tiny import some_digits
 
 @pytest.fixture(scope="session")
 def digits() -> ImageSet:
-    return some_digits(256)
+    return some_digits(128)

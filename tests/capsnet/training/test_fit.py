@@ -19,25 +19,28 @@ from helpers.tiny import FP32, fit, parameters, records_in, some_digits, tiny_mo
 ONE = dataclasses.replace(FP32, epochs=1)
 
 
-def test_it_learns_and_writes_what_it_says(tmp_path: Path) -> None:
+def test_it_learns_and_writes_what_it_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    training, validation = some_digits(500), some_digits(200, train=False)
-    config = dataclasses.replace(FP32, epochs=6, batch_size=20, learning_rate=6e-3)
-    model = tiny_model()
-    records = fit(model, training, validation, config, out=tmp_path)
+    training, validation = some_digits(400), some_digits(100, train=False)
+    config = dataclasses.replace(FP32, batch_size=20, learning_rate=6e-3)
+    model = tiny_model(conv_channels=8)
+    records = fit(model, training, validation, config, out=tmp_path, progress=True)
+    assert "no better than one answer" not in capsys.readouterr().err
 
-    assert [record["epoch"] for record in records] == list(range(1, 7))
-    assert records[-1]["step"] == 6 * 25
-    assert records[-1]["loss"] < 0.5 * records[0]["loss"]
-    assert records[-1]["validation_accuracy"] > 0.8
+    assert [record["epoch"] for record in records] == [1, 2, 3, 4]
+    assert records[-1]["step"] == 4 * 20
+    assert records[-1]["loss"] < 0.6 * records[0]["loss"]
+    assert records[-1]["validation_accuracy"] > 0.6
     assert records == records_in(tmp_path)
     for record in records:
         assert record["validation_loss"] == pytest.approx(
             record["validation_margin"] + 0.0005 * record["validation_reconstruction"]
         )
         assert 0 < record["learning_rate"] <= config.learning_rate
-        assert record["images_per_second"] == pytest.approx(500 / record["seconds"], rel=0.01)
+        assert record["images_per_second"] == pytest.approx(400 / record["seconds"], rel=0.01)
 
     # The rate of the last step, at the end of the cosine; one step later it would rise again.
     assert records[-1]["learning_rate"] < 1e-5 * config.learning_rate
@@ -50,23 +53,23 @@ def test_it_learns_and_writes_what_it_says(tmp_path: Path) -> None:
     assert names == {CHECKPOINT, WEIGHTS, METRICS, LOCK, "events"}
     events = EventAccumulator(str(tmp_path / "events"))
     events.Reload()
-    assert [event.step for event in events.Scalars("loss")] == list(range(1, 6 * 25 + 1))
+    assert [event.step for event in events.Scalars("loss")] == list(range(1, 81))
     accuracies = [event.value for event in events.Scalars("validation_accuracy")]
     assert accuracies == pytest.approx([record["validation_accuracy"] for record in records])
 
 
 def test_the_average_is_the_exponential_moving_average(digits: ImageSet) -> None:
     decay = 0.75
-    config = dataclasses.replace(FP32, epochs=1, average=decay, shift=0, schedule="exponential")
+    config = dataclasses.replace(ONE, batch_size=32, average=decay, shift=0, schedule="exponential")
     averaged = tiny_model()
     fit(averaged, digits, None, config)
 
     model = tiny_model()
     step = make_step(model, config=config)
-    order = torch.randperm(256, generator=torch.Generator().manual_seed(0))
+    order = torch.randperm(128, generator=torch.Generator().manual_seed(0))
     expected = torch.empty(0)
     for i in range(4):
-        index = order[64 * i : 64 * (i + 1)]
+        index = order[32 * i : 32 * (i + 1)]
         step(to_float(digits.images[index]), digits.labels[index])
         now = parameters(model)
         expected = now if i == 0 else decay * expected + (1 - decay) * now
@@ -133,7 +136,7 @@ def test_images_that_do_not_fit(digits: ImageSet, refuses) -> None:
     with refuses("shift must be smaller", "28"):
         fit(tiny_model(), digits, config=dataclasses.replace(FP32, shift=28))
     with refuses("at least 2 steps", "got 1"):
-        fit(tiny_model(), digits, config=dataclasses.replace(ONE, batch_size=256))
+        fit(tiny_model(), digits, config=dataclasses.replace(ONE, batch_size=128))
 
 
 @pytest.mark.parametrize(
@@ -170,12 +173,12 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_checkpoint(
 
     def poison(*_: Any) -> None:
         steps.append(1)
-        if len(steps) == 20:  # the fourth step of the second epoch
+        if len(steps) == 12:  # the fourth step of the second epoch
             with torch.no_grad():
                 model.digits.weight.fill_(math.nan)
 
     model.register_forward_pre_hook(poison)
-    with pytest.raises(TrainingError, match="the loss is nan at step 20; try a lower"):
+    with pytest.raises(TrainingError, match="the loss is nan at step 12; try a lower"):
         fit(model, digits, None, config, out=tmp_path)
     tensors, document = read_tensors(tmp_path / CHECKPOINT)
     assert [record["epoch"] for record in document["records"]] == [1]
@@ -186,7 +189,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_checkpoint(
 def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path, digits: ImageSet) -> None:
     # So large a rate that the first update overflows the weights, after a loss that is finite.
     config = dataclasses.replace(
-        FP32, epochs=1, batch_size=256, learning_rate=1e39, schedule="exponential", average=0
+        FP32, epochs=1, batch_size=128, learning_rate=1e39, schedule="exponential", average=0
     )
     with pytest.raises(TrainingError, match=r"the sum of conv\.weight is .* at step 1;"):
         fit(tiny_model(), digits, None, config, out=tmp_path)

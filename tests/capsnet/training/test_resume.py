@@ -3,13 +3,10 @@
 import contextlib
 import dataclasses
 import functools
-import itertools
 import os
 import random
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,8 +20,7 @@ from capsnet import CapsNet
 from capsnet.checkpoint import load_weights, read_tensors, write_tensors
 from capsnet.data import ImageSet
 from capsnet.multimnist import overlaid
-from capsnet.training import run as run_module
-from capsnet.training.run import CHECKPOINT, LOCK, METRICS, WEIGHTS, RunFolder, only_process_in
+from capsnet.training.run import CHECKPOINT, LOCK, WEIGHTS, only_process_in
 from capsnet_book.pairs import PairsLoss
 from helpers import Refuses, tiny
 from helpers.tiny import FP32, fit, parameters, records_in, tiny_model
@@ -72,31 +68,6 @@ def test_killed_at_any_moment_it_ends_bit_identical(tmp_path: Path) -> None:
     assert without_times(broken) == without_times(whole)
 
 
-def test_checkpoints_are_as_far_apart_as_asked(
-    tmp_path: Path, digits: ImageSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Watched(RunFolder):
-        def end_epoch(self, last: bool) -> None:
-            super().end_epoch(last)
-            file = self.path / CHECKPOINT
-            written.append(len(read_tensors(file)[1]["records"]) if file.exists() else 0)
-
-    monkeypatch.setattr(run_module, "RunFolder", Watched)
-    clock = itertools.count(step=400)  # 400 seconds between one look at it and the next
-    monkeypatch.setattr(run_module.time, "monotonic", lambda: next(clock))
-    for seconds, last, expected in (
-        (0, 2, [1, 2]),
-        (1000, 2, [0, 2]),  # the last is always written
-        (1000, 4, [0, 0, 3, 4]),
-    ):
-        written: list[int] = []
-        out = tmp_path / f"{seconds} {last}"
-        options = {"stop_after": last, "checkpoint_seconds": seconds}
-        fit(tiny_model(), digits, None, FP32, out=out, **options)
-        assert written == expected
-        assert len(records_in(out)) == last
-
-
 @pytest.mark.parametrize(
     ("schedule", "average", "frozen"),
     [("one-cycle", 0.0, False), ("exponential", 0.9, False), ("one-cycle", 0.9, True)],
@@ -123,7 +94,7 @@ def test_interrupted_between_epochs_it_ends_bit_identical(
     def stop_after(model: CapsNet, epochs: int) -> None:
         def count(*_: Any) -> None:
             calls.append(1)
-            if len(calls) > 4 * epochs:
+            if len(calls) > 2 * epochs:
                 raise Stop
 
         calls: list[int] = []
@@ -158,7 +129,7 @@ def test_another_run_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: R
     for changes, *told in (
         ({"config": dataclasses.replace(FP32, batch_size=32)}, "batch_size = 64", "32"),
         ({"model": tiny_model(capsule_dim=4)}, "capsule_dim = 8", "4"),
-        ({"images": digits.subset(slice(0, 130))}, "images = 256", "130"),
+        ({"images": digits.subset(slice(0, 100))}, "images = 128", "100"),
         ({"images": changed(images=255 - digits.images)}, "data"),
         ({"images": changed(labels=digits.labels.flip(0))}, "data"),
         ({"images": changed(classes=digits.classes[::-1])}, "data"),
@@ -213,29 +184,15 @@ def test_a_damaged_checkpoint_changes_nothing(tmp_path: Path, digits: ImageSet, 
 def test_a_folder_is_one_process_at_a_time(tmp_path: Path, digits: ImageSet, refuses) -> None:
     with only_process_in(tmp_path), refuses("another process is training in", tmp_path):
         fit(tiny_model(), digits, None, ONE, out=tmp_path)
+    (tmp_path / f".{CHECKPOINT}.123-ab.partial").write_bytes(b"half")  # of a killed process
     for _ in range(2):
         fit(tiny_model(), digits, None, ONE, out=tmp_path)
+        assert not list(tmp_path.glob(".*partial"))
     # Only a lock that is held means another process.
     (tmp_path / LOCK).unlink()
     (tmp_path / LOCK).mkdir()
     with pytest.raises(OSError, match=rf"^cannot lock {tmp_path / LOCK}: (?!another)"):
         fit(tiny_model(), digits, None, ONE, out=tmp_path)
-
-
-def test_killed_processes_leave_no_lock_and_no_rubbish(tmp_path: Path, refuses) -> None:
-    code = (
-        "import sys, time, filelock\n"
-        "with filelock.FileLock(sys.argv[1]):\n    print(flush=True); time.sleep(60)"
-    )
-    words = [sys.executable, "-c", code, str(tmp_path / LOCK)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None and process.stdout.readline()
-        with refuses("another process is training"), only_process_in(tmp_path):
-            pass
-        process.kill()
-    (tmp_path / f".{CHECKPOINT}.123-ab.partial").write_bytes(b"half")
-    with only_process_in(tmp_path):
-        assert [entry.name for entry in tmp_path.iterdir()] == [LOCK]
 
 
 @contextlib.contextmanager
@@ -257,7 +214,7 @@ def test_a_full_disk_is_told_and_keeps_the_checkpoint(tmp_path: Path, digits: Im
 
     def fill(*_: Any) -> None:
         steps.append(1)
-        if len(steps) == 5:  # in the second epoch: from now on, the system refuses large files
+        if len(steps) == 3:  # in the second epoch: from now on, the system refuses large files
             kept["checkpoint"] = (tmp_path / CHECKPOINT).read_bytes()
             limit(100_000)
 
@@ -269,13 +226,6 @@ def test_a_full_disk_is_told_and_keeps_the_checkpoint(tmp_path: Path, digits: Im
     assert not list(tmp_path.glob(".*partial"))
     records = fit(tiny_model(), digits, None, config, out=tmp_path)
     assert [record["epoch"] for record in records] == [1, 2, 3]
-
-
-def test_metrics_that_cannot_be_written_leave_no_events(tmp_path: Path, digits: ImageSet) -> None:
-    (tmp_path / METRICS).mkdir()
-    with pytest.raises(OSError, match=METRICS):
-        fit(tiny_model(), digits, None, ONE, out=tmp_path)
-    assert not (tmp_path / "events").exists()
 
 
 # TensorBoard's own thread says so as well.
@@ -325,7 +275,7 @@ def test_two_processes_learn_what_one_does(tmp_path: Path, machines: int, task: 
         tiny.run(two, task, stop_after=2)
     assert two_processes(task, *[two, other][:machines]) == [0, 0]
     assert not other.exists()
-    assert len(losses(one)) == (4 if task == "digits" else 8)
+    assert len(losses(one)) == (4 if task == "digits" else 6)
     assert losses(two) == pytest.approx(losses(one), abs=1e-5, rel=0)
     models = [load_weights(out / WEIGHTS)[0] for out in (one, two)]
     torch.testing.assert_close(parameters(models[0]), parameters(models[1]), rtol=0, atol=1e-3)

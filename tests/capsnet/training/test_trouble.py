@@ -94,10 +94,8 @@ def test_without_validation_images_all_classes_are_looked_at() -> None:
 def test_a_rate_that_is_too_high_is_reported(
     held: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = dataclasses.replace(FP32, learning_rate=1.0, epochs=3)
+    config = dataclasses.replace(FP32, learning_rate=1.0, epochs=1)
     validation = some_digits(200, train=False) if held else None
     fit(tiny_model(), some_digits(320), validation, config, progress=True)
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("no better than one answer") and "(960 images are few" in last
-    fit(tiny_model(), some_digits(640), validation, FP32, progress=True)
-    assert "no better" not in capsys.readouterr().err
+    assert last.startswith("no better than one answer") and "(320 images are few" in last
