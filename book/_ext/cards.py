@@ -38,12 +38,10 @@ def minutes(source: Path) -> int:
 
 def first_drawing(notebook: Path) -> str | None:
     """The first figure of a notebook."""
-    for cell in nbformat.read(notebook, as_version=4).cells if notebook.is_file() else []:
-        for output in cell.get("outputs", []):
-            drawing: str | None = output.get("data", {}).get("image/svg+xml")
-            if drawing:
-                return drawing
-    return None
+    cells = nbformat.read(notebook, as_version=4).cells if notebook.is_file() else []
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    drawings = [output.get("data", {}).get("image/svg+xml") for output in outputs]
+    return next(filter(None, drawings), None)
 
 
 def small(drawing: str) -> bytes:
@@ -74,10 +72,7 @@ class CardsDirective(SphinxDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        names = " ".join(self.content).split()
-        for name in names:
-            self.env.note_dependency(str(Path(self.env.srcdir, "book", f"{name}.md")))
-        return [Cards(names=names)]
+        return [Cards(names=" ".join(self.content).split())]
 
 
 def visit_cards(translator: Any, node: Cards) -> None:
