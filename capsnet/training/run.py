@@ -177,13 +177,8 @@ def resumed(
 ) -> Iterator["RunFolder | None"]:
     """Lock the folder ``out``, restore the run from its checkpoint, and yield where to write.
 
-    It yields None without a folder, and in every process but the first.
-
-    Args:
-        run: the run, which every process restores.
-        out: its folder, if it has one.
-        fabric: of the processes.
-        hint: say on stderr that TensorBoard is missing.
+    Every process restores the run. All but the first one get None instead of a folder, and so does
+    the first without ``out``. With ``hint``, a line on stderr says if TensorBoard is missing.
     """
     with contextlib.ExitStack() as stack:
         saved, writes = None, out is not None and fabric.is_global_zero
