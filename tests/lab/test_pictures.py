@@ -16,9 +16,9 @@ from torch import Tensor
 from capsnet.checkpoint import load_weights
 from capsnet.data import load, to_float
 from capsnet_book import ledger
+from capsnet_book.photographs import LIGHTS, photograph
 from capsnet_lab import pictures
 from capsnet_lab.pictures import read_picture, read_pictures
-from experiments.studies.pictures import LIGHTS, photograph
 from helpers.photos import Maker, coarse, enlarged, inverted, on_nothing, uneven
 
 SHAPE = (1, 28, 28)
