@@ -91,3 +91,10 @@ def test_imports_of_the_module_run_upwards() -> None:
             module = inner.split(".")[0]
             if package == "capsnet" and module in floor_of:
                 assert floor_of[module] <= floor_of[own], f"{path} imports {name}"
+
+
+def test_studies_are_recorded_and_no_room_is_tested_with_them() -> None:
+    for path in (ROOT / "tests").rglob("*.py"):
+        if path.parent != ROOT / "tests" / "experiments":
+            studies = [name for name in imported(path) if name.startswith("experiments.studies")]
+            assert not studies, f"{path} imports {studies}"
