@@ -88,7 +88,7 @@ def edit(path, old, new):
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "told"),
+    ("file", "old", "new", "message"),
     [
         (SOURCE_FILE, "/ 2 * 2", "/ 1", ":28: the note is for '        return side * side / 2 * 2',"
          " but capsnet/square.py:12 has '        return side * side / 1'"),
@@ -101,9 +101,9 @@ def edit(path, old, new):
         (PAGE_FILE, "$x^2$.\n:::", "$x^2$.", ": ':::{annotate} capsnet/square.py' is not closed"),
     ],
 )  # fmt: skip
-def test_a_note_that_does_not_fit_is_told_in_one_line(project, file, old, new, told):
+def test_a_note_that_does_not_fit_ends_in_one_line(project, file, old, new, message):
     edit(project / file, old, new)
-    with pytest.raises(ChapterError, match=re.escape("book/page.md" + told)) as caught:
+    with pytest.raises(ChapterError, match=re.escape("book/page.md" + message)) as caught:
         annotated(project / PAGE_FILE, project)
     assert "\n" not in str(caught.value)
 
@@ -120,9 +120,13 @@ def test_an_equation_without_a_note_or_a_test_is_told(project):
     edit(project / PAGE_FILE, "[(1)](#equation-1)", "[(2)](#equation-2)")
     notes = annotated(project / PAGE_FILE, project)
     assert contracts(project).keys() == {"1", "a rule"}
-    for told in ("equation 1: no note has", "equation 2: no test carries @pytest.mark.equation(2)"):
-        with pytest.raises(ChapterError, match=re.escape(told)):
-            computed(notes, project, told[9])
+    missing = "equation 1: no note has", "equation 2: no test carries @pytest.mark.equation(2)"
+    for message in missing:
+        "equation 1: no note has",
+        "equation 2: no test carries @pytest.mark.equation(2)",
+    ):
+        with pytest.raises(ChapterError, match=re.escape(message)):
+            computed(notes, project, message[9])
 
 
 def test_the_notebook_has_listings_and_notes_in_turn(project):

@@ -39,7 +39,7 @@ def test_what_a_notebook_shows(myst: str, markdown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("myst", "told"),
+    ("myst", "message"),
     [
         ("[it][there]\n\n[there]: squash.md", "expected [text](target), got a line [there]: …"),
         (":::{note}\ntext", "':::{note}' is not closed by :::"),
@@ -55,6 +55,6 @@ def test_what_a_notebook_shows(myst: str, markdown: str) -> None:
         ("[a](nowhere.md)", "there is no nowhere.md"),
     ],
 )
-def test_what_cannot_be_shown_is_told_in_one_line(myst: str, told: str) -> None:
-    with pytest.raises(ChapterError, match="^squash.md: " + re.escape(told)):
+def test_what_cannot_be_shown_ends_in_one_line(myst: str, message: str) -> None:
+    with pytest.raises(ChapterError, match="^squash.md: " + re.escape(message)):
         lower(myst)

@@ -82,7 +82,7 @@ def test_files_from_before_the_class_was_stored(
 
 
 def test_a_class_of_ones_own(path: Path, monkeypatch: pytest.MonkeyPatch, refuses: Refuses) -> None:
-    """A class that has the name of ours is told apart by its module."""
+    """A class that has the name of ours is known by its module."""
     monkeypatch.setattr("capsnet.checkpoint.NETWORKS", {**NETWORKS})
     mine = type("CapsNet", (CapsNet,), {"__module__": "elsewhere"})
     save_weights(path, make(mine))
@@ -116,8 +116,8 @@ def test_fewer_bits_make_a_smaller_file_and_come_back_as_float32(
     del model.seen
     save_weights(path, model, {"classes": ["a"]}, dtype)
     loaded, metadata = load_weights(path)
-    told = {"classes": ["a"], "class": "capsnet.model.CapsNet", "model": model.config}
-    assert metadata == told  # nothing of how it was stored
+    expected = {"classes": ["a"], "class": "capsnet.model.CapsNet", "model": model.config}
+    assert metadata == expected  # nothing of how it was stored
     assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float32}
     torch.testing.assert_close(loaded.state_dict(), model.state_dict(), rtol=1e-3, atol=1e-3)
 
@@ -139,14 +139,14 @@ def test_8_bits_are_off_by_half_a_scale_at_most(shape: tuple[int, ...]) -> None:
     torch.testing.assert_close(scale.double(), expected, rtol=1e-3, atol=0)
 
 
-@pytest.mark.parametrize(("dtype", "told"), [(torch.int8, "8 bits"), (torch.float16, "float16")])
+@pytest.mark.parametrize(("dtype", "message"), [(torch.int8, "8 bits"), (torch.float16, "float16")])
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), 1e9])
 def test_fewer_bits_refuse_what_they_cannot_hold(
-    path: Path, refuses: Refuses, dtype: torch.dtype, told: str, bad: float
+    path: Path, refuses: Refuses, dtype: torch.dtype, message: str, bad: float
 ) -> None:
     model = make()
     nn.init.constant_(model.decoder.fc2.weight, bad)  # type: ignore[union-attr]
-    with refuses("cannot store decoder.fc2.weight in", told, "expected finite numbers"):
+    with refuses("cannot store decoder.fc2.weight in", message, "expected finite numbers"):
         save_weights(path, model, dtype=dtype)
     assert not path.exists()
 
@@ -182,12 +182,12 @@ REFUSED = [  # tensors, the file's metadata, and what is said of them
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("tensors", "metadata", "told"), REFUSED)
+@pytest.mark.parametrize(("tensors", "metadata", "message"), REFUSED)
 def test_a_file_of_another_kind_is_refused(
-    path: Path, tensors: Any, metadata: dict[str, str] | None, told: str
+    path: Path, tensors: Any, metadata: dict[str, str] | None, message: str
 ) -> None:
     safetensors.torch.save_file(dict(tensors), path, metadata)
-    with pytest.raises(ValueError, match=told) as caught:
+    with pytest.raises(ValueError, match=message) as caught:
         load_weights(path)
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)
 

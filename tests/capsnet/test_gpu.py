@@ -44,8 +44,8 @@ def test_forward_and_losses(cuda: torch.device, fast: bool, bf16: bool, gradient
     images, labels = torch.rand(3, 1, 28, 28), torch.randint(10, (3,))
     mask = torch.rand(3, 10) < 0.3
     with torch.set_grad_enabled(gradients), torch.autocast("cuda", torch.bfloat16, enabled=bf16):
-        for told in (None, labels, mask):
-            assert [x.device for x in arranged(images, told)] == [cuda] * 3
+        for targets in (None, labels, mask):
+            assert [x.device for x in arranged(images, targets)] == [cuda] * 3
         assert loss(arranged, images, labels).device == cuda
         assert loss(arranged, images, mask).device == cuda
 

@@ -191,16 +191,16 @@ def test_without_a_decoder() -> None:
 def test_the_decoder_sees_the_label_in_training_and_else_the_longest_capsule() -> None:
     model, images = small(), pictures()
     assert model.decoder is not None
-    guessed, told = model(images), model(images, LABELS)
-    assert_close(guessed.capsules, told.capsules, rtol=0, atol=0)
-    prediction = guessed.lengths.argmax(1)
-    assert (prediction != LABELS).any()  # or the two masks could not be told apart
-    for out, classes in [(guessed, prediction), (told, LABELS)]:
+    unlabelled, labelled = model(images), model(images, LABELS)
+    assert_close(unlabelled.capsules, labelled.capsules, rtol=0, atol=0)
+    prediction = unlabelled.lengths.argmax(1)
+    assert (prediction != LABELS).any()  # or the two masks would not differ
+    for out, classes in [(unlabelled, prediction), (labelled, LABELS)]:
         alone = torch.zeros_like(out.capsules)
         alone[range(4), classes] = out.capsules[range(4), classes]
         expected = model.decoder(alone, torch.ones(4, 3))
         assert_close(out.reconstruction, expected)
-    assert not torch.allclose(guessed.reconstruction, told.reconstruction)
+    assert not torch.allclose(unlabelled.reconstruction, labelled.reconstruction)
 
 
 @settings(max_examples=10)

@@ -273,9 +273,9 @@ def test_bad_arguments_and_damaged_files(
         file.write(line)
     with pytest.raises(SystemExit) as stop:
         main(words, {"tiny": TINY}, ledger, work)
-    told = capsys.readouterr().err.splitlines()
-    assert stop.value.code == code and complaint in told[-1]
-    assert code == 2 or len(told) == 1
+    output = capsys.readouterr().err.splitlines()
+    assert stop.value.code == code and complaint in output[-1]
+    assert code == 2 or len(output) == 1
 
 
 def test_a_training_that_cannot_be_made_is_told_and_the_others_go_on(
@@ -285,9 +285,9 @@ def test_a_training_that_cannot_be_made_is_told_and_the_others_go_on(
     lost = dataclasses.replace(quick, dataset="no-such-images")
     train(of(TINY), work, stop_after=1)  # with other images: no checkpoint of this declaration
     assert main(["--budget", "cpu"], {"lost": lost, "tiny": quick}, ledger, work) == 1
-    told = capsys.readouterr().err
-    assert told.count("no-such-images") >= 2  # both rows' complaint
-    assert "tiny/cpu/capsules/seed-0: " in told
+    output = capsys.readouterr().err
+    assert output.count("no-such-images") >= 2  # both rows' complaint
+    assert "tiny/cpu/capsules/seed-0: " in output
     assert recorded(of(quick, row="few"), ledger)
 
 

@@ -234,9 +234,9 @@ def test_bad_input_is_refused_as_by_the_plain_network(
         (OK.to(other), None, True),
     ):
         with torch.autocast("cpu", enabled=autocast):
-            with pytest.raises(ValueError, match="must") as told:
+            with pytest.raises(ValueError, match="must") as refused:
                 plain(images, labels)
-            with refuses(told.value):
+            with refuses(refused.value):
                 FastCapsNet(plain)(images, labels)
 
 

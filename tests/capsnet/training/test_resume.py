@@ -126,7 +126,7 @@ def test_another_run_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: R
     go_on(stop_after=1)
     before = (tmp_path / CHECKPOINT).read_bytes()
     changed = functools.partial(dataclasses.replace, digits)
-    for changes, *told in (
+    for changes, *words in (
         ({"config": dataclasses.replace(FP32, batch_size=32)}, "batch_size = 64", "32"),
         ({"model": tiny_model(capsule_dim=4)}, "capsule_dim = 8", "4"),
         ({"images": digits.subset(slice(0, 100))}, "images = 128", "100"),
@@ -138,7 +138,7 @@ def test_another_run_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: R
         ({"loss": PairsLoss}, "capsnet.training.loss.TrainingLoss", "capsnet_book.pairs.PairsLoss"),
         ({"criterion": lambda *_: 0.0}, "criterion = capsnet.functional.margin_loss", "<lambda>"),
     ):
-        with refuses(tmp_path / CHECKPOINT, "another run", *told):
+        with refuses(tmp_path / CHECKPOINT, "another run", *words):
             go_on(**changes)
     assert (tmp_path / CHECKPOINT).read_bytes() == before
     assert len(go_on()) == FP32.epochs
@@ -219,8 +219,8 @@ def test_a_full_disk_is_told_and_keeps_the_checkpoint(tmp_path: Path, digits: Im
             limit(100_000)
 
     model.register_forward_pre_hook(fill)
-    told = f"cannot write {tmp_path / CHECKPOINT}: File too large"
-    with small_disk() as limit, pytest.raises(OSError, match=told):
+    message = f"cannot write {tmp_path / CHECKPOINT}: File too large"
+    with small_disk() as limit, pytest.raises(OSError, match=message):
         fit(model, digits, None, config, out=tmp_path)
     assert (tmp_path / CHECKPOINT).read_bytes() == kept["checkpoint"]
     assert not list(tmp_path.glob(".*partial"))
@@ -235,8 +235,8 @@ def test_a_disk_too_full_for_events_is_told_and_lets_go_of_the_folder(
 ) -> None:
     model = tiny_model()
     model.register_forward_pre_hook(lambda *_: limit(300))
-    told = f"cannot write {tmp_path}/events: File too large"
-    with small_disk() as limit, pytest.raises(OSError, match=told):
+    message = f"cannot write {tmp_path}/events: File too large"
+    with small_disk() as limit, pytest.raises(OSError, match=message):
         fit(model, digits, None, FP32, out=tmp_path)
     assert fit(tiny_model(), digits, None, FP32, out=tmp_path)
 
