@@ -116,12 +116,11 @@ def test_a_changed_docstring_is_no_fault(project):
     assert [first for first, _ in shown[3:]] == [7, 13, 14]
 
 
-def test_an_equation_without_a_note_or_a_test_is_told(project):
+def test_an_equation_without_a_note_or_a_test_is_refused(project):
     edit(project / PAGE_FILE, "[(1)](#equation-1)", "[(2)](#equation-2)")
     notes = annotated(project / PAGE_FILE, project)
     assert contracts(project).keys() == {"1", "a rule"}
-    missing = "equation 1: no note has", "equation 2: no test carries @pytest.mark.equation(2)"
-    for message in missing:
+    for message in (
         "equation 1: no note has",
         "equation 2: no test carries @pytest.mark.equation(2)",
     ):

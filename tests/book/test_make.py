@@ -39,7 +39,7 @@ def test_help_lists_every_target(make):
         ('case "$2" in *ensurepip*) exit 1;; esac', "cannot make environments. Install its venv"),
     ],
 )
-def test_a_python_that_will_not_do_is_told_in_one_line(make, tmp_path, python, said):
+def test_a_python_that_will_not_do_ends_in_one_line(make, tmp_path, python, said):
     path = tmp_path / "some-python"
     if python:
         path.write_text(f"#!/bin/sh\n{python}\n")

@@ -210,7 +210,7 @@ def test_procedure_1_in_every_variable_of_every_iteration(
     assert_close(v.cpu(), expected[-1].v.to(dtype), rtol=rtol, atol=rtol * 0.1)
 
 
-def test_routing_iterates_three_times_unless_told_and_appends_to_the_trace() -> None:
+def test_routing_iterates_three_times_by_default_and_appends_to_the_trace() -> None:
     u_hat, before = random(2, 5, 4, 3), RoutingStep(*torch.zeros(4))
     trace = [before]
     v = dynamic_routing(u_hat, trace=trace)

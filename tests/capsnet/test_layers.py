@@ -193,7 +193,7 @@ def test_decoder_gradcheck() -> None:
     assert gradcheck(lambda v: decoder(v, torch.tensor([1, 0])), capsules)
 
 
-def test_layers_are_the_papers_unless_told() -> None:
+def test_layers_are_the_papers_by_default() -> None:
     assert PrimaryCapsules(256)(torch.rand(1, 256, 20, 20)).shape == (1, 1152, 8)
     decoder = Decoder(10, 16, (1, 28, 28))
     assert [layer.out_features for layer in decoder.children()] == [512, 1024, 784]

@@ -278,7 +278,7 @@ def test_bad_arguments_and_damaged_files(
     assert code == 2 or len(output) == 1
 
 
-def test_a_training_that_cannot_be_made_is_told_and_the_others_go_on(
+def test_a_training_that_cannot_be_made_is_reported_and_the_others_go_on(
     tmp_path: Path, ledger: Path, work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     quick = dataclasses.replace(TINY, budgets={"cpu": Budget(1, QUICK, images=100)})

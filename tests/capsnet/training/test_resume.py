@@ -206,7 +206,7 @@ def small_disk() -> Iterator[Callable[[int], None]]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_full_disk_is_told_and_keeps_the_checkpoint(tmp_path: Path, digits: ImageSet) -> None:
+def test_a_full_disk_is_reported_and_keeps_the_checkpoint(tmp_path: Path, digits: ImageSet) -> None:
     config = dataclasses.replace(FP32, epochs=3)
     kept = {}
     model = tiny_model()
@@ -230,7 +230,7 @@ def test_a_full_disk_is_told_and_keeps_the_checkpoint(tmp_path: Path, digits: Im
 
 # TensorBoard's own thread says so as well.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_disk_too_full_for_events_is_told_and_lets_go_of_the_folder(
+def test_a_disk_too_full_for_events_is_reported_and_lets_go_of_the_folder(
     tmp_path: Path, digits: ImageSet
 ) -> None:
     model = tiny_model()
