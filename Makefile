@@ -58,7 +58,7 @@ notebooks: $(READY)  ## make notebooks/ from book/, executing only what is stale
 train: $(READY)  ## train on MNIST; options in ARGS="--epochs 2 …"
 	$(BIN)/capsnet train --dataset mnist $(ARGS)
 
-bench: $(READY)  ## measure this machine beside others' networks: results/bench (half an hour)
+bench: $(READY)  ## compare the speed of networks on this machine: results/bench (half an hour)
 	$(BIN)/python -m experiments.bench $(ARGS)
 
 results: $(READY)  ## run what the ledger lacks (days); ARGS="--list" says what that is

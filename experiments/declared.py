@@ -235,7 +235,7 @@ EXPERIMENTS = {
             "ours, 15 epochs": Row(config={"epochs": 15}),
             "xifengguo": as_published("xifengguo", 50, config=BF16, budgets=GPU),
             "ours, 50 epochs": Row(config={"epochs": 50}, budgets=GPU),
-            # A day of a core; eleven minutes of a GPU that others use as well.
+            # A day of a core; eleven minutes of a shared GPU.
             "adambielski": as_published("adambielski", 250, config=BF16, seeds=1, budgets=GPU),
             "ours, 250 epochs": Row(config={"epochs": 250}, seeds=1, budgets=GPU),
             # Does its network read more with our recipe?

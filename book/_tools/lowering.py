@@ -67,7 +67,7 @@ class Prose:
         return "\n".join([*lowered, *lines[done:]]).strip()
 
     def block(self, token: Token, source: str) -> str | None:
-        """What becomes of a block; None leaves it to the blocks within it."""
+        """The Markdown of a block; None leaves it to the blocks within it."""
         if token.type.removesuffix("_open") in CONTAINERS:
             return None
         if token.type == "inline":

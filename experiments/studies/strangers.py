@@ -71,8 +71,8 @@ def own_loss(net: Any, images: Tensor, labels: Tensor) -> Any:
 
 
 def leftthomas(folder: Path) -> Stranger:
-    """A word changed, view to reshape. The drawing takes the images' shape before its loss. Its
-    capsules, [classes, n, 1, 1, dim], are put in order.
+    """A word changed, view to reshape. The reconstruction takes the images' shape before its
+    loss. Its capsules, [classes, n, 1, 1, dim], are put in order.
     """
     code = run(folder, "capsnet.py", ("None]).view", "None]).reshape"))
     criterion = run(folder, "loss.py").CapsuleLoss()
@@ -199,7 +199,7 @@ def higgsfield(folder: Path) -> Stranger:
 
 
 def tonysy(folder: Path) -> Stranger:
-    """The drawing takes the images' shape before its loss."""
+    """The reconstruction takes the images' shape before its loss."""
     code = run(folder, "CapsuleNet.py")
     criterion = code.CapsuleLoss()
 
