@@ -28,7 +28,8 @@ def train(folder: Path, out: Path, *words: str) -> int:
     return cli.main(["train", *dataset, "--batch-size", "8", "--device", "cpu", *words])
 
 
-@pytest.mark.parametrize("name", wild.IMPLEMENTATIONS)
+# Hooks of the recipe, another crop of the images; tests/lab/wild has all recipes and networks.
+@pytest.mark.parametrize("name", ["labml", "timomernick", "sarasra"])
 def test_as_another_network_that_is_read_again(
     name: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -47,7 +48,7 @@ def test_as_another_network_that_is_read_again(
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # the exporter's own
-@pytest.mark.parametrize("name", ["labml", "xifengguo", "sarasra"])
+@pytest.mark.parametrize("name", ["labml", "sarasra"])
 def test_another_network_gives_the_same_answers_in_onnxruntime(name: str, tmp_path: Path) -> None:
     small = {"num_classes": 3, "conv_channels": 8, "capsule_types": 2, "hidden": (8, 8)}
     model = wild.IMPLEMENTATIONS[name].make(**small)
