@@ -84,9 +84,10 @@ CLEAR := --clear
 endif
 endif
 
-# uv installs the lock four times as fast as pip does, which takes over where uv fails. It searches
-# where pip is configured to search. Compiled once here, PyTorch starts in half the time even where
-# Python may not write bytecode, as in many containers.
+# uv installs the lock four times as fast as pip does, which takes over where uv fails. uv searches
+# where pip is configured to search, unless uv's own variables say otherwise. Bytecode is compiled
+# once, here: PyTorch then starts in half the time even where Python may not write any, as in many
+# containers.
 $(READY): requirements.txt pyproject.toml package-lock.json
 	@command -v $(PYTHON) >/dev/null || { \
 		echo "$(PYTHON) was not found. Install Python 3.11 or newer (Debian, Ubuntu: apt install python3 python3-venv)."; \
@@ -102,9 +103,12 @@ $(READY): requirements.txt pyproject.toml package-lock.json
 	@echo "Installing the locked requirements into $(VENV) (once; a minute or more, about 6 GB)"
 	$(PYTHON) -m venv $(CLEAR) $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$(grep '^uv==' requirements.txt | cut -d' ' -f1)
-	@of_pip() { $(BIN)/python -m pip config get "global.$$1" 2>/dev/null; }; \
-		UV_DEFAULT_INDEX=$$(of_pip index-url) UV_EXTRA_INDEX_URL=$$(of_pip extra-index-url) \
-		UV_FIND_LINKS=$$(of_pip find-links) UV_INDEX_STRATEGY=unsafe-best-match VIRTUAL_ENV=$(VENV) \
+	@of_pip() { for place in :env: global; do \
+			$(BIN)/python -m pip config get "$$place.$$1" 2>/dev/null && break; done; }; \
+		UV_DEFAULT_INDEX=$${UV_DEFAULT_INDEX:-$$(of_pip index-url)} \
+		UV_EXTRA_INDEX_URL=$${UV_EXTRA_INDEX_URL:-$$(of_pip extra-index-url)} \
+		UV_FIND_LINKS=$${UV_FIND_LINKS:-$$(of_pip find-links)} \
+		UV_INDEX_STRATEGY=$${UV_INDEX_STRATEGY:-unsafe-best-match} VIRTUAL_ENV=$(VENV) \
 		$(BIN)/uv pip install --quiet --compile-bytecode -r requirements.txt || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --offline --no-deps --no-build-isolation --editable .
