@@ -6,6 +6,16 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PORT ?= 8000
 ARGS ?=
+# Where there is no NVIDIA driver, PyTorch comes from its own index, without CUDA.
+TORCH ?= $(if $(wildcard /proc/driver/nvidia)$(shell command -v nvidia-smi),cuda,cpu)
+SIZE_cpu = about 0.6 GB to download, 2 GB on disk
+SIZE_cuda = 3.4 GB to download, 6.4 GB on disk
+# Caches, and what Jupyter notes, go into the environment where the home cannot be written to.
+ifeq ($(shell test -w "$$HOME" || echo read-only),read-only)
+export PIP_CONFIG_FILE ?= $(HOME)/.config/pip/pip.conf
+export npm_config_userconfig ?= $(HOME)/.npmrc
+export HOME := $(CURDIR)/$(VENV)/home
+endif
 # A worker for each core and one more, for some tests wait; up to four: more would fill the memory of
 # a small machine. Each has one thread: two kernels of two threads each, on two cores, wait for each
 # other and take five times as long.
@@ -20,6 +30,7 @@ WORKERS = -n auto --maxprocesses 4 --dist worksteal
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  PYTHON=python3.12 chooses the Python of $(VENV); now: $(PYTHON)"
+	@echo "  TORCH=cuda or TORCH=cpu chooses PyTorch with or without CUDA; now: $(TORCH)"
 
 book: $(READY)  ## execute what is stale, build the book: _build/html/index.html
 	$(BIN)/python book/_tools/make_notebooks.py
@@ -68,26 +79,34 @@ serve: book  ## build the book and show it at http://localhost:8000 (PORT=…)
 	$(BIN)/python -m http.server --bind localhost --directory _build/html $(PORT)
 
 lock: $(READY)  ## write requirements.txt anew from pyproject.toml
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --all-extras --no-annotate \
-		--custom-compile-command "make lock" pyproject.toml -o requirements.txt
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --all-extras \
+		--group book --group dev --no-annotate --generate-hashes --custom-compile-command "make lock" pyproject.toml -o requirements.txt
 
 clean:  ## remove the built book and caches; .venv stays
 	rm -rf _build build mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find capsnet capsnet_lab book experiments tests -name __pycache__ -type d \
 		-exec rm -rf {} +
 
-# An environment is made once, and again when the lock changes or another Python is asked for by name.
+# An environment is made once, and again when the lock changes or another Python or PyTorch is asked
+# for by name.
 ifneq ($(origin PYTHON),file)
 ifneq ($(shell $(BIN)/python -V 2>&1),$(shell $(PYTHON) -V 2>&1))
 CLEAR := --clear
 .PHONY: $(READY)
 endif
 endif
+ifneq ($(origin TORCH),file)
+ifneq ($(shell cat $(READY) 2>&1),$(TORCH))
+CLEAR := --clear
+.PHONY: $(READY)
+endif
+endif
 
 # uv installs the lock four times as fast as pip does, which takes over where uv fails. uv searches
-# where pip is configured to search, unless uv's own variables say otherwise. Bytecode is compiled
-# once, here: PyTorch then starts in half the time even where Python may not write any, as in many
-# containers.
+# where pip is configured to search, unless uv's own variables say otherwise. What torch without CUDA
+# needs is a part of the lock, and its hash is not the one of the torch with CUDA. Bytecode is
+# compiled once, here: PyTorch then starts in half the time even where Python may not write any, as in
+# many containers.
 $(READY): requirements.txt pyproject.toml package-lock.json
 	@command -v $(PYTHON) >/dev/null || { \
 		echo "$(PYTHON) was not found. Install Python 3.11 or newer (Debian, Ubuntu: apt install python3 python3-venv)."; \
@@ -95,23 +114,29 @@ $(READY): requirements.txt pyproject.toml package-lock.json
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "Python 3.11 or newer is needed, $(PYTHON) is $$($(PYTHON) -V). Name another: make PYTHON=python3.12 …"; \
 		exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info >= (3, 14))' || \
-		echo "Warning: the lock was tried with Python 3.11 to 3.13, $(PYTHON) is $$($(PYTHON) -V)."
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info >= (3, 15))' || \
+		echo "Warning: the lock has packages for Python 3.11 to 3.14, $(PYTHON) is $$($(PYTHON) -V)."
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
 		echo "$(PYTHON) cannot make environments. Install its venv module (Debian, Ubuntu: apt install python3-venv)."; \
 		exit 1; }
-	@echo "Installing the locked requirements into $(VENV) (once; a minute or more, about 6 GB)"
+	@echo "Installing the locked requirements into $(VENV), once: $(SIZE_$(TORCH))"
 	$(PYTHON) -m venv $(CLEAR) $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$(grep '^uv==' requirements.txt | cut -d' ' -f1)
 	@of_pip() { for place in :env: global; do \
 			$(BIN)/python -m pip config get "$$place.$$1" 2>/dev/null && break; done; }; \
-		UV_DEFAULT_INDEX=$${UV_DEFAULT_INDEX:-$$(of_pip index-url)} \
-		UV_EXTRA_INDEX_URL=$${UV_EXTRA_INDEX_URL:-$$(of_pip extra-index-url)} \
-		UV_FIND_LINKS=$${UV_FIND_LINKS:-$$(of_pip find-links)} \
-		UV_INDEX_STRATEGY=$${UV_INDEX_STRATEGY:-unsafe-best-match} VIRTUAL_ENV=$(VENV) \
-		$(BIN)/uv pip install --quiet --compile-bytecode -r requirements.txt || \
+		export UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$(of_pip index-url)}" \
+			UV_EXTRA_INDEX_URL="$${UV_EXTRA_INDEX_URL:-$$(of_pip extra-index-url)}" \
+			UV_FIND_LINKS="$${UV_FIND_LINKS:-$$(of_pip find-links)}" \
+			UV_INDEX_STRATEGY="$${UV_INDEX_STRATEGY:-unsafe-best-match}" VIRTUAL_ENV=$(VENV); \
+		uv() { $(BIN)/uv pip install $$([ -t 2 ] || echo --quiet) --compile-bytecode "$$@"; }; \
+		if [ $(TORCH) = cpu ]; then \
+			UV_HTTP_CONNECT_TIMEOUT=5 UV_HTTP_RETRIES=1 uv --torch-backend cpu --no-verify-hashes \
+				--constraint requirements.txt -r pyproject.toml --all-extras --group book --group dev && exit; \
+			echo "PyTorch's own index cannot be reached, so on Linux PyTorch comes with CUDA: $(SIZE_cuda)"; \
+		fi; \
+		uv -r requirements.txt || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --offline --no-deps --no-build-isolation --editable .
 	cp package.json package-lock.json $(VENV)
 	cd $(VENV) && PATH="$$PWD/bin:$$PATH" npm ci --loglevel=error --no-audit --no-fund
-	@touch $@
+	@echo $(TORCH) >$@

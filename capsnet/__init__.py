@@ -2,5 +2,8 @@
 
 from capsnet.layers import CapsuleLayer, Decoder, PrimaryCapsules
 from capsnet.model import CapsNet, CapsNetOutput
+from capsnet.pretrained import load
 
-__all__ = ["CapsNet", "CapsNetOutput", "CapsuleLayer", "Decoder", "PrimaryCapsules"]
+__version__ = "0.1.0"
+
+__all__ = ["CapsNet", "CapsNetOutput", "CapsuleLayer", "Decoder", "PrimaryCapsules", "load"]

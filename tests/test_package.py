@@ -23,8 +23,9 @@ FLOORS = (
     ("checks", "text", "files"),
     ("functional",),
     ("layers",),
-    ("model", ""),
+    ("model",),
     ("data", "multimnist", "checkpoint", "device"),
+    ("pretrained", ""),
     ("fast",),
     ("training",),
 )
