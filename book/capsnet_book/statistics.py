@@ -97,23 +97,6 @@ def main_effect(
     return paired_difference(one, other)
 
 
-def verdict(
-    interval: tuple[float, float] | None, least: float = -math.inf, most: float = math.inf
-) -> str:
-    """Whether a number is between `least` and `most`, by its interval; None is that of one run.
-
-    Returns:
-        "holds" where every value in the interval is, "does not hold" where none is, else
-        "undecided".
-    """
-    if interval is None:
-        return "undecided"
-    low, high = interval
-    if least <= low and high <= most:
-        return "holds"
-    return "does not hold" if high < least or most < low else "undecided"
-
-
 def error_added(with_it: Records, without: Records) -> Cost:
     """The error rate that a change adds, as :func:`difference_by_seed`."""
     more, base = ({seed: missed(r) for seed, r in of.items()} for of in (with_it, without))

@@ -15,7 +15,6 @@ from capsnet_book.statistics import (
     paired_difference,
     signed_with_seeds,
     unpaired_difference,
-    verdict,
     wilson_interval,
 )
 
@@ -50,13 +49,6 @@ def test_a_main_effect_is_a_t_test_of_each_seeds_mean_difference() -> None:
     differences = [((1.2 - 1.0) + (1.7 - 1.2)) / 2, ((1.4 - 1.1) + (1.3 - 1.1)) / 2, 0.0]
     expected = ttest_1samp(differences, 0).confidence_interval(0.95)
     assert tuple(expected) == ends(main_effect(before, after))
-
-
-def test_a_claim_holds_where_the_whole_interval_does() -> None:
-    assert verdict((0.1, 0.3), least=0) == "holds" == verdict((-2, -1), most=0)
-    assert verdict((-0.1, 0.3), least=0) == "undecided" == verdict(None, least=0)
-    assert verdict((-0.3, -0.1), least=0) == "does not hold" == verdict((1, 2), most=0)
-    assert verdict((0.7, 0.9), 0.7, 0.9) == "holds"
 
 
 def record(wrong: int) -> dict[str, Any]:
