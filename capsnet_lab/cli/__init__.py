@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Sequence
 
 from capsnet_lab.cli.given import check_arguments
-from capsnet_lab.cli.options import make_parser, one_line
+from capsnet_lab.cli.options import make_parser, one_line, with_weights
 
 INTERRUPTED = 130  # the exit code after Ctrl-C, as a shell's
 BROKEN_PIPE = 141  # the exit code where the reader of our output has gone, as with `| head`
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the words after ``capsnet``. None is for the command itself: its words are those of
             the process, which is ours, so its allocator, log and stdout are set as suits us.
     """
-    args = make_parser().parse_args(argv)
+    args = make_parser().parse_args(with_weights(sys.argv[1:] if argv is None else argv))
     if args.debug:
         return run(args, own_process=argv is None)
     try:
@@ -52,8 +52,11 @@ def run(args: argparse.Namespace, own_process: bool) -> int:
     check_arguments(args)
     if own_process:
         set_up_process()
+    from capsnet.pretrained import weights_file
     from capsnet_lab.cli import commands
 
+    if isinstance(getattr(args, "weights", None), str):
+        args.weights = weights_file(args.weights)
     return getattr(commands, args.command)(args)
 
 

@@ -25,7 +25,7 @@ def check_arguments(args: argparse.Namespace) -> None:
     if args.command == "train":
         check_network(args)
     named = [getattr(args, name, None) for name in ("weights", "init")]
-    inputs = [path for path in (*named, *getattr(args, "pictures", ())) if path]
+    inputs = [path for path in (*named, *getattr(args, "pictures", ())) if isinstance(path, Path)]
     for path in inputs:
         if not path.exists():
             raise FileNotFoundError(f"no such file: {path}")

@@ -9,7 +9,7 @@ import math
 import os
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
@@ -27,6 +27,7 @@ IMPLEMENTATIONS = dict.fromkeys(
     ("paper", "labml", "labml-notebook", "adambielski", "cezannec", "xifengguo", "jindongwang",
      "gram-ai", "sarasra", "naturomics", "timomernick", "geron"), "mnist",
 ) | {"sarasra-cifar10": "cifar-10"}  # fmt: skip
+NETWORKS = ("mnist", "mnist-small")  # of capsnet.pretrained; `predict` uses the last by itself
 THRESHOLD = 0.49  # of capsnet_lab.predict
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 SHEET = 100  # pictures on a contact sheet
@@ -69,6 +70,28 @@ def given_path(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("expected a path, got an empty one")
     return Path(os.path.expanduser(text))  # ~stranger stays as it is
+
+
+def given_weights(text: str) -> Path | str:
+    return text if text in NETWORKS else given_path(text)
+
+
+def with_weights(words: Sequence[str]) -> list[str]:
+    """The words of a command, with the small network's name if `predict` has no weights."""
+    if words[:1] == ["predict"] and not any(map(names_weights, words)):
+        return ["predict", NETWORKS[-1], *words[1:]]
+    return [*words]
+
+
+def names_weights(word: str) -> bool:
+    """Whether a word is the name of a network, or of a file that begins as safetensors do."""
+    if word in NETWORKS or word.endswith(".safetensors"):
+        return True
+    try:
+        with open(word if os.path.isfile(word) else os.devnull, "rb") as file:
+            return file.read(9)[8:] == b"{"
+    except OSError:
+        return False
 
 
 def given_figure(text: str) -> Path:
@@ -126,7 +149,9 @@ def make_parser() -> argparse.ArgumentParser:
         option = command.add_argument
         option("--debug", action="store_true", help="show where an error comes from")
         if name in ("evaluate", "predict", "export"):
-            option("weights", type=given_path, help="a weights file that train wrote")
+            text = f"a weights file that train wrote, or a network's name: {' or '.join(NETWORKS)}"
+            text += f" ({NETWORKS[-1]})" if name == "predict" else ""
+            option("weights", type=given_weights, help=text)
         if name in ("train", "evaluate", "predict"):
             option("--device", default="auto", choices=DEVICES, help="(%(default)s)")
             option("--skip-unreadable", action="store_true", help="leave out unreadable pictures")

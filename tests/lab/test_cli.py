@@ -24,6 +24,7 @@ from capsnet.checkpoint import load_weights, save_weights
 from capsnet.data import ImageSet
 from capsnet.device import PRECISIONS
 from capsnet.fast import ARRANGEMENTS
+from capsnet.pretrained import NETWORKS
 from capsnet.training import TrainingConfig
 from capsnet.training.config import MAX_SEED, SCHEDULES, SUITED
 from capsnet.training.evaluation import evaluate
@@ -159,6 +160,7 @@ def test_the_lists_of_the_options_are_the_modules() -> None:
     assert tuple(routings.ROUTINGS) == options.ROUTINGS
     assert {k: v.dataset for k, v in wild.IMPLEMENTATIONS.items()} == options.IMPLEMENTATIONS
     assert predict.THRESHOLD == options.THRESHOLD
+    assert tuple(NETWORKS) == options.NETWORKS
     assert (given.CHECKPOINT, given.WEIGHTS) == (CHECKPOINT, WEIGHTS)
     assert options.SEED(str(MAX_SEED - 1)) == MAX_SEED - 1
     parser = options.make_parser()._subparsers._group_actions[0].choices["train"]
