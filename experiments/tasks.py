@@ -162,10 +162,8 @@ def placed_course(model: CapsNet, test: ImageSet, arrangement: str) -> dict[str,
 
 
 def placed_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
-    """:func:`placed_sets`; plain digits in the middle; and affNIST's own, if they are here."""
+    """:func:`placed_sets`, and plain digits in the middle."""
     sets = placed_sets(test) | {"middle": test}
-    if (official := affnist.load()) is not None:
-        sets["affnist"] = official
     return {
         name: evaluate(model, images, BATCH, arrangement=arrangement).summary()
         for name, images in sets.items()

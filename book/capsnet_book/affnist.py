@@ -1,19 +1,17 @@
-"""affNIST (section 5.2): its official test set, where a user has it, and images in its manner.
+"""Digits changed and moved as affNIST's are (section 5.2).
 
 Source: T. Tieleman, https://www.cs.toronto.edu/~tijmen/affNIST/
 """
 
 import math
-from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from capsnet.data import DIGITS, ImageSet, data_folders, draw, in_the_middle, kind, shift
+from capsnet.data import draw, in_the_middle, kind, shift
 from capsnet.multimnist import random_integers
 
-FILE = Path("affNIST", "test.mat")  # of the "transformed" version
 SIDE = 40  # pixels
 
 
@@ -66,28 +64,3 @@ def moved_whole(images: Tensor, generator: torch.Generator | None = None) -> Ten
         after = has_ink.flip(1).int().argmax(dim=1)
         offsets.append(random_integers(before + after + 1, generator) - before)
     return shift(images, torch.stack(offsets, dim=1))
-
-
-def load() -> ImageSet | None:
-    """What ``affNIST/test.mat`` in one of the data folders holds; None without it.
-
-    Raises:
-        ValueError: the file is something else.
-    """
-    paths = [folder / FILE for folder in data_folders()]
-    return next((read(path) for path in paths if path.exists()), None)
-
-
-def read(path: Path) -> ImageSet:
-    """A file in affNIST's format: MATLAB's, an image a column, row by row."""
-    from scipy.io import loadmat
-
-    try:
-        found = loadmat(path, squeeze_me=True, variable_names=["affNISTdata"])["affNISTdata"]
-        pixels = torch.from_numpy(found["image"].item().T.copy())  # [n, 1600], uint8
-        labels = torch.from_numpy(found["label_int"].item().astype("int64"))
-        return ImageSet(pixels.view(-1, 1, SIDE, SIDE), labels, DIGITS, "affnist")
-    except Exception as error:  # SciPy's reader raises what it happens upon
-        raise ValueError(
-            f"{path} must be affNIST's test.mat, with affNISTdata of 40 × 40 pixels, got: {error}"
-        ) from error

@@ -1,20 +1,16 @@
-"""Digits that are bent and moved as affNIST's, against SciPy's; and affNIST's own file."""
+"""Digits that are bent and moved as affNIST's, against SciPy's."""
 
 import zlib
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from scipy import ndimage
-from scipy.io import savemat
 
 from capsnet import data
 from capsnet.data import ImageSet
-from capsnet_book import affnist
 from capsnet_book.affnist import affine, moved_whole
-from helpers import Refuses
 from helpers.tiny import some_digits
 
 
@@ -71,32 +67,6 @@ def test_affine_is_rotation_times_shear_times_scaling(digits: ImageSet) -> None:
         offset = 19.5 - inverse @ (19.5, 19.5)
         expected = ndimage.affine_transform(canvas[i, 0], inverse, offset, order=1)
         assert np.abs(bent[i, 0].numpy() - expected).max() < 1
-
-
-def test_the_official_affnist_is_read_where_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: Refuses
-) -> None:
-    monkeypatch.setenv("CAPSNET_DATA", str(tmp_path))
-    assert affnist.load() is None
-    path = tmp_path / "affNIST" / "test.mat"
-    path.parent.mkdir()
-    image = np.zeros((3, 40, 40), np.uint8)
-    image[1, 2, 5] = 7
-    stored = {"image": image.reshape(3, 1600).T, "label_int": np.array([[4, 0, 9]], np.uint8)}
-    savemat(path, {"affNISTdata": stored})
-    found = affnist.load()
-    assert found is not None
-    assert torch.equal(found.images[:, 0], torch.from_numpy(image))
-    assert found.labels.tolist() == [4, 0, 9]
-    whole = path.read_bytes()
-    broken = [whole[:-40], b"no MATLAB file"]
-    for other in ({"other": 1}, {"affNISTdata": {"image": np.zeros((9, 2), np.uint8)}}):
-        savemat(path, other)
-        broken.append(path.read_bytes())
-    for content in broken:
-        path.write_bytes(content)
-        with refuses(path, "affNISTdata of 40 × 40 pixels, got"):
-            affnist.load()
 
 
 @pytest.mark.parametrize("generator", [seeded(), None], ids=["drawn here", "drawn there"])

@@ -107,17 +107,6 @@ def test_digits_are_distorted_and_placed_in_training_alone(test_digits: ImageSet
     assert tasks.TASKS["drawn"].test is tasks.TASKS["digits"].test
 
 
-def test_the_official_affnist_is_counted_where_it_is(
-    test_digits: ImageSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain = centred(test_digits, 40)
-    test, official = plain.subset(slice(20)), plain.subset(slice(20, 50))
-    monkeypatch.setattr(tasks.affnist, "load", lambda: official)
-    found = tasks.placed_test(CapsNet((1, 40, 40), **SMALL), test, 0, "plain")
-    expected = {"test": 20, "placed": 20, "bent": 20, "middle": 20, "affnist": 30}
-    assert {name: of["total"] for name, of in found.items()} == expected
-
-
 def test_the_record_says_how_the_routing_settles(test_digits: ImageSet) -> None:
     model = CapsNet(**SMALL, learn_prior=True)
     assert model.digits.prior is not None

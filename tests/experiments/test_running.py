@@ -330,9 +330,8 @@ def test_pairs_are_counted_by_the_weights_that_are_kept(ledger: Path, work: Path
 
 
 def test_digits_anywhere_are_counted_after_each_epoch(
-    tmp_path: Path, ledger: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, ledger: Path, work: Path
 ) -> None:
-    monkeypatch.setattr(tasks.affnist, "load", lambda: None)
     training = of(
         Experiment("?", NOT_KEPT, {"cpu": Budget(1, QUICK, images=200)}, canvas=40, task="placed")
     )
@@ -345,7 +344,6 @@ def test_digits_anywhere_are_counted_after_each_epoch(
     sets = [record[name] for name in ("test", "placed", "bent", "middle")]
     assert {found["total"] for found in sets} == {TESTED}
     assert len({str(found["confusion"]) for found in sets}) == 4
-    assert "affnist" not in record
 
 
 def test_the_table_is_counted(ledger: Path) -> None:
