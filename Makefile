@@ -9,7 +9,7 @@ ARGS ?=
 # Where there is no NVIDIA driver, PyTorch comes from its own index, without CUDA.
 TORCH ?= $(if $(wildcard /proc/driver/nvidia)$(shell command -v nvidia-smi),cuda,cpu)
 SIZE_cpu = about 0.6 GB to download, 2 GB on disk
-SIZE_cuda = 3.4 GB to download, 6.4 GB on disk
+SIZE_cuda = 3.4 GB to download, 7 GB on disk
 # Caches, and what Jupyter notes, go into the environment where the home cannot be written to.
 ifeq ($(shell test -w "$$HOME" || echo read-only),read-only)
 export PIP_CONFIG_FILE ?= $(HOME)/.config/pip/pip.conf
@@ -57,10 +57,11 @@ lint: $(READY)  ## ruff, mypy, the types of the pages' scripts, and the workflow
 	$(BIN)/mypy
 	PATH="$$PWD/$(BIN):$$PATH" $(VENV)/node_modules/.bin/tsc -p book/capsnet_book/play
 	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/zizmor --offline --quiet .github
 
 mutants: $(READY)  ## is every line of functional, layers and fast needed by a test? (an hour)
-	$(BIN)/python .ci/mutants
+	VIRTUAL_ENV=$(VENV) $(BIN)/uv run --no-project --with mutmut==3.8.1 python .ci/mutants
 
 notebooks: $(READY)  ## make notebooks/ from book/, executing only what is stale, and the first picture
 	$(BIN)/python book/_tools/make_notebooks.py --address

@@ -1,10 +1,14 @@
 """The Makefile, as far as it can be run without installing anything."""
 
+import itertools
 import re
 import shutil
 import subprocess
+import tomllib
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from helpers import ROOT
 
@@ -48,6 +52,42 @@ def test_a_python_that_will_not_do_ends_in_one_line(make, tmp_path, python, said
     assert result.returncode != 0
     (line,) = (line for line in result.stdout.splitlines() if not line.startswith("Warning"))
     assert said in line
+
+
+def test_another_pytorch_by_name_makes_the_environment_anew(make, tmp_path):
+    folder = tmp_path / ".venv"
+    folder.mkdir()
+    (folder / ".ready").write_text("cpu\n")
+    assert "Installing" not in make("-n", "lint", "TORCH=cpu").stdout
+    assert "Installing" not in make("-n", "lint").stdout
+    anew = make("-n", "lint", "TORCH=cuda").stdout
+    assert "3.4 GB to download" in anew and "-m venv --clear" in anew
+
+
+def test_a_home_that_cannot_be_written_to_is_replaced(make, tmp_path, monkeypatch):
+    show = "--eval=show: ; @echo $$HOME $$npm_config_userconfig"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert make(show, "show").stdout.split()[0] == str(tmp_path)
+    monkeypatch.setenv("HOME", "/nowhere")
+    assert make(show, "show").stdout.split() == [f"{tmp_path}/.venv/home", "/nowhere/.npmrc"]
+
+
+def test_the_lock_is_whole_and_has_hashes():
+    """Every requirement of pyproject.toml, at a version that it allows, and a hash for each."""
+    lock = (ROOT / "requirements.txt").read_text().replace("\\\n", "")
+    lines = [line for line in lock.splitlines() if not line.startswith("#")]
+    assert all(re.match(r"\S+==.* --hash=sha256:[0-9a-f]{64}", line) for line in lines)
+    pins: dict[str, set[str]] = {}
+    for line in lines:
+        name, version = line.split()[0].split("==")
+        pins.setdefault(name, set()).add(version)
+    about = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = about["project"]["optional-dependencies"]
+    wanted = [about["project"]["dependencies"], *extras.values()]
+    for text in itertools.chain(*wanted, *about["dependency-groups"].values()):
+        requirement = Requirement(text)
+        pinned = pins[canonicalize_name(requirement.name)]
+        assert all(requirement.specifier.contains(version) for version in pinned), text
 
 
 def test_nothing_names_a_package_index():

@@ -1,9 +1,15 @@
 """``.ci/workflows`` reads the workflows as GitHub does. (`make lint` checks their form.)"""
 
+import os
+import re
 import runpy
+import tomllib
 
+import nbformat
+import pytest
 import yaml
 
+import make_notebooks as notebooks
 from helpers import ROOT
 
 SCRIPT = runpy.run_path(str(ROOT / ".ci" / "workflows"))
@@ -43,6 +49,32 @@ def test_a_workflow_becomes_the_jobs_of_its_matrix() -> None:
     assert (first.system, last.system, first.python) == ("Linux", "Windows", "3.10")
     assert first.actions == ["actions/setup-python@v5"]
     assert SCRIPT["why_not"](deploy) == "has no commands, only actions/deploy-pages@v4"
+
+
+def test_every_job_has_a_python_that_the_lock_has_packages_for() -> None:
+    """The newest Python has none for months: "3.x" stopped the book from being published."""
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+    supported = [name.rpartition(" ")[2] for name in classifiers if " :: Python :: " in name]
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        for job in SCRIPT["jobs"](path.read_text(encoding="utf-8")):
+            assert job.python in [*supported, ""], f"{path.name}: {job.name}"
+    text = (ROOT / ".github" / "workflows" / "book.yml").read_text(encoding="utf-8")
+    module = [job.python for job in SCRIPT["jobs"](text) if job.name.startswith("module")]
+    assert module == supported
+    assert f"for Python {supported[0]} to {supported[-1]}," in (ROOT / "Makefile").read_text()
+
+
+@pytest.mark.skipif("GITHUB_REPOSITORY" not in os.environ, reason="a clone may have any address")
+def test_what_colab_installs_is_this_repository() -> None:
+    """`make book` leaves the address in the committed notebooks as it is, so a push must set it."""
+    wanted = notebooks.setup_cell().source
+    for chapter in notebooks.chapters():
+        path = notebooks.notebook_path(chapter)
+        address = re.search(r'repository = ".*?"', nbformat.read(path, 4).cells[0].source)[0]
+        assert address in wanted, (
+            f"notebooks/{path.name} has {address}, which this repository is not: "
+            "run `make notebooks` where `origin` is the forge, and commit notebooks/"
+        )
 
 
 def test_the_book_is_published_after_all_other_jobs() -> None:
