@@ -1,5 +1,6 @@
 """What is in the built pages: links, weights, buttons, and the notebooks' own outputs."""
 
+import importlib
 import re
 import urllib.parse
 from html.parser import HTMLParser
@@ -14,6 +15,12 @@ from helpers import built
 from helpers.built import Site
 
 CHAPTERS = notebooks.chapters()
+# Those that say what is public, and the equations.
+PACKAGES = ["capsnet.functional"] + [
+    ".".join(file.relative_to(ROOT).parent.parts)
+    for file in sorted(ROOT.glob("capsnet*/**/__init__.py"))
+    if "\n__all__ = " in file.read_text(encoding="utf-8")
+]
 NAMES = {"id", "name"}  # the attributes that a link can lead to
 
 
@@ -104,6 +111,15 @@ def test_every_link_and_anchor_inside_the_site_leads_somewhere(
             if anchor and file.suffix == ".html":
                 assert anchor in anchors[file], f"{path}: no place {target}"
     assert count > 500
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_reference_has_every_public_name(site: Site, package: str) -> None:
+    module = importlib.import_module(package)
+    own = {name for name, it in vars(module).items() if getattr(it, "__module__", "") == package}
+    page = site.pages[Path("book/api.html")]
+    documented = set(re.findall(rf'id="{re.escape(package)}\.(\w+)"', page))
+    assert documented >= set(getattr(module, "__all__", own))
 
 
 def test_a_chapter_and_nothing_else_opens_its_notebook_in_colab(pages: dict[Path, Page]) -> None:
