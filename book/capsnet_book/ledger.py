@@ -156,15 +156,3 @@ def missed(record: Mapping[str, Any]) -> float:
     """Percent of wrong answers on all images that are :func:`counted`."""
     right, total = (sum(s[key] for s in counted(record)) for key in ("correct", "total"))
     return 100 * (1 - right / total)
-
-
-def table_1(budget: str, experiment: str = "table-1") -> dict[str, list[list[float]]]:
-    """Percent of mistakes of each training of the four, of one iteration and of three."""
-    found = trainings(experiment, budget)
-    return {
-        f"{name} reconstruction": [
-            [missed(record) for record in found[f"{end}{suffix}"].values()]
-            for end in ("1 iteration", "3 iterations")
-        ]
-        for name, suffix in (("with", ", reconstruction"), ("without", ""))
-    }

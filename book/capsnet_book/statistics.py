@@ -80,23 +80,6 @@ def difference_of_means(
     return difference, t95(degrees) * spread / math.sqrt(n)
 
 
-def main_effect(
-    before: Sequence[Sequence[float]], after: Sequence[Sequence[float]]
-) -> tuple[float, float]:
-    """Of two switches, what turning one saves on average over the other one's positions.
-
-    Args:
-        before: for each position of the other switch, one number a run, in the seeds' order.
-        after: the same with the switch turned.
-
-    Returns:
-        As :func:`paired_difference`, of the means over the positions, seed by seed, because runs of
-        one seed are not independent of each other.
-    """
-    one, other = (list(map(statistics.mean, zip(*x, strict=True))) for x in (before, after))
-    return paired_difference(one, other)
-
-
 def error_added(with_it: Records, without: Records) -> Cost:
     """The error rate that a change adds, as :func:`difference_by_seed`."""
     more, base = ({seed: missed(r) for seed, r in of.items()} for of in (with_it, without))

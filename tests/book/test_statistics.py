@@ -4,14 +4,13 @@ from statistics import mean, stdev
 from typing import Any
 
 import pytest
-from scipy.stats import ttest_1samp, ttest_ind, ttest_rel
+from scipy.stats import ttest_ind, ttest_rel
 
 from capsnet_book.statistics import (
     Cost,
     difference_of_means,
     error_added,
     error_added_unpaired,
-    main_effect,
     paired_difference,
     signed_with_seeds,
     unpaired_difference,
@@ -42,13 +41,6 @@ def test_differences_have_scipys_intervals() -> None:
     assert tuple(welch) == ends(difference_of_means(*both, n=3))
     fewer = ttest_ind(before, after[:2], equal_var=False).confidence_interval(0.95)
     assert tuple(fewer) == ends(unpaired_difference(before, after[:2]))
-
-
-def test_a_main_effect_is_a_t_test_of_each_seeds_mean_difference() -> None:
-    before, after = [[1.2, 1.4, 1.1], [1.7, 1.3, 1.6]], [[1.0, 1.1, 1.2], [1.2, 1.1, 1.5]]
-    differences = [((1.2 - 1.0) + (1.7 - 1.2)) / 2, ((1.4 - 1.1) + (1.3 - 1.1)) / 2, 0.0]
-    expected = ttest_1samp(differences, 0).confidence_interval(0.95)
-    assert tuple(expected) == ends(main_effect(before, after))
 
 
 def record(wrong: int) -> dict[str, Any]:

@@ -5,11 +5,9 @@ Like the command line's, each takes numbers and returns a :class:`Figure`.
 
 from capsnet.text import columns
 from capsnet_book.figures.comparison import (
-    Arm,
     bars,
     budget_table,
     errors_added,
-    interactions,
     intervals,
     membership,
     runs,

@@ -2,23 +2,15 @@
 
 import statistics
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator, MultipleLocator
+from matplotlib.ticker import MaxNLocator
 
 from capsnet.text import columns
-from capsnet_book.figures.helpers import LINES, V, legend_above, name_rows, side_by_side, styled
+from capsnet_book.figures.helpers import V, legend_above, name_rows, side_by_side, styled
 from capsnet_book.ledger import missed
 from capsnet_lab.figures.style import FAINT, INK, PAPER, Figure
-
-
-class Arm(NamedTuple):
-    """Training runs of one network: mean error, its standard deviation, and each, if known."""
-
-    mean: float
-    deviation: float
-    errors: Sequence[float] = ()
 
 
 @styled
@@ -115,38 +107,6 @@ def bars(rows: Mapping[str, Sequence[float]], names: Sequence[str], unit: str) -
     axes.xaxis.set_visible(False)
     axes.spines["bottom"].set_visible(False)
     name_rows(axes, list(rows))
-    legend_above(figure)
-    return figure
-
-
-@styled
-def interactions(panels: Mapping[str, Mapping[str, Sequence[Arm]]], ends: Sequence[str]) -> Figure:
-    """Errors of networks with two switches: left or right, and one line or the other.
-
-    All panels have one scale, so that a slope means the same in each. `ends` name the places from
-    left to right.
-    """
-    places = np.arange(len(ends))
-    figure, row = side_by_side(3.0, len(panels))
-    for axes, (title, lines) in zip(row, panels.items(), strict=True):
-        for (name, arms), (colour, line), side in zip(lines.items(), LINES, (-1, 1), strict=False):
-            here = places + 0.03 * side  # of the two lines, left or right of the place
-            axes.plot(here, [arm.mean for arm in arms], line, color=colour, ms=6, label=name)
-            for x, arm in zip(here, arms, strict=True):
-                if arm.errors:
-                    next_to_mean = [x + 0.09 * side] * len(arm.errors)
-                    axes.plot(next_to_mean, arm.errors, ".", color=colour, ms=6)
-                else:
-                    low, high = arm.mean - arm.deviation, arm.mean + arm.deviation
-                    axes.vlines(x, low, high, color=colour, linewidth=1.2)
-        axes.set_xticks(places, ends)
-        axes.set(title=title, xlim=(-0.3, len(ends) - 0.7))
-        axes.yaxis.set_major_locator(MultipleLocator(0.05))
-    half = max(np.ptp(axes.get_ylim()) for axes in row) / 2
-    for axes in row:
-        middle = statistics.mean(axes.get_ylim())
-        axes.set_ylim(middle - half, middle + half)
-    row[0].set_ylabel("mistakes, %")
     legend_above(figure)
     return figure
 

@@ -10,7 +10,7 @@ import torch
 from matplotlib.text import Text
 
 from capsnet_book import figures
-from capsnet_book.figures import Arm, Panel, Scene
+from capsnet_book.figures import Panel, Scene
 from capsnet_lab.figures import style
 
 RNG = np.random.default_rng(0)
@@ -21,7 +21,6 @@ VOTES, OUTPUTS = RNG.standard_normal((4, 2, 2)), RNG.standard_normal((1, 2, 2))
 LENGTHS = np.array([[0.25, 0.75], [0.5, 0.375]])
 PARTS = Scene("parts", [("triangle", [1.0, 2.0, 0.0, 1.0])], numbers=True)
 RECORDS = [{"step": k, "margin": 1 / k, "reconstruction": 2} for k in range(1, 30)]
-ARMS = {"one": [Arm(1, 0.25), Arm(0.5, 0)], "two": [Arm(2, 9, [0.5, 2.5]), Arm(1, 0)]}
 
 # A figure, what it is given and has to name, and what else it is given.
 CASES: list[tuple[Any, list[Any], dict[str, Any]]] = [
@@ -37,7 +36,6 @@ CASES: list[tuple[Any, list[Any], dict[str, Any]]] = [
     (figures.errors_added, [{"leak": (-2.0, 0.1), "all of two": (0.5, 0.25)}], {}),
     (figures.gallery, [IMAGES, ["a", "b\n2"], 1, ["up", "down"]], {}),
     (figures.image_in_training, [[0, 10], IMAGES, IMAGES[0], LENGTHS, SHARES[:2], X[:2], 1], {}),
-    (figures.interactions, [{"there": ARMS, "here": ARMS}, ["off", "on"]], {}),
     (figures.intervals, [{"one": (0.5, 0.25, 0.75), "two": (1.0, 0.5, 1.0)}, "right, %"], {}),
     (figures.length_histogram, [X / 2, X / 4, (0.9, 0.1)], {}),
     (figures.lengths_and_margins, [IMAGES[0], X[:2], X[:2] > 1, (0.9, 0.1), ["a", "b"]], {}),
