@@ -12,8 +12,8 @@ SIZE_cpu = about 0.6 GB to download, 2 GB on disk
 SIZE_cuda = 3.4 GB to download, 7 GB on disk
 # Caches, and what Jupyter notes, go into the environment where the home cannot be written to.
 ifeq ($(shell test -w "$$HOME" || echo read-only),read-only)
-export PIP_CONFIG_FILE ?= $(HOME)/.config/pip/pip.conf
-export npm_config_userconfig ?= $(HOME)/.npmrc
+export PIP_CONFIG_FILE := $(or $(PIP_CONFIG_FILE),$(HOME)/.config/pip/pip.conf)
+export npm_config_userconfig := $(or $(npm_config_userconfig),$(HOME)/.npmrc)
 export HOME := $(CURDIR)/$(VENV)/home
 endif
 # A worker for each core and one more, for some tests wait; up to four: more would fill the memory of
