@@ -5,20 +5,24 @@ import hashlib
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from capsnet import data
 from capsnet.data import ImageSet
 from capsnet_lab.pictures import (
+    check_preparation,
     check_shape,
     describe_unreadable,
+    folders_in,
     open_picture,
     pictures_in,
     plain,
+    read_picture,
     read_pictures,
 )
 
@@ -31,11 +35,22 @@ PARTS = {
     "validation": ("val", "valid", "validation"),
     "test": ("test", "testing"),
 }
+# How pictures are prepared for a network that was trained on a data set by name; all others learn
+# from pictures as they are.
+BY_NAME = {"mnist": "digit"} | dict.fromkeys(
+    ("fashion-mnist", "kmnist", "emnist-letters", "emnist-balanced"), "figure"
+)
+DESCRIPTIONS = {
+    "digit": "the ink of one digit, white on black and centred",
+    "figure": "the ink, white on black and centred",
+    "picture": "the largest centred part, with its own ground",
+}
 SEED = 0
 SAMPLE = 50  # pictures that decide size and colour
 SIDES = range(17, 49)  # pixels: pictures of one size within keep it
 TINT = 16  # levels between the channels of a coloured pixel; those of grey JPEGs differ by less
 MANY = 20  # classes: of more, only the smallest and the largest are named
+ALIKE = 0.98  # correlation between an image of MNIST's kind, or its negative, and its figure
 UNEQUAL = 3  # times as many images in the largest class as in the smallest are worth a warning
 
 
@@ -56,18 +71,44 @@ def load(name: str, split: str = "train") -> ImageSet:
     return joined(source.read(source.parts_of(split)).values())
 
 
-def find(name: str, image_shape: Shape | None = None, download: bool = True) -> "Source":
+def find(
+    name: str,
+    image_shape: Shape | None = None,
+    download: bool = True,
+    preparation: str | None = None,
+) -> "Source":
     """Look a data set up before its images are read; name and errors as of :func:`load`.
 
     For a folder, an ``image_shape`` of None means colour if some picture has any, else grey; and
     the size of the pictures if all have the same, of 17 to 48 pixels, else 32 × 32 in colour and
-    28 × 28 in grey. Of images by name, the middle is cut out.
+    28 × 28 in grey. A ``preparation`` of None means "figure" if that leaves the pictures as they
+    are, or makes them their negatives, as MNIST's would be; else "picture". Of images by name, the
+    middle is cut out, and they are prepared already.
     """
+    if preparation is not None:
+        check_preparation(preparation)
     if image_shape is not None:
         check_shape(image_shape)
     if name.startswith("folder:"):
-        return Folder(name, image_shape)
+        return Folder(name, image_shape, preparation)
     return Named(name, image_shape, download)
+
+
+def preparation_of(metadata: Mapping[str, Any]) -> str:
+    """How pictures are prepared for a network, by what its weights file says.
+
+    Raises:
+        ValueError: the file names an unknown preparation.
+    """
+    by_name = BY_NAME.get(str(metadata.get("dataset")), "picture")
+    preparation = str(metadata.get("preparation", by_name))
+    check_preparation(preparation)
+    return preparation
+
+
+def printable(names: Iterable[str]) -> list[str]:
+    """Names of folders, any bytes, as what a figure and a table can hold."""
+    return ["".join(c if c.isprintable() else ascii(c)[1:-1] for c in name) for name in names]
 
 
 def joined(sets: Iterable[ImageSet]) -> ImageSet:
@@ -86,10 +127,12 @@ class Source:
     classes: tuple[str, ...]
     image_shape: Shape
     split_by: str  # what divides the images into parts, for the user
+    preparation: str  # how pictures become its images
     parts: Sequence[str] = tuple(PARTS)  # those that have images
     holds_out: bool = True  # its validation images are a sixth of those it has for training
     shape_by: str = ""  # why images have this shape, if none was asked for; for the user
     roots: Sequence[Path] = ()  # every folder in one of them is a class
+    files: Sequence[Path] = ()  # its pictures
 
     def parts_of(self, split: str) -> Sequence[str]:
         """The parts that make up a split. Raises ValueError if the data set has no such split."""
@@ -115,6 +158,7 @@ class Source:
         shape = " × ".join(map(str, self.image_shape))
         lines = [
             f"{self.name}: {len(self.classes)} classes, {self.split_by}",
+            f"preparation {self.preparation}: {DESCRIPTIONS[self.preparation]}",
             f"{total:,} images of {shape}{self.shape_by}, {memory}",
         ]
         for part, of_part in labels.items():
@@ -126,7 +170,7 @@ class Source:
             sizes = [f"{self.classes[k]}: {count[k]:,}" for k in by_size]
             shown = sizes if len(sizes) <= MANY else [sizes[0], "…", sizes[-1]]
             lines.append(f"  {part}: {len(of_part):,} ({'; '.join(shown)})")
-            if count[by_size[-1]] > UNEQUAL * count[by_size[0]]:
+            if part == "train" and count[by_size[-1]] > UNEQUAL * count[by_size[0]]:
                 lines.append(f"  warning: unequal classes, from {sizes[0]} to {sizes[-1]}")
         return "\n".join(lines)
 
@@ -145,7 +189,8 @@ class Named(Source):
                 f"the images of {name} are {whole} [channels, height, width], not {tuple(shape)}"
             )
         split_by = "validation is the last sixth for training"
-        super().__init__(name, data.CLASSES[name], shape, split_by)
+        preparation = BY_NAME.get(name, "picture")
+        super().__init__(name, data.CLASSES[name], shape, split_by, preparation)
         self.download = download
 
     def read(
@@ -173,14 +218,18 @@ class Named(Source):
 class Folder(Source):
     """A folder that is looked through; its pictures are decoded when it is read."""
 
-    def __init__(self, name: str, image_shape: Shape | None) -> None:
+    def __init__(self, name: str, image_shape: Shape | None, preparation: str | None) -> None:
         self.path = Path(name.removeprefix("folder:")).expanduser()
         if own := own_parts(self.path):
             found = {part: class_folders(folder) for part, folder in own.items()}
             split_by = "split by " + ", ".join(f"{folder.name}/" for folder in own.values())
         else:
-            found = split_by_name(self.path, class_folders(self.path))
-            split_by = "split by their names: about a sixth of each class is for test"
+            found = take({"train": class_folders(self.path)}, "test", self.path, 1 / 6)
+            split_by = "split by their names"
+        if holds_out := "validation" not in found:
+            limit = 1 / 6 if own else 11 / 36  # a sixth of what is left
+            found = take(found, "validation", self.path, limit)
+            split_by += ", validation by names" if own else ""
         for part, classes in found.items():
             if odd := sorted(classes.keys() ^ found["train"].keys()):
                 two = f"{own['train'].name}/ and {own[part].name}/"
@@ -189,27 +238,26 @@ class Folder(Source):
             part: [(path, label) for label, files in enumerate(of.values()) for path in files]
             for part, of in found.items()
         }
-        # Mixed, so that the first and the last of them are of all classes.
+        # Mixed, so that the first of them are of all classes.
         train = pictures["train"]
         order = torch.randperm(len(train), generator=torch.Generator().manual_seed(SEED)).tolist()
         train = pictures["train"] = [train[i] for i in order]
-        if holds_out := "validation" not in found:
-            kept = len(train) - len(train) // 6
-            pictures |= {"train": train[:kept], "validation": train[kept:]}
-            split_by += "; a sixth of the training pictures is for validation"
+        sample = [path for path, _ in train[:SAMPLE]]
         shape_by = ""
         if image_shape is None:
-            image_shape, shape_by = shape_of([path for path, _ in train[:SAMPLE]])
+            image_shape, shape_by = shape_of(sample)
         self.pictures = {part: pictures[part] for part in PARTS if pictures.get(part)}
         super().__init__(
             name,
-            classes=tuple(found["train"]),
+            classes=tuple(printable(found["train"])),
             image_shape=image_shape,
             split_by=split_by,
+            preparation=preparation or preparation_for(sample, image_shape),
             parts=[*self.pictures],
             holds_out=holds_out,
             shape_by=shape_by,
             roots=[*own.values()] if len(own) > 1 else [self.path],
+            files=[path for of in pictures.values() for path, _ in of],
         )
 
     def read(
@@ -225,7 +273,7 @@ class Folder(Source):
         if progress:
             print(self.describe(parts, labels), flush=True)
         paths = [path for part in parts for path, _ in self.pictures[part]]
-        images, errors = read_pictures(paths, self.image_shape, progress=progress)
+        images, errors = read_pictures(paths, self.image_shape, self.preparation, progress)
         if errors:
             names = [str(paths[i].relative_to(self.path)) for i in errors]
             message = describe_unreadable(names, next(iter(errors.values())), len(paths))
@@ -233,6 +281,11 @@ class Folder(Source):
                 raise ValueError(f"{message}; --skip-unreadable leaves them out")
             if progress:
                 print(f"left out: {message}", flush=True)
+        distinct = {image.numpy().tobytes() for i, image in enumerate(images) if i not in errors}
+        if (copies := len(paths) - len(errors) - len(distinct)) and progress:
+            print(
+                f"  warning: {copies:,} of {len(paths):,} images are copies of others", flush=True
+            )
         name = f"folder:{self.path.resolve()}"  # by the full path evaluate finds the folder again
         sets, start = {}, 0
         for part in parts:
@@ -249,6 +302,8 @@ class Folder(Source):
 
 def own_parts(folder: Path) -> dict[str, Path]:
     """The folders of the parts into which a folder is split by its owner; {} if it is not."""
+    if folder.is_file():
+        raise ValueError(f"{folder} is a file, expected a folder: unpack it if it is an archive")
     if not folder.is_dir():
         raise FileNotFoundError(f"no such folder: {folder}")
     folders = folders_in(folder)
@@ -279,31 +334,46 @@ def class_folders(folder: Path) -> Classes:
     return {kind.name: pictures_in(kind) for kind in classes}
 
 
-def folders_in(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-
-
-def split_by_name(folder: Path, classes: Classes) -> dict[str, Classes]:
-    """About a sixth of each class for test, at least one of two pictures and never all.
+def take(parts: dict[str, Classes], part: str, folder: Path, limit: float) -> dict[str, Classes]:
+    """Take another part out of each class's pictures for training: those whose hash is below limit.
 
     Each picture's own name decides, so those of a folder that has grown, or moved, stay what they
-    were. Only in a class of few, where none or all would be held, do the others count.
+    were. Only in a class of few do the others count: of six pictures one is taken, and never all.
     """
-    parts: dict[str, Classes] = {"train": {}, "test": {}}
-    for kind, files in classes.items():
+    train: Classes = {}
+    taken: Classes = {}
+    for kind, files in parts["train"].items():
         draw = {path: name_hash(path.relative_to(folder)) for path in files}
         order = sorted(files, key=draw.__getitem__)
-        few = min(sum(value < 1 / 6 for value in draw.values()) or 1, len(files) - 1)
-        held = {*order[:few]}
-        parts["train"][kind] = [path for path in files if path not in held]
-        parts["test"][kind] = [path for path in files if path in held]
-    return parts
+        count = sum(value < limit for value in draw.values())
+        if count == 0 and len(files) >= 6:
+            count = 1
+        held = {*order[: min(count, len(files) - 1)]}
+        train[kind] = [path for path in files if path not in held]
+        taken[kind] = [path for path in files if path in held]
+    return parts | {"train": train, part: taken}
 
 
 def name_hash(name: Path) -> float:
     """A number in [0, 1) that looks random and is always the same for a name."""
     digest = hashlib.blake2b(os.fsencode(name.as_posix()), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64
+
+
+def preparation_for(paths: list[Path], image_shape: Shape) -> str:
+    """That of a figure, if these pictures or their negatives are images of MNIST's kind already."""
+    for path in paths:
+        try:
+            picture = read_picture(path, image_shape).flatten().double()
+        except (ValueError, OSError):
+            continue
+        try:
+            figure = read_picture(path, image_shape, "figure").flatten().double()
+        except ValueError:  # it is blank
+            return "picture"
+        if torch.corrcoef(torch.stack([picture, figure]))[0, 1].abs() < ALIKE:
+            return "picture"
+    return "figure"
 
 
 def shape_of(paths: list[Path]) -> tuple[Shape, str]:

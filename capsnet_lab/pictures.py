@@ -1,5 +1,6 @@
 """Anybody's picture file as the uint8 tensor that a network takes."""
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ Picture = Image.Image
 Pixels = NDArray[np.floating[Any]]  # [height, width], grey levels 0..255 unless said otherwise
 Mask = NDArray[np.bool_]  # [height, width]
 
-STYLES = ("plain", "digit")
+PREPARATIONS = ("digit", "figure", "picture")  # how a picture becomes an image
 # Pillow reads more, but for EPS and WMF, for instance, it starts other programs.
 FORMATS = ["PNG", "JPEG", "MPO", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "JPEG2000", "PPM"]
 FORMATS += ["TGA", "ICO", "ICNS", "PCX", "QOI", "SGI"]
@@ -53,19 +54,31 @@ def pictures_in(folder: Path) -> list[Path]:
     known = Image.registered_extensions().items()
     endings = {ending for ending, of in known if of in FORMATS} | {"", *PHONES}
     found = []
-    for path in folder.rglob("*"):
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.suffix.lower() in endings and not hidden and path.is_file():
+    for path in folder.iterdir():
+        if path.suffix.lower() in endings and not path.name.startswith(".") and path.is_file():
             found.append(path)
+    for inner in folders_in(folder):
+        with contextlib.suppress(ValueError):
+            found += pictures_in(inner)
     if not found:
         raise ValueError(f"no pictures in {folder}")
+    return sorted(found)
+
+
+def folders_in(folder: Path) -> list[Path]:
+    """The folders in a folder, also by links, but no hidden one and none that holds the folder."""
+    whole, found = folder.resolve(), []
+    for path in folder.iterdir():
+        named = not path.name.startswith(".") and path.name != "__MACOSX"  # a Mac's archives' own
+        if named and path.is_dir() and not whole.is_relative_to(path.resolve()):
+            found.append(path)
     return sorted(found)
 
 
 def read_pictures(
     paths: Sequence[Path],
     image_shape: tuple[int, int, int],
-    style: str = "plain",
+    preparation: str = "picture",
     progress: bool = False,
 ) -> tuple[Tensor, dict[int, ValueError | OSError]]:
     """Read many pictures as :func:`read_picture` does, in parallel, with a bar if asked for.
@@ -79,7 +92,7 @@ def read_pictures(
 
     def read(i: int) -> ValueError | OSError | None:
         try:
-            images[i] = read_picture(paths[i], image_shape, style)
+            images[i] = read_picture(paths[i], image_shape, preparation)
         except (ValueError, OSError) as error:
             error.__traceback__ = error.__context__ = None  # their frames hold the picture
             return error
@@ -104,16 +117,16 @@ def describe_unreadable(names: Sequence[str], first: object, total: int) -> str:
 
 
 def read_picture(
-    path: str | Path, image_shape: tuple[int, int, int] = (1, 28, 28), style: str = "plain"
+    path: str | Path, image_shape: tuple[int, int, int] = (1, 28, 28), preparation: str = "picture"
 ) -> Tensor:
     """Read a picture file, of any size, colour mode and orientation, as an image of a given shape.
 
-    An animation gives its first frame. There are two styles:
+    An animation gives its first frame. There are three preparations:
 
-    "plain", for pictures in general: the largest centred part of the aspect ratio h : w, resized
+    "picture", for pictures in general: the largest centred part of the aspect ratio h : w, resized
     with antialiasing, on white. A picture of h × w pixels keeps them as they are.
 
-    "digit", MNIST's recipe, for a figure drawn or photographed, dark on light or light on dark, on
+    "figure", MNIST's recipe, for a figure drawn or photographed, dark on light or light on dark, on
     a transparent, plain or unevenly lit ground that fills the picture: bright ink on zeros, fitted
     into a box of 20/28 of the size, the centre of mass at the centre. Two steps are not MNIST's:
     thin strokes are widened, and soft ones, of a picture enlarged from few pixels, lose the faint
@@ -126,14 +139,13 @@ def read_picture(
         FileNotFoundError, PermissionError: the file cannot be read.
         Blank: a ValueError; there is no digit.
         ValueError: the file is no picture, is damaged or too large for Pillow; or there is no such
-            image_shape or style.
+            image_shape or preparation.
     """
     check_shape(image_shape)
+    check_preparation(preparation)
     channels, height, width = image_shape
-    if style not in STYLES:
-        raise ValueError(f"unknown style {style!r}; expected one of: {', '.join(STYLES)}")
     picture = open_picture(Path(path))
-    if style == "plain":
+    if preparation == "picture":
         return plain(picture, channels, height, width)
     try:
         ink = digit(to_grey(picture), height, width)
@@ -147,6 +159,13 @@ def check_shape(image_shape: tuple[int, int, int]) -> None:
     channels, height, width = image_shape
     if channels not in (1, 3) or height < 1 or width < 1:
         raise ValueError(f"image_shape must be (1 or 3, height, width), got {tuple(image_shape)}")
+
+
+def check_preparation(preparation: str) -> None:
+    """Refuse what is no preparation."""
+    if preparation not in PREPARATIONS:
+        known = ", ".join(PREPARATIONS)
+        raise ValueError(f"unknown preparation {preparation!r}; expected one of: {known}")
 
 
 def open_picture(path: Path) -> Picture:

@@ -60,7 +60,7 @@ def predict(
     model: CapsNet,
     classes: Sequence[str],
     pictures: Sequence[Path],
-    style: str = "plain",
+    preparation: str = "picture",
     threshold: float = THRESHOLD,
 ) -> Iterator[Prediction]:
     """One prediction for each picture, in order; one that cannot be read stops nothing.
@@ -69,17 +69,17 @@ def predict(
         model: the network, on its device.
         classes: the names of its classes.
         pictures: their files.
-        style: how they are brought to the network's format, as for
-            :func:`capsnet_lab.pictures.read_picture`.
+        preparation: how they become images, as for :func:`capsnet_lab.pictures.read_picture`; the
+            one that the network was trained with (:func:`capsnet_lab.folders.preparation_of`).
         threshold: where all capsules are shorter, the answer is none of the classes; 0 … 1.
     """
     from capsnet_lab.pictures import Blank, read_pictures
 
     device, shape = next(model.parameters()).device, tuple(model.config["image_shape"])
-    nothing = "none of its classes" if style == "plain" else f"no {style}"
+    nothing = "no digit" if preparation == "digit" else "none of its classes"
     for first in range(0, len(pictures), BATCH):
         batch = pictures[first : first + BATCH]
-        images, errors = read_pictures(batch, shape, style)
+        images, errors = read_pictures(batch, shape, preparation)
         with torch.no_grad():
             out = model(to_float(images.to(device)))  # what cannot be read is black
         reconstructed = (

@@ -6,7 +6,7 @@ import math
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ExponentialLR, LRScheduler, OneCycleLR
 
 from capsnet.checkpoint import save_weights
-from capsnet.data import ImageSet, shifted
+from capsnet.data import ImageSet, shifted_batch
 from capsnet.device import describe_machine, make_fabric, resolve_compile
 from capsnet.functional import margin_loss
 from capsnet.text import bar_interval
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 Draw = Callable[[ImageSet, Tensor, int, torch.Generator], tuple[Tensor, ...]]
 Schedule = Callable[[torch.optim.Optimizer, TrainingConfig, int], LRScheduler]
 READ_EVERY = 10  # steps between reads of the loss, each of which waits for the device
-LOOKED_AT = 500  # training images that tell whether a network learns, where none are held out
+DIAGNOSIS_IMAGES = (
+    500  # training images that tell whether a network learns, where none are held out
+)
 
 
 class TrainingError(RuntimeError):
@@ -81,7 +83,7 @@ class Batches:
     def __len__(self) -> int:
         return self.images // self.size
 
-    def of_epoch(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
+    def epoch_batches(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
         """What ``draw`` returns and the step takes, batch by batch."""
         # All randomness of an epoch comes from its own seed, so a resumed run repeats it exactly.
         generator = torch.Generator().manual_seed(self.config.seed * 1_000_003 + epoch)
@@ -102,12 +104,13 @@ def fit(
     out: str | Path | None = None,
     fabric: "Fabric | None" = None,
     criterion: Criterion = margin_loss,
-    draw: Draw = shifted,
+    draw: Draw = shifted_batch,
     loss: Callable[..., nn.Module] = TrainingLoss,
     order: Callable[..., Tensor] = torch.randperm,
     schedule: Schedule = make_schedule,
     on_epoch: Callable[[torch.optim.Optimizer, LRScheduler, dict[str, Any]], None] | None = None,
     tag: str | None = None,
+    facts: Mapping[str, Any] | None = None,
     stop_after: int | None = None,
     progress: bool = True,
 ) -> list[dict[str, Any]]:
@@ -127,9 +130,9 @@ def fit(
         fabric: where to train, from :func:`capsnet.device.make_fabric`; CUDA where there is one.
         criterion: lengths and labels → the loss without the reconstruction's.
         draw: image set, indices, largest shift, generator → a batch, as
-            :func:`capsnet.data.shifted`.
+            :func:`capsnet.data.shifted_batch`.
         loss: makes a module of the network and its loss, which takes what ``draw`` returns. For
-            pairs: ``draw=capsnet.multimnist.overlaid, loss=capsnet_book.pairs.PairsLoss``.
+            pairs: ``draw=capsnet.multimnist.overlaid_batch, loss=capsnet_book.pairs.PairsLoss``.
         order: number of images, generator → the indices of an epoch, shuffled by default.
         schedule: optimizer, config, number of steps → a scheduler that follows each step, in place
             of the configuration's.
@@ -137,6 +140,7 @@ def fit(
             each epoch and before its checkpoint.
         tag: distinguishes runs that differ in something without a name, such as the weights that
             training starts from.
+        facts: more to store with the weights, as JSON.
         stop_after: stop after so many epochs, with the schedule for all; a later call goes on.
         progress: show a bar with rate and time left, and a line an epoch, on stderr.
 
@@ -182,8 +186,10 @@ def fit(
 
     with resumed(run, path, fabric, show) as folder:
         if run.records:  # a new run does so after its first batch, which shows that it works
-            speed_up(step, config)
-            say(show, f"continuing after epoch {len(run.records)} of {config.epochs}")
+            compile_and_capture(step, config)
+            if show:
+                done = len(run.records)
+                print_to_stderr(f"continuing after epoch {done} of {config.epochs}")
         while len(run.records) < last:
             record = train_epoch(run, step, batches, folder, show)
             result = None
@@ -197,11 +203,15 @@ def fit(
             if folder is not None:
                 folder.end_epoch()
             fabric.barrier()
-            say(show, describe(record, config.epochs))
-            if show and validation is None and len(run.records) == config.epochs:
-                few = some_of(training)
-                result = evaluate(run.averaged, few, compile=step.compiled, **how)
-            say(show, find_trouble(run.records, config, config.epochs * batches.images, result))
+            if show:
+                print_to_stderr(describe(record, config.epochs))
+                if validation is None and len(run.records) == config.epochs:
+                    few = random_subset(training)
+                    result = evaluate(run.averaged, few, compile=step.compiled, **how)
+                seen = config.epochs * batches.images
+                trouble = find_trouble(run.records, config, seen, result)
+                if trouble is not None:
+                    print_to_stderr(trouble)
         model.load_state_dict(run.averaged.state_dict())
         model.eval()
         if folder is not None and len(run.records) == config.epochs:
@@ -212,6 +222,7 @@ def fit(
                 "config": dataclasses.asdict(config) | {"compile": step.compiled},
                 "task": identity["task"],
                 "machine": describe_machine(fabric.device, fabric.world_size),
+                **(facts or {}),
             }
             save_weights(folder.path / WEIGHTS, model, metadata)
     fabric.barrier()
@@ -228,7 +239,7 @@ def train_epoch(
     unread: list[Tensor] = []
     losses: list[float] = []
     with progress_bar(batches.images, epoch, config.epochs, show) as bar:
-        for i, batch in enumerate(batches.of_epoch(epoch)):
+        for i, batch in enumerate(batches.epoch_batches(epoch)):
             unread.append(step(*batch))
             rate = run.schedule.get_last_lr()[0]
             run.end_step()
@@ -246,7 +257,7 @@ def train_epoch(
             if run.step == 1:
                 if show:
                     bar.write(f"first batch: loss {losses[0]:.4f}", file=sys.stderr)
-                speed_up(step, config)
+                compile_and_capture(step, config)
     seconds = time.perf_counter() - start
     sums = {name: p.detach().sum() for name, p in run.model.named_parameters()}
     for name, total in zip(sums, torch.stack([*sums.values()]).tolist(), strict=True):
@@ -269,7 +280,7 @@ def check_finite(name: str, value: float, step: int) -> None:
         )
 
 
-def speed_up(step: Step, config: TrainingConfig) -> None:
+def compile_and_capture(step: Step, config: TrainingConfig) -> None:
     """Compile and capture the step, where that works and pays."""
     if resolve_compile(config.compile, step.device):
         step.compile()
@@ -288,10 +299,10 @@ def validation_record(result: Evaluation, config: TrainingConfig) -> dict[str, f
     return record
 
 
-def some_of(images: ImageSet) -> ImageSet:
+def random_subset(images: ImageSet) -> ImageSet:
     """A few images, drawn at random, because they may be in the order of their classes."""
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
-    return images.subset(order[:LOOKED_AT])
+    return images.subset(order[:DIAGNOSIS_IMAGES])
 
 
 def identify(
@@ -347,6 +358,5 @@ def describe(record: dict[str, Any], epochs: int) -> str:
     return line
 
 
-def say(show: bool, text: str | None) -> None:
-    if show and text is not None:
-        print(text, file=sys.stderr, flush=True)
+def print_to_stderr(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

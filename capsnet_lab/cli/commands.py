@@ -18,8 +18,8 @@ from capsnet.files import write_json
 from capsnet.training import TrainingConfig
 from capsnet_lab import folders, routings, wild
 from capsnet_lab import predict as predictions
-from capsnet_lab.cli import ESCAPED, outputs
-from capsnet_lab.cli.given import WEIGHTS, check_pictures
+from capsnet_lab.cli import outputs
+from capsnet_lab.cli.given import WEIGHTS, check_not_overwritten, check_pictures, output_files
 from capsnet_lab.cli.options import one_line
 from capsnet_lab.wild.recipes import split_recipe
 
@@ -62,7 +62,7 @@ def train(args: argparse.Namespace) -> int:
         learned, validation = folders.joined(sets.values()), None
         if like and args.dataset == like.dataset:
             learned = learned.subset(slice(like.images))
-    config = TrainingConfig.suited(model, len(learned), **settings)
+    config = TrainingConfig.for_model(model, len(learned), **settings)
     if first:
         parameters = sum(p.numel() for p in model.parameters())
         print(f"{parameters:,} parameters, {len(learned):,} images, {fabric.device}")
@@ -73,6 +73,7 @@ def train(args: argparse.Namespace) -> int:
         how["loss"] = wild.WildLoss
     if model.config.get("routing") == "em":
         how["criterion"] = routings.spread_loss  # its source's; the margin loss hardly moves it
+    how["facts"] = {"preparation": source.preparation}
     training.fit(model, learned, validation, config, out=args.out, fabric=fabric, tag=tag, **how)
     if first:
         print(f"weights: {args.out / WEIGHTS}")
@@ -94,7 +95,7 @@ def network_to_train(
     shape = args.image_shape
     if like and shape is None:
         shape = like.options.get("image_shape")
-    source = folders.find(args.dataset, shape, not args.no_download)
+    source = folders.find(args.dataset, shape, not args.no_download, args.preparation)
     sizes: dict[str, Any] = {"image_shape": source.image_shape, "num_classes": len(source.classes)}
     torch.manual_seed(recipe.get("seed", TrainingConfig.seed))
     if like is None:
@@ -110,13 +111,14 @@ def network_to_train(
 def data_for(
     model: CapsNet, metadata: Mapping[str, Any], weights: Path, name: str, args: argparse.Namespace
 ) -> folders.Source:
-    """The data set of a name in a network's format.
+    """The data set of a name in a network's format, prepared as what the network learned from.
 
     Raises:
         ValueError: its classes are not the network's.
     """
     channels, height, width = model.config["image_shape"]
-    source = folders.find(name, (channels, height, width), not args.no_download)
+    preparation = args.preparation or folders.preparation_of(metadata)
+    source = folders.find(name, (channels, height, width), not args.no_download, preparation)
     names = class_names(metadata, model, weights)
     if names != list(source.classes):
         raise ValueError(
@@ -136,6 +138,7 @@ def evaluate(args: argparse.Namespace) -> int:
     if not isinstance(name, str):
         raise ValueError(f"{args.weights} does not say on what it was trained: give --dataset")
     source = data_for(model, metadata, args.weights, name, args)
+    check_not_overwritten(output_files(args), source.files)
     arrange(model, args.arrangement)
     # Of a folder that is not split, all pictures are for the test, unless the network learned from
     # a folder: that may be this one, moved.
@@ -150,7 +153,8 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.json:
         facts = {"dataset": name, "split": split, "weights": metadata}
         write_json(args.json, facts | result.summary())
-    names = printable(result.classes)
+    result = dataclasses.replace(result, classes=tuple(folders.printable(result.classes)))
+    names = result.classes
     if args.figure:
         from capsnet_lab import figures
 
@@ -167,11 +171,9 @@ def predict(args: argparse.Namespace) -> int:
     check_pictures(args, pictures)
     device = pick_device(args.device)
     model, metadata = load_weights(args.weights)
-    classes = printable(class_names(metadata, model, args.weights))
-    style = args.style
-    if style == "auto":
-        style = "digit" if metadata.get("dataset") == "mnist" else "plain"
-    found = predictions.predict(model.to(device), classes, pictures, style, args.threshold)
+    classes = folders.printable(class_names(metadata, model, args.weights))
+    preparation = args.preparation or folders.preparation_of(metadata)
+    found = predictions.predict(model.to(device), classes, pictures, preparation, args.threshold)
     answered, failed = outputs.print_predictions(found, len(pictures), args.top)
     if failed:
         from capsnet_lab.pictures import describe_unreadable
@@ -201,7 +203,7 @@ def check(args: argparse.Namespace) -> int:
     print(report)
     if report.failed:
         return 3
-    if report.found or report.otherwise:
+    if report.found or report.unnamed:
         return 1
     return 3 if report.unrouted else 0
 
@@ -213,8 +215,3 @@ def class_names(metadata: Mapping[str, Any], model: CapsNet, weights: Path) -> l
     if len(names) != count:
         raise ValueError(f"{weights} should name {count} classes, it names {names}")
     return names
-
-
-def printable(names: list[str] | tuple[str, ...]) -> list[str]:
-    """Names of folders, any bytes, as what a figure and a table can hold."""
-    return [name.encode(errors=ESCAPED).decode() for name in names]

@@ -30,6 +30,8 @@ def check_arguments(args: argparse.Namespace) -> None:
         if not path.exists():
             raise FileNotFoundError(f"no such file: {path}")
     folder = data_folder(getattr(args, "dataset", None))
+    if folder and folder.is_file():
+        raise ValueError(f"{folder} is a file, expected a folder: unpack it if it is an archive")
     if folder and not folder.is_dir():
         raise FileNotFoundError(f"no such folder: {folder}")
     if args.command == "train" and args.out is None:

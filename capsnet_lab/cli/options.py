@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 DATASETS = (
     "mnist", "fashion-mnist", "kmnist", "emnist-letters", "emnist-balanced", "cifar-10", "svhn",
 )  # fmt: skip
+PREPARATIONS = ("digit", "figure", "picture")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("auto", "bf16", "fp32")
 ARRANGEMENTS = ("auto", "plain", "fast")
@@ -155,6 +156,8 @@ def make_parser() -> argparse.ArgumentParser:
         if name in ("train", "evaluate", "predict"):
             option("--device", default="auto", choices=DEVICES, help="(%(default)s)")
             option("--skip-unreadable", action="store_true", help="leave out unreadable pictures")
+            text = "how pictures become images (as the network learned; to learn: as they look)"
+            option("--preparation", choices=PREPARATIONS, help=text)
         if name in ("train", "evaluate"):
             option("--no-download", action="store_true", help="never download data")
         return command
@@ -230,8 +233,6 @@ def add_predict_options(command: argparse.ArgumentParser) -> None:
     option = command.add_argument
     text = "picture files, and folders with pictures at any depth"
     option("pictures", nargs="+", type=given_path, metavar="PICTURE|FOLDER", help=text)
-    text = "the network's format for pictures; auto: that of the data set trained on (%(default)s)"
-    option("--style", choices=("auto", "digit", "plain"), default="auto", help=text)
     text = "the least length of an answer's capsule; 0: any (%(default)s, measured for digits)"
     option("--threshold", type=LENGTH, default=THRESHOLD, help=text)
     option("--top", type=COUNT, metavar="K", help="print the K longest capsules of each picture")

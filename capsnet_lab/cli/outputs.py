@@ -13,7 +13,7 @@ from torch import Tensor
 from capsnet import CapsNet
 from capsnet.data import ImageSet, to_float
 from capsnet.files import write_atomically, write_json
-from capsnet.text import bar_moves, columns
+from capsnet.text import columns, stderr_is_terminal
 from capsnet.training import Evaluation
 from capsnet_lab.cli.options import SHEET
 from capsnet_lab.predict import Prediction
@@ -64,7 +64,7 @@ def print_predictions(
     answered: list[Prediction] = []
     failed: list[Prediction] = []
     kept = 0
-    show = total > 1 and bar_moves()
+    show = total > 1 and stderr_is_terminal()
     for one in tqdm(found, total=total, unit=" pictures", leave=False, disable=not show):
         if one.error and total == 1:
             raise one.error

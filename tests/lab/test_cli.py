@@ -26,13 +26,14 @@ from capsnet.device import PRECISIONS
 from capsnet.fast import ARRANGEMENTS
 from capsnet.pretrained import NETWORKS
 from capsnet.training import TrainingConfig
-from capsnet.training.config import MAX_SEED, SCHEDULES, SUITED
+from capsnet.training.config import MAX_SEED, MODEL_DEPENDENT, SCHEDULES
 from capsnet.training.evaluation import evaluate
 from capsnet.training.run import CHECKPOINT, METRICS, WEIGHTS
 from capsnet_lab import predict, routings, wild
 from capsnet_lab.cli import given, main, options
 from capsnet_lab.cli.outputs import confusion_text, per_class_table
 from capsnet_lab.export import export_onnx
+from capsnet_lab.pictures import PREPARATIONS
 from helpers import ROOT
 from helpers.tiny import mnist, some_digits, tiny_model
 
@@ -155,6 +156,7 @@ def test_what_is_refused_or_answered_without_pytorch(place: Path) -> None:
 def test_the_lists_of_the_options_are_the_modules() -> None:
     assert options.DATASETS == data.NAMES
     assert options.PRECISIONS == PRECISIONS
+    assert options.PREPARATIONS == PREPARATIONS
     assert options.ARRANGEMENTS == ARRANGEMENTS
     assert options.SCHEDULES == SCHEDULES
     assert tuple(routings.ROUTINGS) == options.ROUTINGS
@@ -166,7 +168,7 @@ def test_the_lists_of_the_options_are_the_modules() -> None:
     parser = options.make_parser()._subparsers._group_actions[0].choices["train"]
     helps = {action.dest: action.help for action in parser._actions}
     for field in dataclasses.fields(TrainingConfig):
-        default = f"({field.default}" + (" for MNIST" if field.name in SUITED else ")")
+        default = f"({field.default}" + (" for MNIST" if field.name in MODEL_DEPENDENT else ")")
         assert field.name == "compile" or default in helps[field.name], field.name
 
 
@@ -217,19 +219,20 @@ def test_a_folder_of_ones_own_from_training_to_prediction(
     folder = shutil.copytree(pictures, tmp_path / "copy")
     (folder / "is 3" / "bad.png").write_text("no picture")
     save_weights(init, tiny_model(image_shape=(1, 17, 18), num_classes=2), TWO)
-    line = f"train --dataset folder:{folder} --out {out} --epochs 30 --test --batch-size 10"
-    line += f" --no-compile --average 0 --init {init} --learning-rate 2e-3"
+    line = f"train --dataset folder:{folder} --out {out} --epochs 40 --test --batch-size 10"
+    line += f" --no-compile --average 0 --init {init} --learning-rate 5e-3 --preparation digit"
     with pytest.raises(ValueError, match=r"1 of 61 pictures cannot be read: is 3/bad\.png; "):
         main([*line.split(), "--debug"])
     capsys.readouterr()
     assert main([*line.split(), "--skip-unreadable"]) == 0
     said, shown = capsys.readouterr()
-    assert said.startswith(f"folder:{folder}: 2 classes, split by their names: about a sixth of ")
+    assert said.startswith(f"folder:{folder}: 2 classes, split by their names\n")
     assert "left out: 1 of 61 pictures" in said
-    assert re.search(r"accuracy [\d.]+% \([89]/9\)", said)
-    assert "images/s" in shown and "epoch 30/30" in shown
-    assert len((out / METRICS).read_text().splitlines()) == 30
-    assert load_weights(out / WEIGHTS)[1]["classes"] == TWO["classes"]
+    assert re.search(r"accuracy [\d.]+% \([789]/9\)", said)
+    assert "images/s" in shown and "epoch 40/40" in shown
+    assert len((out / METRICS).read_text().splitlines()) == 40
+    learned = load_weights(out / WEIGHTS)[1]
+    assert learned["classes"] == TWO["classes"] and learned["preparation"] == "digit"
 
     assert main(["evaluate", str(out / WEIGHTS), "--skip-unreadable"]) == 0
     assert capsys.readouterr().out.endswith(said[said.index("accuracy") :])
@@ -323,7 +326,7 @@ def test_every_setting_of_the_training_is_an_option(
         "arrangement": "plain", "compile": False, "seed": 9,
     }  # fmt: skip
     config = TrainingConfig(**chosen)
-    usual = TrainingConfig.suited(CapsNet(num_classes=2), 43, compile=None)
+    usual = TrainingConfig.for_model(CapsNet(num_classes=2), 43, compile=None)
     assert all(getattr(config, name) != getattr(usual, name) for name in chosen)
     assert chosen.keys() == {field.name for field in dataclasses.fields(config)}
     seen = []

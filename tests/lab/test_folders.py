@@ -44,12 +44,9 @@ def test_a_folder_without_splits_is_split_by_names(tmp_path: Path) -> None:
     for image_set in (training, test, everything):
         names = [image_set.classes[label] for label in image_set.labels]
         assert names == ["c" if v >= 100 else "ä b" for v in image_set.images[:, 0, 14, 14]]
-    # Mixed, so that the held-out last sixth is too.
-    cuts = find(name).read(["train", "validation"]).values()
-    for cut, expected in zip(cuts, hold_out(training), strict=True):
-        assert torch.equal(cut.images, expected.images)
-        assert torch.equal(cut.labels, expected.labels) and len(cut.labels.unique()) == 2
-    assert torch.equal(load(name, "validation").images, [*cuts][1].images)
+    cuts = find(name).read(["train", "validation"])
+    assert [cut.labels.bincount().tolist() for cut in cuts.values()] == [[17, 60], [4, 15]]
+    assert torch.equal(load(name, "validation").images, cuts["validation"].images)
 
 
 def test_what_was_learned_from_stays_so_when_the_folder_grows_and_moves(tmp_path: Path) -> None:
@@ -67,9 +64,16 @@ def test_what_was_learned_from_stays_so_when_the_folder_grows_and_moves(tmp_path
     two_classes(tmp_path / "new", 60)
     after = split(tmp_path / "new")
     assert before["learned"] < after["learned"] and before["test"] < after["test"]
-    for count, held in ((2, 2), (1, 0)):
-        two_classes(tmp_path / str(count), count)
-        assert len(split(tmp_path / str(count))["test"]) == held
+
+
+def test_a_class_of_few_pictures_has_one_to_learn_from(tmp_path: Path, capsys: Captured) -> None:
+    for kind in range(24):
+        for i in range(2):
+            picture(tmp_path / f"{kind:02}" / f"{i}.png", kind)
+    sets = find(f"folder:{tmp_path}").read(["train", "validation", "test"], progress=True)
+    assert len(sets["train"].labels.unique()) == 24
+    assert [len(images) for images in sets.values()] == [36, 5, 7]
+    assert "  warning: 24 of 48 images are copies of others\n" in capsys.readouterr().out
 
 
 def test_what_is_no_picture_is_passed_over(tmp_path: Path, refuses) -> None:
@@ -105,7 +109,7 @@ def test_folders_of_splits(tmp_path: Path, refuses, name: str) -> None:
     with refuses("no 'test' images", "its splits are: train, validation, all"):
         load(f"folder:{tmp_path}", "test")
     shutil.rmtree(tmp_path / name)  # train/ alone: a sixth of it is held out
-    assert [len(load(f"folder:{tmp_path}", part)) for part in ("train", "validation")] == [12, 2]
+    assert [len(load(f"folder:{tmp_path}", part)) for part in ("train", "validation")] == [12, 3]
     two_classes(tmp_path / "test", 1)
     picture(tmp_path / "test" / "odd" / "0.png", 1)
     with refuses("train/ and test/ must hold the same classes", "odd"):
@@ -139,7 +143,7 @@ def test_shape_and_colour_are_found(tmp_path: Path, pictures, expected) -> None:
             picture(tmp_path / kind / f"{i}.jpg", value, size)
     assert load(f"folder:{tmp_path}").images.shape[1:] == expected
     asked = find(f"folder:{tmp_path}", (3, 20, 24)).read(["test"])["test"]
-    held = {1: 2, 2: 5}[len(pictures)]  # of 8 and of 16, by these names
+    held = {1: 1, 2: 5}[len(pictures)]  # of 8 and of 16, by these names
     assert asked.images.shape == (held, 3, 20, 24)
 
 
@@ -150,18 +154,19 @@ def test_what_is_read_is_said(tmp_path: Path, capsys: Captured) -> None:
                 picture(tmp_path / part / kind / f"{i}.png", 1)
     find(f"folder:{tmp_path}").read(["train", "validation"], progress=True)
     assert capsys.readouterr().out == (
-        f"folder:{tmp_path}: 2 classes, split by train/, test/; a sixth of the training pictures "
-        "is for validation\n"
+        f"folder:{tmp_path}: 2 classes, split by train/, test/, validation by names\n"
+        "preparation picture: the largest centred part, with its own ground\n"
         "13 images of 1 × 28 × 28 (grey pictures of this size), 0.0 MB in memory as uint8\n"
         "  train: 11 (b: 1; a: 10)\n"
         "  warning: unequal classes, from b: 1 to a: 10\n"
         "  validation: 2 (b: 0; a: 2)\n"
-        "  warning: unequal classes, from b: 0 to a: 2\n"
         "  test: 4, not read now\n"
+        "  warning: 12 of 13 images are copies of others\n"
     )
-    many = Source("x", tuple(f"class {i:02}" for i in range(30)), (1, 1, 1), "by hand")
+    names = tuple(f"class {i:02}" for i in range(30))
+    many = Source("x", names, (1, 1, 1), "by hand", "picture")
     labels = {"train": [*range(30), 29], "test": [0, 0]}
-    assert many.describe(["train"], labels).splitlines()[2:] == [
+    assert many.describe(["train"], labels).splitlines()[3:] == [
         "  train: 31 (class 00: 1; …; class 29: 2)", "  test: 2, not read now"
     ]  # fmt: skip
 

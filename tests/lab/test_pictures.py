@@ -88,7 +88,7 @@ def test_digits_of_every_kind(digits: Tensor, tmp_path: Path, kind: str) -> None
             assert likeness(found, digit) > least
             continue
         assert difference(found, digit) <= 1
-        assert difference(read_picture(path, SHAPE, "plain"), digit) <= 1
+        assert difference(read_picture(path, SHAPE, "picture"), digit) <= 1
 
 
 @pytest.mark.parametrize("kind", ["png", "pgm", "tiff", "signed tiff"])
@@ -311,5 +311,5 @@ def test_ctrl_c_does_not_wait_for_the_other_pictures(monkeypatch: pytest.MonkeyP
 def test_arguments_that_are_none(tmp_path: Path, refuses) -> None:
     with refuses("(2, 28, 28)"):
         read_picture(tmp_path, (2, 28, 28))
-    with refuses("'upside down'", "plain, digit"):
+    with refuses("'upside down'", "digit, figure, picture"):
         read_picture(tmp_path, SHAPE, "upside down")

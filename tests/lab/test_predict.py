@@ -69,7 +69,9 @@ def test_many_pictures(
     out, err = capsys.readouterr()
     assert err == ""
 
-    images = torch.stack([pictures.read_picture(folder / name, style="digit") for name in NAMES])
+    images = torch.stack(
+        [pictures.read_picture(folder / name, preparation="digit") for name in NAMES]
+    )
     with torch.no_grad():  # all at once
         lengths = load_weights(weights)[0](to_float(images)).lengths
     order = [*NAMES[:2], "sub/blank", *NAMES[2:]]
