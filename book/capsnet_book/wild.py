@@ -14,9 +14,8 @@ from capsnet_lab.wild.implementations import PAPER_RECIPE
 NOT_ALONE = "not measured alone"
 # Other chapters that show in a cell what a deviation does.
 ELSEWHERE = {
-    "stopped-gradient": "How routing converges",
-    "one-iteration-more": "How routing converges",
-    "learned-prior": "How routing converges",
+    "stopped-gradient": "Where routing ends",
+    "one-iteration-more": "Where routing ends",
     "uniform-shares": "Other ways to route",
     "shared-w": "Other ways to route",
     "leak": "Fewer labels, other data",
