@@ -1,6 +1,6 @@
-"""The links of a page to its repository, its notebook and Colab.
+"""The links of a page to its repository, its notebook, and to Colab, Kaggle and Binder.
 
-The theme's own lead to the MyST source, which Colab cannot open, and to a notebook of its making.
+The theme's own buttons for these would open the MyST source, or a notebook of the theme's making.
 """
 
 import shutil
@@ -12,6 +12,13 @@ from sphinx.config import Config
 
 from address import address
 
+BUTTONS = [f"use_{it}_button" for it in ("repository", "source", "edit_page", "issues")]
+ICONS = {
+    "Colab": "_static/images/logo_colab.png",
+    "Kaggle": "fab fa-kaggle",
+    "Binder": "_static/images/logo_binder.svg",
+}
+
 
 def set_address(app: Sphinx, config: Config) -> None:
     """Link to the repository where there is an address, and only there."""
@@ -19,8 +26,7 @@ def set_address(app: Sphinx, config: Config) -> None:
     config.html_theme_options |= {
         "repository_url": found.url,
         "repository_branch": found.branch,
-        "use_repository_button": bool(found.url),
-        "use_source_button": bool(found.url),
+        **dict.fromkeys(BUTTONS, bool(found.url)),
     }
 
 
@@ -38,27 +44,22 @@ def offer_notebook(app: Sphinx, page: str, template: str, context: dict[str, Any
         download = Path(app.outdir, "_sources", context["ipynb_source"])
         download.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(Path(app.srcdir) / notebook, download)
-        context["colab"] = address(Path(app.srcdir)).in_colab(notebook.as_posix())
+        context["hosts"] = address(Path(app.srcdir)).hosts(notebook.as_posix())
 
 
-def add_colab_button(
-    app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any
-) -> None:
-    """Let a reader open the notebook of a chapter in Colab."""
-    if context.get("colab"):
-        button = {
-            "type": "link",
-            "text": "Colab",
-            "tooltip": "Open in Colab",
-            "icon": "_static/images/logo_colab.png",
-            "url": context["colab"],
-            "label": "colab-button",
-        }
-        context["header_buttons"].insert(0, button)
+def offer_hosts(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
+    """Let a reader run the notebook of a chapter without installing anything."""
+    if hosts := context.get("hosts"):
+        links = [
+            {"type": "link", "text": name, "icon": ICONS[name], "url": url}
+            for name, url in hosts.items()
+        ]
+        group = {"type": "group", "tooltip": "Run this page", "icon": "fas fa-rocket"}
+        context["header_buttons"].insert(0, {**group, "buttons": links, "label": "launch-buttons"})
 
 
 def setup(app: Sphinx) -> None:
     app.connect("config-inited", set_address)
     # Before and after the theme makes its buttons, at 501.
     app.connect("html-page-context", offer_notebook)
-    app.connect("html-page-context", add_colab_button, priority=600)
+    app.connect("html-page-context", offer_hosts, priority=600)

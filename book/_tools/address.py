@@ -1,4 +1,4 @@
-"""The repository's public address, for the book's links and for Colab.
+"""The repository's public address, for the book's links and for who runs its notebooks.
 
 ``_config.yml`` says it (``repository: url:``). Where that is empty, the git remote ``origin``
 does, if it lies on a public forge. Otherwise there is none, and nothing pretends that there is.
@@ -22,13 +22,17 @@ class Address(NamedTuple):
     url: str  # https://HOST/OWNER/NAME, or empty where there is none
     branch: str
 
-    def in_colab(self, notebook: str) -> str | None:
-        """Where Colab opens a notebook of the repository; None if that is not on GitHub."""
+    def hosts(self, notebook: str) -> dict[str, str]:
+        """Who runs a notebook of the repository, and at which address; nobody if not on GitHub."""
         github = "https://github.com/"
         if not self.url.startswith(github):
-            return None
-        name = self.url.removeprefix(github)
-        return f"https://colab.research.google.com/github/{name}/blob/{self.branch}/{notebook}"
+            return {}
+        name, file = self.url.removeprefix(github), f"{self.branch}/{notebook}"
+        return {
+            "Colab": f"https://colab.research.google.com/github/{name}/blob/{file}",
+            "Kaggle": f"https://www.kaggle.com/kernels/welcome?src={self.url}/blob/{file}",
+            "Binder": f"https://mybinder.org/v2/gh/{name}/{self.branch}?urlpath=lab/tree/{notebook}",
+        }
 
 
 def public(remote: str) -> str:

@@ -2,8 +2,6 @@
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import matplotlib as mpl
 import pytest
@@ -12,12 +10,9 @@ from fontTools.ttLib import TTFont
 import cards
 import drawings
 import dress
-import links
 import mathml
-from address import Address
 from capsnet_book import figures
 from capsnet_lab.figures import style
-from helpers import ROOT
 
 
 def test_an_equation_is_set_with_its_quantities_marked() -> None:
@@ -66,29 +61,6 @@ def test_what_a_card_says(tmp_path: Path) -> None:
     page.write_text("# A page\n")
     assert cards.about(page) == {} and cards.minutes(page) == 1
     assert cards.first_drawing(tmp_path / "none.ipynb") is None
-
-
-def test_a_page_links_to_its_repository_and_its_notebook(tmp_path: Path, monkeypatch) -> None:
-    found = Address("https://github.com/me/caps", "main")
-    monkeypatch.setattr(links, "address", lambda root: found)
-    app: Any = SimpleNamespace(srcdir=ROOT, outdir=tmp_path)
-    config: Any = SimpleNamespace(html_theme_options={})
-    links.set_address(app, config)
-    assert config.html_theme_options == {
-        "repository_url": found.url,
-        "repository_branch": "main",
-        "use_repository_button": True,
-        "use_source_button": True,
-    }
-    context: dict[str, Any] = {"script_files": ["thebe.js", "own.js"], "header_buttons": []}
-    links.offer_notebook(app, "book/squash", "", context)
-    links.add_colab_button(app, "book/squash", "", context)
-    assert context["script_files"] == ["own.js"]
-    offered = tmp_path / "_sources" / context["ipynb_source"]
-    assert offered.read_bytes() == (ROOT / "notebooks" / "squash.ipynb").read_bytes()
-    (button,) = context["header_buttons"]
-    colab = "https://colab.research.google.com/github/me/caps/blob/main/notebooks/squash.ipynb"
-    assert button["url"] == colab
 
 
 def test_a_figure_is_drawn_the_same_again() -> None:

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 import make_notebooks as notebooks
-from address import ROOT, address
+from address import ROOT
 from helpers import built
 from helpers.built import Site
 
@@ -120,13 +120,6 @@ def test_the_reference_has_every_public_name(site: Site, package: str) -> None:
     page = site.pages[Path("book/api.html")]
     documented = set(re.findall(rf'id="{re.escape(package)}\.(\w+)"', page))
     assert documented >= set(getattr(module, "__all__", own))
-
-
-def test_a_chapter_and_nothing_else_opens_its_notebook_in_colab(pages: dict[Path, Page]) -> None:
-    found = {(path, link) for path in pages for link in pages[path].all("a", "href")}
-    chapters = {page_of(c): address().in_colab(f"notebooks/{c.stem}.ipynb") for c in CHAPTERS}
-    wanted = {(path, link) for path, link in chapters.items() if link}
-    assert {(path, link) for path, link in found if "colab" in link} == wanted
 
 
 def test_pictures_are_light_and_have_an_alternative_text(
