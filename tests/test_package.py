@@ -1,8 +1,11 @@
 """The package as a whole: what importing it needs, and that its imports run one way."""
 
 import ast
+import re
+import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,6 +63,33 @@ def test_the_fast_arrangement_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules, compiler = done.stdout.split()
     assert int(modules) <= 10 and compiler == "False"
+
+
+def test_what_a_wheel_brings(tmp_path: Path) -> None:
+    """Built from the source distribution: all code, types, the small network, and a readme."""
+    for name in ("capsnet", "capsnet_lab", "book/capsnet_book", "results/page"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    old = tmp_path / "build" / "lib" / "capsnet" / "removed.py"
+    old.parent.mkdir(parents=True)
+    old.write_text("")
+    uv = Path(sys.executable).with_name("uv")
+    options = ["--quiet", "--offline", "--no-build-isolation", "--python", sys.executable]
+    subprocess.run([uv, "build", *options, tmp_path], check=True)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        brought = {name for name in archive.namelist() if ".dist-info/" not in name}
+        (about,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        text = archive.read(about).decode()
+    kinds = {".py", ".js", ".css", ".typed"}
+    rooms = [ROOT / "capsnet", ROOT / "capsnet_lab", ROOT / "book" / "capsnet_book"]
+    files = [(room, path) for room in rooms for path in room.rglob("*") if path.suffix in kinds]
+    code = {path.relative_to(room.parent).as_posix() for room, path in files}
+    assert brought == code | {"capsnet/mnist-small.safetensors"}
+    # A package index has no files of the checkout.
+    assert "# The annotated capsule network" in text
+    assert not re.findall(r"\]\((?!https:)[^)]*\)|<img", text)
 
 
 def imported(path: Path) -> Iterator[str]:
