@@ -8,19 +8,19 @@ import torch
 from torch import Tensor
 
 
-def as_int(name: str, value: Any, least: int = 1) -> int:
+def as_int(name: str, value: Any, minimum: int = 1) -> int:
     """Return ``value`` as an int: any integer, such as NumPy's, but not 2.0.
 
     Raises:
-        ValueError: it is no integer, or less than ``least``.
+        ValueError: it is no integer, or less than ``minimum``.
     """
     try:
         number = operator.index(value)
     except TypeError:
-        number = least - 1
-    if number < least:
+        number = minimum - 1
+    if number < minimum:
         got = " ".join(repr(value).split())  # a tensor has several lines
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {got}")
+        raise ValueError(f"{name} must be a whole number of at least {minimum}, got {got}")
     return number
 
 

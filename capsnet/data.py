@@ -291,7 +291,7 @@ def random_shift(
     return shift(images, random_offsets(len(images), max_shift, generator, images.device))
 
 
-def shifted(
+def shifted_batch(
     image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """Make a batch to learn from: images float32 [n, c, h, w] in 0..1, and labels int64 [n].
@@ -310,10 +310,10 @@ def centred(image_set: ImageSet, size: int) -> ImageSet:
     Raises:
         ValueError: the images do not fit.
     """
-    return replace(image_set, images=in_the_middle(image_set.images, size), trusted=True)
+    return replace(image_set, images=pad_centred(image_set.images, size), trusted=True)
 
 
-def in_the_middle(images: Tensor, size: int) -> Tensor:
+def pad_centred(images: Tensor, size: int) -> Tensor:
     """Pad images with zeros to size × size pixels."""
     h, w = images.shape[-2:]
     if size < h or size < w:

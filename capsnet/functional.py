@@ -72,8 +72,8 @@ def dynamic_routing(
         v_j, the parents' outputs, [batch, out_capsules, out_dim].
 
     Raises:
-        ValueError: ``u_hat`` is not a 4-D floating-point tensor, ``iterations`` is no integer of
-            at least 1, or ``prior`` has another shape than [in_capsules, out_capsules].
+        ValueError: ``u_hat`` is not a 4-D floating-point tensor, ``iterations`` is not an
+            integer ≥ 1, or ``prior`` has another shape than [in_capsules, out_capsules].
     """
     check_predictions("u_hat", u_hat, iterations)
     if prior is None:
@@ -114,7 +114,7 @@ def margin_loss(
         down_weight: λ, the weight of absent classes.
 
     Returns:
-        the loss, a scalar; NaN for an empty batch, as of the losses of torch.nn.functional.
+        the loss, a scalar; NaN for an empty batch, like the losses of torch.nn.functional.
 
     Raises:
         ValueError: ``lengths`` is not floating point, shapes do not fit, or class indices are not

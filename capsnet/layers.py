@@ -45,7 +45,7 @@ class PrimaryCapsules(nn.Module):
         then row, then column.
 
     Raises:
-        ValueError: ``capsule_types`` or ``capsule_dim`` is no integer of at least 1, or the
+        ValueError: ``capsule_types`` or ``capsule_dim`` is not an integer ≥ 1, or the
             features have other channels or are smaller than the kernel.
     """
 
@@ -92,7 +92,7 @@ class CapsuleLayer(nn.Module):
         [batch, in_capsules, in_dim] → [batch, out_capsules, out_dim].
 
     Raises:
-        ValueError: ``routing_iterations`` or one of the four sizes is no integer of at least 1,
+        ValueError: ``routing_iterations`` or one of the four sizes is not an integer ≥ 1,
             or the children have another shape.
     """
 

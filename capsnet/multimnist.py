@@ -6,13 +6,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from capsnet.data import ImageSet, draw, in_the_middle, random_shift, to_float
+from capsnet.data import ImageSet, draw, pad_centred, random_shift, to_float
 
 
 class MultiMNIST(NamedTuple):
     """Pairs of overlapping digits, made by :func:`multimnist`."""
 
-    images: Tensor  # uint8 [n, c, size, size], the two digits of a pair overlaid
+    images: Tensor  # uint8 [n, c, size, size], the two digits of a pair overlaid_batch
     labels: Tensor  # int64 [n, 2], their classes, which differ
     digits: Tensor  # uint8 [n, 2, c, size, size], each digit alone: the decoder's two targets
 
@@ -25,7 +25,7 @@ def multimnist(
     max_shift: int = 4,
     size: int | None = None,
 ) -> MultiMNIST:
-    """Make the paper's MultiMNIST (section 6): two digits of different classes, overlaid.
+    """Make the paper's MultiMNIST (section 6): two digits of different classes, overlaid_batch.
 
     Each digit moves by up to max_shift pixels in each direction, from the middle of a canvas of
     size × size pixels, and the sum of the two is cut off at 255. When size is None, the canvas just
@@ -51,14 +51,14 @@ def multimnist(
     place = random_integers(len(image_set) - count, generator)
     pair = torch.stack([index, order[place + count * (place >= start)]], dim=1)  # [n, 2]
     size = h + 2 * max_shift if size is None else size
-    middle = in_the_middle(image_set.images[pair].flatten(0, 1), size)
+    middle = pad_centred(image_set.images[pair].flatten(0, 1), size)
     digits = random_shift(middle, max_shift, generator).unflatten(0, (len(index), 2))
     first, second = digits.unbind(1)
     both = first + torch.minimum(second, 255 - first)  # a uint8 sum that stops at 255
     return MultiMNIST(both, image_set.labels[pair], digits)
 
 
-def overlaid(
+def overlaid_batch(
     image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Make a batch of pairs: images [n, c, h, w], labels [n, 2], each alone [n, 2, c, h, w].

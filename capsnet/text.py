@@ -20,11 +20,11 @@ def reason(error: BaseException) -> str:
     return next(filter(None, map(str.strip, message.splitlines())), type(error).__name__)
 
 
-def bar_moves() -> bool:
+def stderr_is_terminal() -> bool:
     """Whether stderr is a terminal, where a bar can move; not if it is a file, a pipe or closed."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 def bar_interval() -> float:
     """Seconds between two updates of a bar: few where each adds a line to a file or a pipe."""
-    return 0.2 if bar_moves() else 15
+    return 0.2 if stderr_is_terminal() else 15

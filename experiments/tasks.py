@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from capsnet import CapsNet
-from capsnet.data import ImageSet, random_shift, shifted, to_float
+from capsnet.data import ImageSet, random_shift, shifted_batch, to_float
 from capsnet.fast import arrange
 from capsnet.layers import CapsuleLayer
-from capsnet.multimnist import multimnist, overlaid
+from capsnet.multimnist import multimnist, overlaid_batch
 from capsnet.training import TrainingLoss, evaluate
 from capsnet.training.fit import Draw
 from capsnet_book import affnist
@@ -104,7 +104,7 @@ def routing_of(model: CapsNet, test: ImageSet) -> dict[str, Any]:
 def distorted(
     image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """A batch as of :func:`capsnet.data.shifted`, of digits that are also turned, sheared and
+    """A batch as of :func:`capsnet.data.shifted_batch`, of digits that are also turned, sheared and
     stretched a little, as those are that a reader draws.
     """
     images, labels = image_set.images[index], image_set.labels[index]
@@ -171,8 +171,8 @@ def placed_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) ->
 
 
 TASKS = {
-    "digits": Task(shifted, digits_test),
+    "digits": Task(shifted_batch, digits_test),
     "drawn": Task(distorted, digits_test),
-    "pairs": Task(overlaid, pairs_test, PairsLoss),
+    "pairs": Task(overlaid_batch, pairs_test, PairsLoss),
     "placed": Task(placed, placed_test, course=placed_course),
 }

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from capsnet.fast.convolution import kept_transform
+from capsnet.fast.convolution import cached_transform
 from capsnet.fast.routing import has_triton
 from helpers import Refuses
 
@@ -93,9 +93,9 @@ def fake_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
     monkeypatch.setattr(nn.init, "trunc_normal_", lambda weight, **_: weight)
     monkeypatch.setattr(Tensor, "pin_memory", lambda tensor: tensor)
     if importlib.util.find_spec("triton") is not None:
-        monkeypatch.setattr("capsnet.fast.fused.works", lambda: True)
+        monkeypatch.setattr("capsnet.fast.fused.triton_works", lambda: True)
     has_triton.cache_clear()
     with FakeTensorMode(allow_non_fake_inputs=True):
         yield torch.device("cuda", 0)
-    for kept in (kept_transform, has_triton):  # of this device that is none
+    for kept in (cached_transform, has_triton):  # of this device that is none
         kept.cache_clear()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from capsnet.data import draw, in_the_middle, kind, shift
+from capsnet.data import draw, kind, pad_centred, shift
 from capsnet.multimnist import random_integers
 
 SIDE = 40  # pixels
@@ -36,7 +36,7 @@ def affine(
     if images.dtype != torch.uint8:
         raise ValueError(f"images must be uint8, got {kind(images)}")
     low, high = scale
-    canvas = in_the_middle(images, size)
+    canvas = pad_centred(images, size)
     uniform = draw(torch.rand, (len(images), 4), generator, images.device)
     angle = (2 * uniform[:, 0] - 1) * math.radians(degrees)
     k = (2 * uniform[:, 1] - 1) * shear

@@ -14,7 +14,7 @@ from capsnet.training import TrainingLoss
 
 class PairsLoss(TrainingLoss):
     """The network and its loss for images of m objects each, for m = 2 those that
-    :func:`capsnet.multimnist.overlaid` makes. The decoder reconstructs each object by itself.
+    :func:`capsnet.multimnist.overlaid_batch` makes. The decoder reconstructs each object by itself.
     """
 
     def forward(self, images: Tensor, labels: Tensor, objects: Tensor) -> Tensor:  # type: ignore[override]

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from capsnet.checks import require_floating
 
-MOST_POINTS = 10  # a side: one more makes the error three times as large
+MAX_POINTS = 10  # a side: one more makes the error three times as large
 
 
 class Phases(NamedTuple):
@@ -46,7 +46,7 @@ class Phases(NamedTuple):
     width: int
     rows: int  # of an image's phase; in Fourier space an even number
     columns: int
-    at_points: bool  # else in Fourier space
+    toom_cook: bool  # else in Fourier space
 
     def fit(self, x: Tensor, margin: int = 0) -> Tensor:
         """Images cut, or filled up with zeros, to the grid's size and a margin beyond."""
@@ -62,7 +62,7 @@ class Phases(NamedTuple):
 
 
 def phases_of(
-    height: int, width: int, kernel_size: int, stride: int, at_points: bool = False
+    height: int, width: int, kernel_size: int, stride: int, toom_cook: bool = False
 ) -> list[Phases]:
     """At points where asked, if they are few enough; else in Fourier space, on the smallest grid on
     which no result that is kept wraps around the edge.
@@ -76,7 +76,7 @@ def phases_of(
     # Of the kernel's phases along a side; later ones have none.
     taps = [math.ceil((kernel_size - first) / stride) for first in range(min(stride, kernel_size))]
     rows, columns = h + taps[0] - 1, w + taps[0] - 1
-    if at_points and max(rows, columns) <= MOST_POINTS:
+    if toom_cook and max(rows, columns) <= MAX_POINTS:
         return [
             Phases(stride, (i, i + 1), (j, j + 1), (m, n), h, w, h + m - 1, w + n - 1, True)
             for i, m in enumerate(taps)
@@ -87,7 +87,7 @@ def phases_of(
 
 
 def fast_conv2d(
-    x: Tensor, weight: Tensor, bias: Tensor | None, stride: int = 1, at_points: bool = False
+    x: Tensor, weight: Tensor, bias: Tensor | None, stride: int = 1, toom_cook: bool = False
 ) -> Tensor:
     """``F.conv2d`` with a square kernel and no padding, computed in Fourier space or at points.
 
@@ -96,7 +96,7 @@ def fast_conv2d(
         weight: [out_channels, channels, k, k].
         bias: [out_channels], or None.
         stride: S, in pixels.
-        at_points: not in Fourier space, if so few points are needed that the result is exact to
+        toom_cook: not in Fourier space, if so few points are needed that the result is exact to
             2e-5 in float32.
 
     Returns:
@@ -114,7 +114,7 @@ def fast_conv2d(
     if weight.shape[2] != weight.shape[3]:
         raise ValueError(f"the kernel must be square, got shape {list(weight.shape)}")
     height, width = x.shape[2:]
-    phases = phases_of(height, width, weight.shape[2], stride, at_points)
+    phases = phases_of(height, width, weight.shape[2], stride, toom_cook)
     images = [each.split(each.fit(x)) for each in phases]
     return correlate(images, transform_kernel(weight, phases, x.dtype), bias, phases)
 
@@ -148,7 +148,7 @@ def relu_conv2d_channels_last(x: Tensor, weight: Tensor, bias: Tensor | None) ->
     return F.relu(F.linear(patches, weight.flatten(1), bias)).permute(0, 3, 1, 2)
 
 
-def points_suffice(x: Tensor) -> bool:
+def toom_cook_is_accurate(x: Tensor) -> bool:
     """Whether points are faster for such images and exact enough: float32 on a processor that is
     not allowed to round it to fewer bits.
     """
@@ -178,12 +178,12 @@ class Transform(NamedTuple):
     def of(cls, phases: Phases, device: torch.device) -> "Transform":
         """The one of these phases; on a GPU it is kept, for it takes many small kernels to make."""
         kept = device.type == "cuda" and not torch.compiler.is_compiling()
-        return kept_transform(phases, device) if kept else cls.made(phases, device)
+        return cached_transform(phases, device) if kept else cls.build(phases, device)
 
     @classmethod
-    def made(cls, phases: Phases, device: torch.device) -> "Transform":
-        *_, (m, n), height, width, rows, columns, at_points = phases
-        if at_points:
+    def build(cls, phases: Phases, device: torch.device) -> "Transform":
+        *_, (m, n), height, width, rows, columns, toom_cook = phases
+        if toom_cook:
             kernel_across, image_across, back_across = point_basis(width, columns, device)
             kernel_down, image_down, back_down = point_basis(height, rows, device)
             kernel, image = (kernel_across, kernel_down), (image_across, image_down)
@@ -199,9 +199,9 @@ class Transform(NamedTuple):
 
 
 @functools.cache
-def kept_transform(phases: Phases, device: torch.device) -> Transform:
+def cached_transform(phases: Phases, device: torch.device) -> Transform:
     with torch.inference_mode(False):
-        return Transform.made(phases, device)
+        return Transform.build(phases, device)
 
 
 def transform(x: Tensor, matrices: tuple[Tensor, ...]) -> Tensor:
@@ -245,7 +245,7 @@ def correlate(
         count, filters, inner = w_hat.shape  # waves or points; parts · out_channels; summed over
         parts, _, matrices, back = Transform.of(each, x.device)
         x_hat = transform(x, matrices).view(count, parts * n, inner)
-        y_hat = parts_apart(RowsByRows.apply(w_hat, x_hat), parts)
+        y_hat = split_parts(RowsByRows.apply(w_hat, x_hat), parts)
         y = transform(y_hat, back).view(each.height, each.width, filters // parts, n)
         results.append(y)
     y = sum(results[1:], results[0]).permute(3, 2, 0, 1)
@@ -267,7 +267,7 @@ class RowsByRows(torch.autograd.Function):
         return grad @ x if of_w else None, grad.mT @ w if of_x else None
 
 
-def parts_apart(products: Tensor, parts: int) -> Tensor:
+def split_parts(products: Tensor, parts: int) -> Tensor:
     """Each part of one with each of the other: […, parts · m, parts · n] → […, parts², m, n]."""
     products = products.unflatten(-1, (parts, -1)).unflatten(-3, (parts, -1))
     return products.transpose(-3, -2).flatten(-4, -3)

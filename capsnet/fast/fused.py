@@ -39,21 +39,23 @@ def sizes(weight: Tensor) -> dict[str, int]:
     return {"J": j, "K": k, "D": d, "DP": padded, "IMAGES": LAUNCH["num_warps"] * images}
 
 
-def takes(weight: Tensor) -> bool:
+def shape_is_supported(weight: Tensor) -> bool:
     """Whether weights of this shape fit into the registers of one program."""
     _, j, k, d = weight.shape
     return j <= MOST_PARENTS and j * k <= MOST_PRODUCTS and d <= MOST_NUMBERS
 
 
-def fits(u: Tensor, weight: Tensor) -> bool:
+def is_supported(u: Tensor, weight: Tensor) -> bool:
     """Whether the kernels support this dtype, this shape, and as many predictions."""
     supported = u.dtype in (torch.float32, torch.bfloat16, torch.float16)
     predictions = len(u) * weight[:, :, 0].numel()
-    return supported and 0 < predictions < 2**31 and takes(weight)  # offsets have 32 bits
+    return (
+        supported and 0 < predictions < 2**31 and shape_is_supported(weight)
+    )  # offsets have 32 bits
 
 
 @functools.cache
-def works() -> bool:
+def triton_works() -> bool:
     """Whether Triton can compile and launch a kernel here; it needs a C compiler, say."""
     try:
         one_kernel[1,](found := torch.zeros(1, device="cuda"))
@@ -112,7 +114,7 @@ def _(u: Tensor, weight: Tensor, prior: Any, v_sums: Tensor, grads_s: Any) -> An
 
 
 class FusedRouting(torch.autograd.Function):
-    """:func:`capsnet.fast.routing.routed_capsules` where :func:`fits` is true."""
+    """:func:`capsnet.fast.routing.routed_capsules` where :func:`is_supported` is true."""
 
     @staticmethod
     def forward(

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 @contextlib.contextmanager
-def nothing_waits() -> Iterator[None]:
+def error_on_sync() -> Iterator[None]:
     """A RuntimeError where the host waits for a GPU until the block's end.
 
     A capture would end with one as well, but would leave CUDA's random numbers unusable.

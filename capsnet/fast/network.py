@@ -9,9 +9,9 @@ from capsnet.fast.convolution import (
     Phases,
     correlate,
     phases_of,
-    points_suffice,
     relu_conv2d,
     relu_conv2d_channels_last,
+    toom_cook_is_accurate,
     transform_kernel,
 )
 from capsnet.fast.routing import compiled, has_triton, routed_capsules
@@ -58,8 +58,8 @@ def pays_off(model: CapsNet, own: "type[FastCapsNet]") -> bool:
     return (
         device in FAST_DEVICES
         and max(model.config["image_shape"][1:]) <= LARGEST_SIDE
-        and all(type(layer) is stock and is_as_made(layer) for layer, stock in replaced)
-        and is_as_made(model)
+        and all(type(layer) is stock and is_unmodified(layer) for layer, stock in replaced)
+        and is_unmodified(model)
         and model.conv.stride == (1, 1)
         and (device == "cpu" or own.has_kernels(model))
     )
@@ -73,7 +73,7 @@ def cudnn_pays_off(images: Tensor) -> bool:
     return images.device.type == "cuda" and images.dtype in (torch.bfloat16, torch.float16)
 
 
-def is_as_made(layer: nn.Module) -> bool:
+def is_unmodified(layer: nn.Module) -> bool:
     """Whether a layer has its own methods and no hooks, and is no convolution of another kind."""
     hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     patched = any(callable(getattr(type(layer), name, None)) for name in vars(layer))
@@ -121,7 +121,7 @@ class FastCapsNet(nn.Module):
             return False
         from capsnet.fast import fused
 
-        return fused.takes(model.digits.weight)
+        return fused.shape_is_supported(model.digits.weight)
 
     def compile(self) -> None:
         """torch.compile for the convolutions and for the loops of the routing, each by itself."""
@@ -166,8 +166,8 @@ class FastCapsNet(nn.Module):
         kernel, stride = second.weight.shape[2], second.stride[0]
         # torch.compile cannot read the precision of matrix products, on which points depend.
         may_depend = torch.is_grad_enabled() and not torch.compiler.is_compiling()
-        at_points = may_depend and points_suffice(images)
-        return phases_of(height, width, kernel, stride, at_points)
+        toom_cook = may_depend and toom_cook_is_accurate(images)
+        return phases_of(height, width, kernel, stride, toom_cook)
 
     def capsules_of(self, children: Tensor) -> Tensor:
         """Primary capsules to those of the classes, [n, out_capsules, out_dim]."""

@@ -70,15 +70,15 @@ def routed_capsules(
         if u.device.type == "cuda" and share is coupling and not stop_gradient and has_triton():
             from capsnet.fast import fused
 
-            if fused.fits(u, weight):
+            if fused.is_supported(u, weight):
                 v = fused.FusedRouting.apply(u, weight, prior, iterations, squash, gradients)
                 return v
-        how = Routing(share, squash, stop_gradient, compile)
-        v = RoutedCapsules.apply(u, weight, prior, iterations, how, gradients)
+        options = RoutingOptions(share, squash, stop_gradient, compile)
+        v = RoutedCapsules.apply(u, weight, prior, iterations, options, gradients)
     return v
 
 
-class Routing(NamedTuple):
+class RoutingOptions(NamedTuple):
     """The arguments of :func:`routed_capsules` that are no tensors."""
 
     share: Share
@@ -97,14 +97,14 @@ class RoutedCapsules(torch.autograd.Function):
         weight: Tensor,
         prior: Tensor | None,
         iterations: int,
-        how: Routing,
+        options: RoutingOptions,
         gradients: bool,
     ) -> Tensor:
         learn = gradients and any(ctx.needs_input_grad)
-        attend_ = compiled(attend) if how.compile else attend
+        weighted_sum_fn = compiled(attend) if options.compile else attend
         matrices = weight.transpose(2, 3).flatten(1, 2).to(u.dtype).contiguous()  # [i, j · d, k]
         size = chunk_size(len(u), weight, u.dtype)
-        u_hat = room_for_predictions(u, weight, size)
+        u_hat = empty_predictions(u, weight, size)
         chunks, inputs, outputs = [], [], []
         for chunk in u.split(size):
             # The last chunk is filled up: one shape, which is compiled once. Of ones: not every
@@ -114,8 +114,8 @@ class RoutedCapsules(torch.autograd.Function):
             v_sum = None  # of all iterations so far, [j, d, n]
             s_of_iterations = []
             for _ in range(iterations):
-                s = attend_(u_hat, v_sum, prior, how.share)
-                v = how.squash(s, 1)
+                s = weighted_sum_fn(u_hat, v_sum, prior, options.share)
+                v = options.squash(s, 1)
                 v_sum = v if v_sum is None else v_sum + v
                 if learn:
                     s_of_iterations.append(s)
@@ -125,7 +125,7 @@ class RoutedCapsules(torch.autograd.Function):
                 inputs.append(torch.stack(s_of_iterations))  # [iterations, j, d, n]
         if learn:
             ctx.save_for_backward(weight, matrices, prior, *chunks, *inputs)
-            ctx.how = how
+            ctx.options = options
         return torch.cat(outputs, dim=2)[..., : len(u)].permute(2, 0, 1)
 
     @staticmethod
@@ -139,11 +139,11 @@ class RoutedCapsules(torch.autograd.Function):
         grad_matrices = matrices.new_zeros(matrices.transpose(1, 2).shape, dtype=wide)
         grad_prior = None if prior is None else torch.zeros_like(prior, dtype=wide)
         grad_chunks: list[Tensor] = []
-        u_hat = room_for_predictions(matrices, weight, size)
+        u_hat = empty_predictions(matrices, weight, size)
         for chunk, s, grad_v in zip(chunks, inputs, grad.split(size), strict=True):
             grad_v = F.pad(grad_v.permute(1, 2, 0), (0, size - len(grad_v))).to(wide)
             torch.bmm(matrices, chunk, out=u_hat.flatten(1, 2))
-            grad_u_hat, grad_b = chunk_backward(u_hat, s, prior, grad_v, ctx.how)
+            grad_u_hat, grad_b = chunk_backward(u_hat, s, prior, grad_v, ctx.options)
             if grad_prior is not None:
                 grad_prior += grad_b.sum(dim=2)
             grad_u_hat = grad_u_hat.flatten(1, 2)
@@ -156,33 +156,33 @@ class RoutedCapsules(torch.autograd.Function):
 
 
 def chunk_backward(
-    u_hat: Tensor, s: Tensor, prior: Tensor | None, grad_v: Tensor, how: Routing
+    u_hat: Tensor, s: Tensor, prior: Tensor | None, grad_v: Tensor, options: RoutingOptions
 ) -> tuple[Tensor, Tensor]:
     """The gradients of û and, summed over iterations, of the logits, from that of the last v."""
     # The gradient of û is a sum of outer products: for every iteration c_ij with the gradient of
     # s_j, and the gradient of b_ij with the sum of v.
     loops = squash_backward, attend_backward, outer
-    squash_back, attend_back, outer_ = map(compiled, loops) if how.compile else loops
-    v_sums = how.squash(s[:-1], 2).cumsum(0).unbind() if len(s) > 1 else ()
+    squash_back, attend_back, outer_fn = map(compiled, loops) if options.compile else loops
+    v_sums = options.squash(s[:-1], 2).cumsum(0).unbind() if len(s) > 1 else ()
     terms: list[tuple[Tensor | None, Tensor]] = []
     grad_sum = torch.zeros_like(grad_v)  # each v is part of the sums of all later iterations
     grad_logits = torch.zeros((), dtype=grad_v.dtype, device=grad_v.device)
     for t in reversed(range(len(s))):
-        grad_s = squash_back(s[t], grad_v, how.squash)
+        grad_s = squash_back(s[t], grad_v, options.squash)
         v_sum = v_sums[t - 1] if t > 0 else None
-        if is_even(v_sum, prior, how.share):
+        if is_even(v_sum, prior, options.share):
             terms.append((None, grad_s / len(grad_s)))
             continue
-        c, grad_b, grad_v = attend_back(u_hat, v_sum, prior, grad_s, how.share)
+        c, grad_b, grad_v = attend_back(u_hat, v_sum, prior, grad_s, options.share)
         terms.append((c, grad_s))
-        if how.stop_gradient:
+        if options.stop_gradient:
             break
         if v_sum is not None:
             terms.append((grad_b, v_sum))
             grad_v = grad_sum = grad_sum + grad_v
         if prior is not None:
             grad_logits = grad_logits + grad_b
-    return outer_(terms, u_hat), grad_logits
+    return outer_fn(terms, u_hat), grad_logits
 
 
 @functools.cache
@@ -196,7 +196,7 @@ def has_triton() -> bool:
         return False
     from capsnet.fast import fused
 
-    return fused.works()
+    return fused.triton_works()
 
 
 @functools.cache
@@ -205,7 +205,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return torch.compile(function, dynamic=False)
 
 
-def room_for_predictions(like: Tensor, weight: Tensor, size: int) -> Tensor:
+def empty_predictions(like: Tensor, weight: Tensor, size: int) -> Tensor:
     """An empty û, [i, j, d, n]: all chunks use the same, which is then still in the cache."""
     i, j, _, d = weight.shape
     return like.new_empty(i, j, d, size)

@@ -15,8 +15,8 @@ MAX_SEED = 2**40
 MNIST_CHILDREN = 115.2  # primary capsules per class
 ENOUGH_STEPS = 500  # with fewer, the batches become smaller
 SMALLEST_BATCH = 16
-FEWEST_SEEN = 8000  # images in a whole training run, each counted as often as it is seen
-SUITED = ("epochs", "batch_size", "learning_rate", "average")
+MIN_SAMPLES_SEEN = 8000  # images in a whole training run, each counted as often as it is seen
+MODEL_DEPENDENT = ("epochs", "batch_size", "learning_rate", "average")
 SCHEDULES = ("one-cycle", "exponential")
 
 
@@ -24,7 +24,7 @@ SCHEDULES = ("one-cycle", "exponential")
 class TrainingConfig:
     """How to train; ``capsnet train --help`` has the same options.
 
-    The defaults suit MNIST; :meth:`suited` chooses them for another network and other images.
+    The defaults suit MNIST; :meth:`for_model` chooses them for another network and other images.
 
     Raises:
         ValueError: an option is out of its range, not whole where it must be, or unknown.
@@ -52,7 +52,7 @@ class TrainingConfig:
     seed: int = 0  # of the weights, of the images' order and of their shifts
 
     @classmethod
-    def suited(cls, model: CapsNet, images: int, **given: Any) -> "TrainingConfig":
+    def for_model(cls, model: CapsNet, images: int, **given: Any) -> "TrainingConfig":
         """Options for this network and so many training images.
 
         They are MNIST's, except for those given and these: few images are seen more often and in
@@ -64,7 +64,7 @@ class TrainingConfig:
         """
         usual = cls(**given)  # refuses what is out of range
         images = max(1, images)
-        epochs = given.setdefault("epochs", max(usual.epochs, math.ceil(FEWEST_SEEN / images)))
+        epochs = given.setdefault("epochs", max(usual.epochs, math.ceil(MIN_SAMPLES_SEEN / images)))
         rounded = 2 ** int(math.log2(max(1, epochs * images / ENOUGH_STEPS)))
         batch = given.setdefault("batch_size", min(usual.batch_size, max(SMALLEST_BATCH, rounded)))
         steps = epochs * max(1, images // batch)

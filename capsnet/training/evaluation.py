@@ -107,7 +107,7 @@ def evaluate(
         arranged.compile()
     try:
         model.eval()
-        lengths, squared_errors = run_over(arranged, image_set, batch_size, precision)
+        lengths, squared_errors = predict_batches(arranged, image_set, batch_size, precision)
     finally:
         for module, mode in modes.items():
             module.training = mode
@@ -128,7 +128,7 @@ def evaluate(
 
 
 @torch.no_grad()
-def run_over(
+def predict_batches(
     network: nn.Module, image_set: ImageSet, batch_size: int, precision: str
 ) -> tuple[Tensor, Tensor | None]:
     """All lengths [n, num_classes], and the mean squared error of each batch, if decoded.

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from capsnet.device import ieee_float32, resolve_compile, resolve_precision
 from capsnet.fast import arrange
-from capsnet.fast.graph import Graph, nothing_waits
+from capsnet.fast.graph import Graph, error_on_sync
 from capsnet.functional import margin_loss
 from capsnet.model import CapsNet
 from capsnet.text import reason
@@ -107,7 +107,7 @@ class Step:
     def __call__(self, *batch: Tensor) -> Tensor:
         with ieee_float32(self.device, self.precision):
             if self.calls_to_capture == 1:
-                return self.capture_after(batch)
+                return self.step_then_capture(batch)
             self.calls_to_capture = max(0, self.calls_to_capture - 1)
             if self.graph is not None and self.graph.takes(batch):
                 loss = self.graph(batch)
@@ -116,11 +116,11 @@ class Step:
             self.optimizer.step()
             return loss
 
-    def capture_after(self, batch: Sequence[Tensor]) -> Tensor:
+    def step_then_capture(self, batch: Sequence[Tensor]) -> Tensor:
         """A step that shows whether the host waits; if it does not, the next ones are replays."""
         self.calls_to_capture = 0
         try:
-            with nothing_waits():
+            with error_on_sync():
                 loss = self.forward_and_backward(batch)
         except RuntimeError as error:
             warn_slower(error)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from capsnet.training.config import FEWEST_SEEN, TrainingConfig
+from capsnet.training.config import MIN_SAMPLES_SEEN, TrainingConfig
 from capsnet.training.evaluation import Evaluation
 
 # Shares of the epochs. Before the peak of the learning rate every network is at chance, and at the
@@ -37,7 +37,7 @@ def find_trouble(
     return None
 
 
-def diagnose(result: Evaluation, rate: float, seen: int = FEWEST_SEEN) -> str | None:
+def diagnose(result: Evaluation, rate: float, seen: int = MIN_SAMPLES_SEEN) -> str | None:
     """What the capsules do, and what to try, where a network is no better than chance.
 
     Chance is to answer the most frequent class every time. Returns None where the network is
@@ -62,7 +62,7 @@ def diagnose(result: Evaluation, rate: float, seen: int = FEWEST_SEEN) -> str | 
         found, advice = "silent", f"more epochs, or a rate of {3 * rate:.1g}"
     else:
         found, advice = "alike", f"more epochs, or {lower}"
-    if seen < FEWEST_SEEN:
+    if seen < MIN_SAMPLES_SEEN:
         advice = f"more epochs first ({seen:,} images are few, each counted as often as it is seen)"
     return (
         f"no better than one answer for all ({result.correct} of {result.total} right): the "

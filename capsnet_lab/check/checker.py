@@ -18,7 +18,7 @@ from capsnet.model import CapsNet
 from capsnet.training.loss import TrainingLoss
 from capsnet_lab.check import outside
 from capsnet_lab.check.adapter import Adapter
-from capsnet_lab.check.evidence import Unseen, Verdicts
+from capsnet_lab.check.evidence import NotExamined, Verdicts
 from capsnet_lab.check.loss import examine_loss
 from capsnet_lab.check.primary import examine_primary, examine_start
 from capsnet_lab.check.routing import EQUAL, IDLE, examine_layer, examine_layer_inside
@@ -53,7 +53,7 @@ class Report:
         not_examined: deviations that were not looked for, and why.
         failed: stages of the adapter, or calls, that raised an error, and which error.
         read_as: how many classes and children the network was taken to have, and their sizes.
-        otherwise: what was measured that is not the paper's, but is no named deviation either.
+        unnamed: what was measured that is not the paper's, but is no named deviation either.
     """
 
     title: str
@@ -62,13 +62,13 @@ class Report:
     not_examined: dict[str, str]
     failed: list[str]
     read_as: str
-    otherwise: list[str]
+    unnamed: list[str]
 
     @property
     def unrouted(self) -> str:
         """Why the routing was not examined; empty if it was."""
         why = self.not_examined.get("softmax-over-children", "")
-        return why if self.not_examined.keys() >= ROUTING and why not in self.otherwise else ""
+        return why if self.not_examined.keys() >= ROUTING and why not in self.unnamed else ""
 
     def __str__(self) -> str:
         looked = len(self.found) + len(self.clean)
@@ -76,8 +76,8 @@ class Report:
         counts += f"{len(self.found)} of {looked} deviations that were looked for"
         if choices := [name for name in self.found if DEVIATIONS[name].is_choice]:
             counts += f" ({', '.join(choices)}: the paper leaves that open)"
-        if self.otherwise:
-            counts += f", {len(self.otherwise)} without a name"
+        if self.unnamed:
+            counts += f", {len(self.unnamed)} without a name"
         lines = [f"{self.title}: {counts}; {len(self.not_examined)} were not examined"]
         lines += [f"read as {self.read_as}", *self.failed]
         for name, measured in self.found.items():
@@ -85,7 +85,7 @@ class Report:
             if name != "other-decoder":  # whose text has the numbers of one implementation
                 lines += [f"  yours:     {DEVIATIONS[name].code}"]
             lines += [f"  measured:  {measured}"]
-        lines += [f"\nnot as in the paper, without a name: {why}" for why in self.otherwise]
+        lines += [f"\nnot as in the paper, without a name: {why}" for why in self.unnamed]
         lines += [f"\nnot found: {', '.join(self.clean) or 'none'}"]
         for why in dict.fromkeys(self.not_examined.values()):
             names = [name for name, reason in self.not_examined.items() if reason == why]
@@ -119,23 +119,23 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
             torch.set_default_dtype(torch.float64)
             known = {name for name, _ in network.named_parameters()}
             subject = Subject(network, adapter)
-            verdicts, failed, otherwise = examine(subject)
+            verdicts, failed, unnamed = examine(subject)
             late = [name for name, _ in subject.model.named_parameters() if name not in known]
             read_as = subject.read_as
         finally:
             torch.set_default_dtype(dtype)
     if late:
         text = "parameters that only the first call makes, so that an optimiser made before it "
-        otherwise.append(f"{text}does not train them: {', '.join(late)}")
+        unnamed.append(f"{text}does not train them: {', '.join(late)}")
     seen = {name: verdicts[name] for name in DEVIATIONS}
     return Report(
         title=type(network).__name__,
         found={name: verdict for name, verdict in seen.items() if isinstance(verdict, str)},
         clean=[name for name, verdict in seen.items() if verdict is None],
-        not_examined={name: of.why for name, of in seen.items() if isinstance(of, Unseen)},
+        not_examined={name: of.why for name, of in seen.items() if isinstance(of, NotExamined)},
         failed=failed,
         read_as=read_as,
-        otherwise=otherwise,
+        unnamed=unnamed,
     )
 
 
@@ -190,74 +190,74 @@ def own_adapter(model: nn.Module) -> Adapter:
     )
 
 
-class Look(NamedTuple):
-    """One way to look at a network."""
+class Probe(NamedTuple):
+    """One way to examine a network."""
 
-    stage: str  # of the adapter; without it there is no such look
+    stage: str  # of the adapter; without it there is no such probe
     examine: Callable[[Subject], Verdicts]
     names: str = ""  # what stays open if a call fails; for other stages that is in NEEDS
 
 
 FROM_OUTSIDE = [
-    Look("call", outside.examine_zero_weights, "bare-norm"),
-    Look("call", outside.examine_lengths, "softmax-of-lengths"),
-    Look("call", outside.examine_brightness, "standardised-images"),
-    Look("call", outside.examine_decoder, "prediction-mask batch-mask other-decoder"),
+    Probe("call", outside.examine_zero_weights, "bare-norm"),
+    Probe("call", outside.examine_lengths, "softmax-of-lengths"),
+    Probe("call", outside.examine_brightness, "standardised-images"),
+    Probe("call", outside.examine_decoder, "prediction-mask batch-mask other-decoder"),
 ]
-AT_PRIMARY = [Look("primary", examine_primary), Look("primary", examine_start)]
-AT_LAYER = [Look(STAGES, examine_layer)]
+AT_PRIMARY = [Probe("primary", examine_primary), Probe("primary", examine_start)]
+AT_LAYER = [Probe(STAGES, examine_layer)]
 WITHOUT_LAYER = [
-    Look("call", outside.check_batch_independence, "batch-logits"),
-    Look("call", outside.check_gradient, "stopped-gradient"),
-    Look("call", outside.examine_growth, "squash-over-classes squash-by-component"),
-    Look("call", examine_layer_inside),
+    Probe("call", outside.check_batch_independence, "batch-logits"),
+    Probe("call", outside.check_gradient, "stopped-gradient"),
+    Probe("call", outside.examine_growth, "squash-over-classes squash-by-component"),
+    Probe("call", examine_layer_inside),
 ]
-AT_LOSS = [Look("loss", examine_loss)]
+AT_LOSS = [Probe("loss", examine_loss)]
 
 
-def looks_at(adapter: Adapter) -> list[Look]:
-    """All looks that an adapter makes possible, in order."""
+def probes_of(adapter: Adapter) -> list[Probe]:
+    """All probes that an adapter makes possible, in order."""
     primary = AT_PRIMARY if adapter.primary else []
     layer = AT_LAYER if adapter.primary and adapter.digits else WITHOUT_LAYER
     return [*FROM_OUTSIDE, *primary, *layer, *(AT_LOSS if adapter.loss else [])]
 
 
 def examine(net: Subject) -> tuple[Verdicts, list[str], list[str]]:
-    """The verdict of each deviation, which stages failed, and what is not the paper's otherwise."""
+    """The verdict of each deviation, which stages failed, and what has no name."""
     verdicts: Verdicts = {}
     failed: dict[str, str] = {}
-    otherwise: dict[str, None] = {}
-    for look in looks_at(net.adapter):
+    unnamed: dict[str, None] = {}
+    for probe in probes_of(net.adapter):
         try:
-            seen = look.examine(net)
+            seen = probe.examine(net)
         except USER_CODE_ERRORS as error:
             kind, message = type(error).__name__, message_of(error)
-            why = f"{look.stage} fails: {kind}" + (f": {message}" if message != kind else "")
-            failed.setdefault(look.stage, why)
-            seen = dict.fromkeys(look.names.split(), Unseen(why))
+            why = f"{probe.stage} fails: {kind}" + (f": {message}" if message != kind else "")
+            failed.setdefault(probe.stage, why)
+            seen = dict.fromkeys(probe.names.split(), NotExamined(why))
         for name, verdict in seen.items():
-            if isinstance(verdict, Unseen) and verdict.otherwise:
-                otherwise[verdict.why] = None
-            at_layer = look.examine in (examine_layer, examine_layer_inside)
-            verdicts[name] = merged(verdicts.get(name, Unseen("")), verdict, at_layer)
+            if isinstance(verdict, NotExamined) and verdict.unnamed:
+                unnamed[verdict.why] = None
+            at_layer = probe.examine in (examine_layer, examine_layer_inside)
+            verdicts[name] = merged(verdicts.get(name, NotExamined("")), verdict, at_layer)
     if isinstance(verdicts.get("uniform-shares"), str):
         verdicts |= {name: EQUAL for name in IDLE if verdicts[name] is None}
     for name, deviation in DEVIATIONS.items():
         if not deviation.parts:
-            verdicts[name] = Unseen(RECIPE)
+            verdicts[name] = NotExamined(RECIPE)
         elif name not in verdicts:
             stage = NEEDS.get(next(iter(deviation.parts)), STAGES)
-            verdicts[name] = Unseen(failed.get(stage, f"needs an Adapter with {stage}"))
-    return verdicts, [*failed.values()], [*otherwise]
+            verdicts[name] = NotExamined(failed.get(stage, f"needs an Adapter with {stage}"))
+    return verdicts, [*failed.values()], [*unnamed]
 
 
 def merged(
-    known: str | Unseen | None, verdict: str | Unseen | None, at_layer: bool
-) -> str | Unseen | None:
-    """Of two looks: a finding counts more than its absence, and that more than an open question."""
+    known: str | NotExamined | None, verdict: str | NotExamined | None, at_layer: bool
+) -> str | NotExamined | None:
+    """Of two probes: a finding outweighs its absence, which outweighs an open question."""
     if at_layer and verdict is None and isinstance(known, str):
-        return Unseen(f"{known}, but not in the routing")
-    better = isinstance(known, Unseen) or (known is None and isinstance(verdict, str))
+        return NotExamined(f"{known}, but not in the routing")
+    better = isinstance(known, NotExamined) or (known is None and isinstance(verdict, str))
     return verdict if better else known
 
 
@@ -268,7 +268,7 @@ def assert_paper(
 ) -> None:
     """For a test of your own: the network has no deviations but those that you allow.
 
-    What is not the paper's, but is no named deviation, is allowed by "otherwise". Stages that the
+    What is not the paper's, but is no named deviation, is allowed by "unnamed". Stages that the
     adapter does not have are not examined, but it must reach the routing::
 
         def test_is_the_papers_network():
@@ -279,7 +279,7 @@ def assert_paper(
         ValueError: as :func:`check`; or an allowed name is unknown, or was not examined; or the
             routing was not.
     """
-    if unknown := set(allow) - {*DEVIATIONS, "otherwise"}:
+    if unknown := set(allow) - {*DEVIATIONS, "unnamed"}:
         raise ValueError(f"no deviation is called {', '.join(sorted(unknown))}")
     report = check(model, adapter)
     if report.failed:
@@ -287,7 +287,7 @@ def assert_paper(
     for name in allow:
         if why := report.not_examined.get(name):
             raise ValueError(f"{name} is allowed, but was not examined: {why}")
-    if {*report.found, *(["otherwise"] if report.otherwise else [])} - set(allow):
+    if {*report.found, *(["unnamed"] if report.unnamed else [])} - set(allow):
         raise AssertionError(str(report))
     if report.unrouted:
         raise ValueError(f"the routing of {report.title} was not examined: {report.unrouted}")

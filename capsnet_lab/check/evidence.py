@@ -17,25 +17,27 @@ TRANSPOSED = "if the capsules are [n, dim, classes], the Adapter has to transpos
 Map = Callable[[Tensor], Tensor]
 
 
-class Unseen(NamedTuple):
+class NotExamined(NamedTuple):
     """Why it is open whether a network has a deviation."""
 
     why: str
-    otherwise: bool = False  # what was measured is not the paper's, but is no named deviation
+    unnamed: bool = False  # what was measured is not the paper's, but is no named deviation
 
 
-Verdict = str | Unseen | None  # evidence; or why it is open; or the network has no such deviation
+Verdict = (
+    str | NotExamined | None
+)  # evidence; or why it is open; or the network has no such deviation
 Verdicts = dict[str, Verdict]  # by the deviation's name
 
 
-def unseen(names: Iterable[str], why: str, otherwise: bool = False) -> Verdicts:
+def not_examined(names: Iterable[str], why: str, unnamed: bool = False) -> Verdicts:
     """The same reason for several deviations."""
-    return dict.fromkeys(names, Unseen(why, otherwise))
+    return dict.fromkeys(names, NotExamined(why, unnamed))
 
 
 def no_known_squash(names: Iterable[str], measured: str) -> Verdicts:
     """The deviations that stay open because capsules are squashed in an unknown way, or not."""
-    return unseen(names, f"no known squash fits: {measured}", otherwise=True)
+    return not_examined(names, f"no known squash fits: {measured}", unnamed=True)
 
 
 def tensors_in(value: Any) -> list[Tensor]:
@@ -126,7 +128,9 @@ def gradient_verdict(f: Map, x: Tensor, generator: torch.Generator) -> Verdicts:
     if v.requires_grad:
         (gradient,) = torch.autograd.grad((v * weights).sum(), x, allow_unused=True)
     if gradient is None:
-        return {"stopped-gradient": Unseen("no gradient reaches what the answer is computed from")}
+        return {
+            "stopped-gradient": NotExamined("no gradient reaches what the answer is computed from")
+        }
     by_autograd = (gradient * direction).sum().item()
     slopes: list[float] = []
     for size in 1e-6, 1e-7, 1e-8:  # if f bends near x, only the smaller steps agree
@@ -142,7 +146,7 @@ def gradient_verdict(f: Map, x: Tensor, generator: torch.Generator) -> Verdicts:
     if not agreed:
         several = ", ".join(f"{slope:.6g}" for slope in slopes)
         why = f"finite differences of three steps give different derivatives, {several}"
-        return {"stopped-gradient": Unseen(why)}
+        return {"stopped-gradient": NotExamined(why)}
     true = agreed[0]
     text = f"autograd gives a derivative of {by_autograd:.6g}, finite differences {true:.6g}"
     return {"stopped-gradient": text if abs(by_autograd - true) > 1e-5 * abs(true) else None}

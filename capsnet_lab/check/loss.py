@@ -11,12 +11,12 @@ from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT
 from capsnet_lab.check.adapter import Output, checked
 from capsnet_lab.check.evidence import (
-    Unseen,
+    NotExamined,
     Verdict,
     Verdicts,
     depends_on,
+    not_examined,
     relative_error,
-    unseen,
 )
 from capsnet_lab.check.subject import Subject
 from capsnet_lab.wild import parts
@@ -79,12 +79,12 @@ def examine_loss(net: Subject) -> Verdicts:
     pixels = net.images[0].numel()
     weight = reconstruction[0] / images_summed if reconstruction else 0.0
     if abs(weight) < 1e-3 * RECONSTRUCTION_WEIGHT / pixels:
-        return verdicts | unseen(RECONSTRUCTION_NAMES, "the loss has no reconstruction in it")
+        return verdicts | not_examined(RECONSTRUCTION_NAMES, "the loss has no reconstruction in it")
     is_normalised = best.target == "normalised-images"
     verdicts["normalised-images"] = fit_text(fits, best, "target") if is_normalised else None
     if summed and abs(RECONSTRUCTION_WEIGHT / weight / count - 1) < 1e-4:
         why = "squared differences are averaged over the batch, and the margin losses are summed"
-        return verdicts | unseen(["mean-reconstruction"], why, otherwise=True)
+        return verdicts | not_examined(["mean-reconstruction"], why, unnamed=True)
     return verdicts | {"mean-reconstruction": reconstruction_weight_verdict(weight, pixels)}
 
 
@@ -125,13 +125,13 @@ def no_known_loss(net: Subject, out: Output, loss: Tensor, error: float) -> Verd
     used = {id(p) for p in depends_on(out.answer, net.rescaled_training)}
     reconstructs = any(id(p) not in used for p in depends_on(loss, net.rescaled_training))
     if out.reconstruction is None and reconstructs:
-        return unseen(
+        return not_examined(
             names, "the loss may have a reconstruction in it that the call does not return"
         )
     why = (
         "the loss is not a sum of the paper's two losses, or of known variants: they fit to within "
     )
-    return unseen(names, f"{why}{error:.1g}", otherwise=error > OTHER_LOSS)
+    return not_examined(names, f"{why}{error:.1g}", unnamed=error > OTHER_LOSS)
 
 
 def margin_verdicts(
@@ -146,7 +146,7 @@ def margin_verdicts(
     if len(near) == 1:
         verdicts |= {name: text if name in near[0] else None for name in WEIGHTS}
     else:  # none, or two: with two classes a mean is a half
-        verdicts |= unseen(WEIGHTS, text, otherwise=not near)
+        verdicts |= not_examined(WEIGHTS, text, unnamed=not near)
     lengths, softmax = (
         min(of.error for variant, of in fits.items() if variant.lengths == name)
         for name in ("norms", "softmax-of-lengths")
@@ -173,4 +173,4 @@ def reconstruction_weight_verdict(weight: float, pixels: int) -> Verdict:
         return None
     times = f"0.0005 / {ratio:.6g}" if ratio > 1 else f"{1 / ratio:.6g} times the paper's"
     text = f"the sum of squared differences is weighted by {weight:.3g}, {times}"
-    return text if abs(ratio / pixels - 1) < 1e-4 else Unseen(text, otherwise=True)
+    return text if abs(ratio / pixels - 1) < 1e-4 else NotExamined(text, unnamed=True)

@@ -14,7 +14,7 @@ from capsnet_lab.check.evidence import (
     EXACT,
     TRANSPOSED,
     Map,
-    Unseen,
+    NotExamined,
     Verdict,
     Verdicts,
     batch_verdict,
@@ -22,10 +22,10 @@ from capsnet_lab.check.evidence import (
     gradient_verdict,
     largest_lengths,
     no_known_squash,
+    not_examined,
     relative_error,
     scale_weights,
     sums_to_one,
-    unseen,
     unsquash,
     without_ones,
 )
@@ -49,7 +49,7 @@ def examine_zero_weights(net: Subject) -> Verdicts:
     if all(nan):
         return {"bare-norm": f"{text}, with only W at zero {nan[1]:.0%}"}
     if nan[0]:
-        return {"bare-norm": Unseen(f"{text}, from squash or from elsewhere")}
+        return {"bare-norm": NotExamined(f"{text}, from squash or from elsewhere")}
     return {"bare-norm": None}
 
 
@@ -66,7 +66,7 @@ def examine_lengths(net: Subject) -> Verdicts:
     text = f"the lengths of all classes sum to {mean:.6f}, and none exceeds {largest:.2f}"
     if out.capsules is not None or len(softmaxes) <= len(out.other_lengths):
         why = f"{text}; whether the margins are for them shows only through an Adapter with loss"
-        return {"softmax-of-lengths": Unseen(why)}
+        return {"softmax-of-lengths": NotExamined(why)}
     return {"softmax-of-lengths": text}
 
 
@@ -76,7 +76,7 @@ def examine_brightness(net: Subject) -> Verdicts:
     changed[::2] = 2 * changed[::2] + 0.3  # only half of them: the batch may be standardised
     one, other = (net.output(net.rescaled, x).answer for x in (net.images, changed))
     if relative_error(one[:1], one[1:2]) < EXACT:
-        return {"standardised-images": Unseen("all images get the same answer")}
+        return {"standardised-images": NotExamined("all images get the same answer")}
     difference = relative_error(one, other)
     text = f"another contrast and brightness change an answer by {difference:.0e} of its size"
     return {"standardised-images": text if difference < EXACT else None}
@@ -88,7 +88,7 @@ def examine_decoder(net: Subject) -> Verdicts:
     out = net.output(model)
     if out.reconstruction is None:
         names = "prediction-mask", "batch-mask", "other-decoder"
-        return unseen(names, "there is no reconstruction")
+        return not_examined(names, "there is no reconstruction")
     used = {id(p) for p in depends_on(out.answer, model)}
     decoder = [p for p in depends_on(out.reconstruction, model) if id(p) not in used]
     weights = [p for p in decoder if p.dim() > 1]
@@ -99,7 +99,7 @@ def examine_decoder(net: Subject) -> Verdicts:
         text = f"its weights are {', '.join(' × '.join(map(str, p.shape)) for p in weights)}"
     verdict: Verdict = None if linear and hidden == [512, 1024] else text
     if not weights:
-        verdict = Unseen("the decoder's weights cannot be told from those of the capsules")
+        verdict = NotExamined("the decoder's weights cannot be told from those of the capsules")
     return {"other-decoder": verdict, **mask_verdicts(net, model, out.reconstruction)}
 
 
@@ -127,14 +127,14 @@ def mask_verdicts(net: Subject, model: nn.Module, reconstruction: Tensor) -> Ver
             (gradient,) = torch.autograd.grad(weighted.sum(), out.raw, allow_unused=True)
         if gradient is None:
             why = "the decoder depends neither on labels nor on the capsules that are returned"
-            return unseen(guesses, why)
+            return not_examined(guesses, why)
         seen = without_ones(gradient).norm(dim=2) > 0
         for name, guess in guesses.items():
             if not seen.equal(F.one_hot(guess(out.norms), net.classes).bool()):
                 right.discard(name)
     if len(right) != 1:
         counts = seen.sum(dim=1).tolist()
-        return unseen(guesses, f"no label matters, and the decoder sees {counts} capsules")
+        return not_examined(guesses, f"no label matters, and the decoder sees {counts} capsules")
     text = f"labels change reconstructions by less than {EXACT}; gradients reach only this capsule"
     return {name: text if name in right else None for name in guesses}
 
@@ -156,7 +156,7 @@ def examine_growth(net: Subject) -> Verdicts:
     names = "squash-over-classes", "squash-by-component"
     own, component, number = largest_lengths(lambda model: net.output(model).answer, net.rescaled)
     if max(own, component) < 1:
-        return unseen(names, "capsules stay short, whatever the weights")
+        return not_examined(names, "capsules stay short, whatever the weights")
     if number > 1 + EXACT:
         return no_known_squash(names, f"numbers of capsules become {number:.2g}")
     text = f"capsules become {own:.2f} long, one component of all classes {component:.2f}"

@@ -11,7 +11,7 @@ from torch.utils.hooks import RemovableHandle
 from capsnet.functional import squash
 from capsnet_lab.check.evidence import (
     EXACT,
-    Unseen,
+    NotExamined,
     Verdict,
     Verdicts,
     depends_on,
@@ -19,7 +19,7 @@ from capsnet_lab.check.evidence import (
     is_uniform,
     largest_lengths,
     no_known_squash,
-    unseen,
+    not_examined,
     unsquash,
 )
 from capsnet_lab.check.subject import Subject
@@ -39,7 +39,7 @@ def examine_primary(net: Subject) -> Verdicts:
         verdicts |= maps_verdicts(net)
     if norms:
         text = f"maps are normalised between the convolutions: {', '.join(sorted(norms))}"
-        verdicts["norm"] = Unseen(text, otherwise=True)
+        verdicts["norm"] = NotExamined(text, unnamed=True)
     return verdicts
 
 
@@ -90,9 +90,9 @@ def maps_verdicts(net: Subject) -> Verdicts:
     text = f"two pixels in a corner change {changed} of {u.shape[1]} primary capsules"
     verdict: Verdict = text if over_children else None
     if not same_type(net.uniform):
-        verdict = Unseen("all primary capsules are at the same place")
+        verdict = NotExamined("all primary capsules are at the same place")
     elif all_change and not over_children:  # a normalisation over all places, or attention
-        verdict = Unseen(f"{text}, which are not squashed over the children")
+        verdict = NotExamined(f"{text}, which are not squashed over the children")
     maps = unsquash(net.uniform, squash, 1 if over_children else 2)[0]
     return {
         "squash-over-children": verdict,
@@ -120,11 +120,17 @@ def convolution_verdicts(net: Subject, maps: Tensor) -> Verdicts:
     channels = sum(len(k) for k, at_first in zip(kernels, first, strict=True) if not at_first)
     names = "same-padding", "routed-to-types"
     if sum(first) != 1:
-        return unseen(names, "the primary capsules do not come from two stages of convolutions")
+        return not_examined(
+            names, "the primary capsules do not come from two stages of convolutions"
+        )
     if len(kernels) != len(biases):
-        return unseen(names, f"{len(kernels)} kernels of convolutions have {len(biases)} biases")
+        return not_examined(
+            names, f"{len(kernels)} kernels of convolutions have {len(biases)} biases"
+        )
     if channels % dim:
-        return unseen(names, f"{channels} maps are not a multiple of a capsule's {dim} numbers")
+        return not_examined(
+            names, f"{channels} maps are not a multiple of a capsule's {dim} numbers"
+        )
     different = 1 + int((maps.flatten().sort().values.diff() > 1e-5).sum())
     text = f"edges are seen: {channels} maps of a uniform image have {different} different numbers"
     verdicts: Verdicts = {"same-padding": text if different > 2 * channels else None}
@@ -142,11 +148,11 @@ def convolution_verdicts(net: Subject, maps: Tensor) -> Verdicts:
     routed = types > 1 and any(abs(share * n - 1) < 1e-3 for n in (types, types + 1))  # with a leak
     plain = abs(share - 1) < 1e-3
     if not routed and not plain:
-        return verdicts | unseen(["routed-to-types"], text)
+        return verdicts | not_examined(["routed-to-types"], text)
     verdicts["routed-to-types"] = text if routed else None
     passed = largest_output(-1, 0.5, 0) / from_kernels
     why = f"between the convolutions −1 becomes ±{passed:.2g}, where ReLU gives 0"
-    verdicts["not-relu"] = Unseen(why, otherwise=True) if passed > EXACT else None
+    verdicts["not-relu"] = NotExamined(why, unnamed=True) if passed > EXACT else None
     return verdicts
 
 
@@ -183,7 +189,7 @@ def examine_start(net: Subject) -> Verdicts:
     names = "released-start", "glorot-start"
     kernels, biases = convolutions(net, net.model)
     if not kernels:
-        return unseen(names, "the primary capsules do not come from convolutions")
+        return not_examined(names, "the primary capsules do not come from convolutions")
     if all(is_uniform(k, k[0].numel() ** -0.5) for k in kernels):
         return dict.fromkeys(names)  # PyTorch's
     glorot = all(is_uniform(k, (6 / (k[0].numel() + k[:, 0].numel())) ** 0.5) for k in kernels)
@@ -194,4 +200,4 @@ def examine_start(net: Subject) -> Verdicts:
             sizes = (f"{k.std().item():.3f} (at most {k.abs().max().item():.3f})" for k in kernels)
             text = f"biases are all {value:g}, standard deviations of the kernels are "
             return {**dict.fromkeys(names), name: text + ", ".join(sizes)}
-    return unseen(names, "kernels and biases fit no known start")
+    return not_examined(names, "kernels and biases fit no known start")

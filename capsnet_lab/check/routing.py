@@ -16,7 +16,7 @@ from capsnet_lab.check.evidence import (
     CERTAIN,
     EXACT,
     TRANSPOSED,
-    Unseen,
+    NotExamined,
     Verdict,
     Verdicts,
     batch_verdict,
@@ -26,9 +26,9 @@ from capsnet_lab.check.evidence import (
     is_truncated,
     is_uniform,
     no_known_squash,
+    not_examined,
     relative_error,
     scale_for,
-    unseen,
     unsquash,
     without_ones,
 )
@@ -39,7 +39,7 @@ from capsnet_lab.wild.deviations import DEVIATIONS
 from capsnet_lab.wild.network import route_with
 from capsnet_lab.wild.parts import Parts
 
-EQUAL = Unseen("with equal shares neither logits nor the number of iterations matter")
+EQUAL = NotExamined("with equal shares neither logits nor the number of iterations matter")
 IDLE = "learned-prior", "batch-logits", "stopped-gradient"  # unobservable with equal shares
 
 
@@ -123,7 +123,7 @@ def examine_layer_inside(net: Subject) -> Verdicts:
         verdicts = examine_layer(inside)
     except USER_CODE_ERRORS:  # nobody named this module
         return {}
-    if isinstance(verdicts["uniform-shares"], Unseen):  # it may not be routing at all
+    if isinstance(verdicts["uniform-shares"], NotExamined):  # it may not be routing at all
         verdicts = without_otherwise(verdicts)
     with contextlib.suppress(*USER_CODE_ERRORS):
         # If no child has a twin, the module may follow another layer of capsules.
@@ -135,9 +135,9 @@ def examine_layer_inside(net: Subject) -> Verdicts:
 
 
 def without_otherwise(verdicts: Verdicts) -> Verdicts:
-    """Clear the flag ``otherwise``: what was examined may not be a stage of the paper's."""
+    """Clear the flag ``unnamed``: what was examined may not be a stage of the paper's."""
     return {
-        name: Unseen(verdict.why) if isinstance(verdict, Unseen) else verdict
+        name: NotExamined(verdict.why) if isinstance(verdict, NotExamined) else verdict
         for name, verdict in verdicts.items()
     }
 
@@ -155,7 +155,7 @@ def zero_verdict(layer: Layer, u: Tensor) -> Verdicts:
         return {"bare-norm": f"where u is zero {nan[0]:.0%} of the class capsules' numbers are NaN"}
     if net.primary(black, torch.zeros_like(net.images)).isnan().any():
         why = "primary capsules of a black image are NaN, from squash or from elsewhere"
-        return {"bare-norm": Unseen(why)}
+        return {"bare-norm": NotExamined(why)}
     return {"bare-norm": None}
 
 
@@ -178,7 +178,9 @@ def parameter_verdicts(layer: Layer) -> Verdicts:
     layer.model = started  # a parameter that is zero now did something else as well
     if relative_error(*layer(u)) < EXACT:
         raise ValueError("the class capsules do not depend on the primary ones")
-    return unseen(verdicts, "with everything that may be a bias or a prior at zero, v ignores u")
+    return not_examined(
+        verdicts, "with everything that may be a bias or a prior at zero, v ignores u"
+    )
 
 
 def parameter_verdict(
@@ -206,14 +208,14 @@ def parameter_verdict(
         if largest < 1 + EXACT:
             return "digit-bias", f"{text}add to s"
         text += f"act after the squash, or there is none: v grows with them, to {largest:.2g}"
-        return "digit-bias", Unseen(text)
+        return "digit-bias", NotExamined(text)
     if relative_error(*shifted) < EXACT and depends:
         text = f"v depends on {shape} numbers, but not on their sum, and not where u is zero"
         logits = sorted(side for side in (layer.children, shifted[0].shape[1]) if side > 1)
         if sorted(sides) == logits:
             return "learned-prior", text
         # a normalised parameter is independent of its sum, too
-        return "learned-prior", Unseen(f"{text}: they are not one for each child and parent")
+        return "learned-prior", NotExamined(f"{text}: they are not one for each child and parent")
     return "", None
 
 
@@ -239,7 +241,7 @@ def squash_verdicts(layer: Layer, scale: float) -> Verdicts:
         verdicts[found.name] = f"{text}{paper}"
     elif found.name:
         why = f"{text}{paper}: squash is guarded by {found.name}"
-        verdicts |= unseen(SQUASH_NAMES, why, otherwise=True)
+        verdicts |= not_examined(SQUASH_NAMES, why, unnamed=True)
     if found.axis:
         own_length = linear_error(v, found.squash, AXES[""])
         turned = f"; {TRANSPOSED}" if found.axis == "squash-over-classes" else ""
@@ -329,8 +331,8 @@ def routing_verdicts(layer: Layer, scale: float, found: Squashed) -> Verdicts:
     if error > LINEAR:  # W was measured to this error
         why = f"no known routing fits: the nearest, {name or 'the paper’s'} with {iterations} "
         names = *SHARE_NAMES, *ITERATIONS, *START_NAMES
-        return unseen(
-            names, f"{why}iterations, fits to within {error:.1g}", otherwise=error > CERTAIN
+        return not_examined(
+            names, f"{why}iterations, fits to within {error:.1g}", unnamed=error > CERTAIN
         )
 
     if iterations == 1:  # any equal shares fit then, with another W
@@ -349,7 +351,7 @@ def routing_verdicts(layer: Layer, scale: float, found: Squashed) -> Verdicts:
         verdicts |= iterations_verdicts(iterations, error, errors[name, 3])
     if iterations == 1:
         why = "with one iteration only the product of W and the shares is seen"
-        return verdicts | unseen(START_NAMES, why)
+        return verdicts | not_examined(START_NAMES, why)
     return verdicts | start_verdicts(c_w / equal[name], layer.children)
 
 
@@ -366,7 +368,7 @@ def shared_weights(layer: Layer, some: Tensor, scale: float, found: Squashed) ->
 def iterations_verdicts(iterations: int, error: float, error_of_3: float) -> Verdicts:
     """How many iterations fit."""
     if iterations not in (3, *ITERATIONS.values()):
-        return unseen(ITERATIONS, f"{iterations} iterations fit", otherwise=True)
+        return not_examined(ITERATIONS, f"{iterations} iterations fit", unnamed=True)
     text = f"{iterations} iterations fit v to within {error:.0e}, 3 to {error_of_3:.1g}"
     return {name: text if iterations == n else None for name, n in ITERATIONS.items()}
 
@@ -378,7 +380,7 @@ def start_verdicts(w: Tensor, children: int) -> Verdicts:
     text = f"{weight.numel()} numbers of W have a standard deviation of {float(weight.std()):.3g} "
     text += f"and are at most {float(weight.abs().max()):.3g}"
     if not fits:
-        return unseen(START_NAMES, f"{text}; they fit no known start")
+        return not_examined(START_NAMES, f"{text}; they fit no known start")
     return {start: text if start in fits else None for start in START_NAMES}
 
 
@@ -386,7 +388,7 @@ def sharing_verdict(layer: Layer, u: Tensor) -> Verdicts:
     """Do children of one type have the same W?"""
     one, *others = same_type(layer.net.uniform)[:6] or [0]
     if not others:
-        return unseen(["shared-w"], "no two primary capsules are of one type")
+        return not_examined(["shared-w"], "no two primary capsules are of one type")
     rows = torch.zeros(1 + len(others), layer.children, layer.dim)
     for row, child in enumerate((one, *others)):
         rows[row, child] = u[0, 0]

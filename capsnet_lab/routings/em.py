@@ -55,7 +55,7 @@ def em_routing(
 
     Raises:
         ValueError: ``votes`` is not a 4-D floating-point tensor, ``activations``, ``beta_u`` or
-            ``beta_a`` does not fit it, or ``iterations`` is no whole number of at least 1.
+            ``beta_a`` does not fit it, or ``iterations`` is not an integer ≥ 1.
     """
     check_predictions("votes", votes, iterations)
     for name, given, expected in (

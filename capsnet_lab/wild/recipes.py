@@ -52,7 +52,7 @@ def in_order(count: int, generator: torch.Generator) -> Tensor:
 def shifted_together(
     image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """As :func:`capsnet.data.shifted`, but one shift for all images of the batch."""
+    """As :func:`capsnet.data.shifted_batch`, but one shift for all images of the batch."""
     images = image_set.images[index]
     offset = random_offsets(1, max_shift, generator, images.device)
     return to_float(shift(images, offset.expand(len(images), -1))), image_set.labels[index]

@@ -167,7 +167,7 @@ def convolution(
     def convolve(x: Tensor, weight: Tensor) -> Tensor:
         if name == "direct":
             return F.conv2d(x, weight.to(dtype), stride=2)
-        return fast_conv2d(x, weight, None, stride=2, at_points=name == "points")
+        return fast_conv2d(x, weight, None, stride=2, toom_cook=name == "points")
 
     if compiles(device):
         convolve = torch.compile(convolve)

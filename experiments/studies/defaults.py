@@ -107,7 +107,7 @@ def train(name: str, arm: Arm, seed: int, **given: Any) -> dict[str, Any]:
     model = CapsNet(tuple(learned.images.shape[1:]), len(learned.classes))
     with torch.no_grad():
         model.digits.weight.mul_(arm.weight)
-    suited = TrainingConfig.suited(model, len(learned), seed=seed, **given)
+    suited = TrainingConfig.for_model(model, len(learned), seed=seed, **given)
     rate = float(f"{arm.rate * suited.learning_rate:.2g}")
     average = suited.average if arm.averaged else 0.0
     config = dataclasses.replace(suited, learning_rate=rate, average=average)

@@ -25,7 +25,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from capsnet import CapsNet
 from capsnet.checkpoint import load_weights, save_weights
-from capsnet.data import ImageSet, load, shifted
+from capsnet.data import ImageSet, load, shifted_batch
 from capsnet.device import describe_machine
 from capsnet.fast.allocator import keep_freed_memory
 from capsnet.files import write_json
@@ -98,7 +98,7 @@ def train(images: ImageSet, seed: int) -> tuple[CapsNet, float]:
         model.digits.routing_iterations = 1 if progress < RECIPE.one_iteration else iterations
         late = progress >= RECIPE.reconstruct_from
         loss.reconstruction_weight = RECONSTRUCTION_WEIGHT if late else 0.0
-        value = update(*shifted(images, index, RECIPE.shift, generator))
+        value = update(*shifted_batch(images, index, RECIPE.shift, generator))
         schedule.step()
         averaged.update_parameters(model)
         if step % 50 == 0:

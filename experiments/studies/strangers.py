@@ -283,7 +283,7 @@ def examine(clones: Path, name: str) -> dict[str, Any]:
         "commit": commit_of(clones / name),
         "done": " ".join((STRANGERS[name].__doc__ or "").split()),
         "found": sorted(report.found),
-        "otherwise": report.otherwise,
+        "otherwise": report.unnamed,
     }
 
 

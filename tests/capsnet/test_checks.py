@@ -23,7 +23,7 @@ def test_any_integer_becomes_pythons(value: Any) -> None:
 
 
 def test_the_least_number_may_be_another() -> None:
-    assert as_int("n", 0, least=0) == 0 and as_image_shape((np.int64(1), 2, 3)) == [1, 2, 3]
+    assert as_int("n", 0, minimum=0) == 0 and as_image_shape((np.int64(1), 2, 3)) == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from torchvision import datasets
 
 from capsnet import data
 from capsnet.data import ImageSet, hold_out, load, to_float
-from capsnet.multimnist import overlaid
+from capsnet.multimnist import overlaid_batch
 from helpers import ROOT, Refuses
 from helpers.tiny import some_digits
 
@@ -258,7 +258,7 @@ def test_random_shift_is_per_image(digits: ImageSet) -> None:
 
 def test_a_batch_to_learn_from(digits: ImageSet) -> None:
     index = torch.tensor([4, 2])
-    images, labels = data.shifted(digits, index, 2, seeded())
+    images, labels = data.shifted_batch(digits, index, 2, seeded())
     assert torch.equal(images, to_float(data.random_shift(digits.images[index], 2, seeded())))
     assert torch.equal(labels, digits.labels[index])
 
@@ -274,7 +274,7 @@ def test_centred(digits: ImageSet) -> None:
 def test_a_cpu_generator_gives_the_same_on_every_device(
     digits: ImageSet, device: torch.device
 ) -> None:
-    for batch in (data.shifted, overlaid):
+    for batch in (data.shifted_batch, overlaid_batch):
         index = torch.arange(50)
         there = batch(digits.to(device), index.to(device), 2, seeded())
         for mine, expected in zip(there, batch(digits, index, 2, seeded()), strict=True):

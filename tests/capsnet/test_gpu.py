@@ -63,12 +63,14 @@ def test_backward_of_the_fast_routing(
 ) -> None:
     """Our own formula, without autograd around it."""
     monkeypatch.setattr(torch.func, "vjp", lambda f, x: (f(x), lambda grad: (grad,)))
-    how = routing.Routing(routing.coupling, routing.squash, stop_gradient=False, compile=False)
+    options = routing.RoutingOptions(
+        routing.coupling, routing.squash, stop_gradient=False, compile=False
+    )
     u, weight = torch.rand(routing.LANES + 1, 6, 3), torch.rand(6, 4, 3, 5)
     prior = torch.rand(6, 4) if with_prior else None
     context = SimpleNamespace(needs_input_grad=(True, True, with_prior))
     context.save_for_backward = lambda *tensors: setattr(context, "saved_tensors", tensors)
-    v = routing.RoutedCapsules.forward(context, u, weight, prior, 3, how, True)
+    v = routing.RoutedCapsules.forward(context, u, weight, prior, 3, options, True)
     with torch.no_grad():
         gradients = routing.RoutedCapsules.backward(context, torch.rand_like(v))[: 2 + with_prior]
     assert [grad.device for grad in gradients] == [cuda] * len(gradients)

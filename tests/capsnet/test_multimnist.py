@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from capsnet.data import ImageSet, centred, to_float
-from capsnet.multimnist import multimnist, overlaid
+from capsnet.multimnist import multimnist, overlaid_batch
 from helpers.tiny import some_digits
 
 EVERY = torch.arange(300)
@@ -24,7 +24,7 @@ def digits() -> ImageSet:
 
 def test_a_seed_gives_the_same_images_as_ever(digits: ImageSet) -> None:
     """Otherwise the runs of the ledger could not be repeated."""
-    images, labels, each = overlaid(centred(digits, 36), EVERY, 4, seeded())
+    images, labels, each = overlaid_batch(centred(digits, 36), EVERY, 4, seeded())
     assert zlib.crc32(images.numpy()) == 3475128818
     pairs = multimnist(digits, EVERY, seeded())  # it makes the same canvas
     assert torch.equal(images, to_float(pairs.images))

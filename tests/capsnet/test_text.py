@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from capsnet.text import bar_interval, bar_moves, columns, reason
+from capsnet.text import bar_interval, columns, reason, stderr_is_terminal
 from capsnet_lab.cli.outputs import confusion_text, per_class_table
 from capsnet_lab.pictures import read_pictures
 from helpers.tiny import FP32, fit, some_digits, tiny_model
@@ -40,14 +40,14 @@ def test_the_reason_of_an_error(error: BaseException, expected: str) -> None:
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_bar_moves_on_a_terminal(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    assert (bar_moves(), bar_interval()) == (terminal, 0.2 if terminal else 15)
+    assert (stderr_is_terminal(), bar_interval()) == (terminal, 0.2 if terminal else 15)
 
 
 def test_without_stderr_nothing_is_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "stderr", None)  # as where it was closed
-    assert (bar_moves(), bar_interval()) == (False, 15)
+    assert (stderr_is_terminal(), bar_interval()) == (False, 15)
     one = dataclasses.replace(FP32, epochs=1)
     assert len(fit(tiny_model(), some_digits(128), None, one, progress=True)) == 1
     asked: list[object] = []

@@ -15,7 +15,7 @@ def routed(
     assert u.is_cuda or os.environ["TRITON_INTERPRET"] == "1"
     from capsnet.fast import fused
 
-    assert fused.fits(u, weight)
+    assert fused.is_supported(u, weight)
     inputs = [x.requires_grad_() for x in (u, weight, prior) if x is not None]
     v = fused.FusedRouting.apply(u, weight, prior, iterations, squash, True)
     return [v.detach(), *torch.autograd.grad(v, inputs, grad)]

@@ -14,7 +14,7 @@ from torch import Tensor
 from capsnet import CapsNet, training
 from capsnet.data import ImageSet, load
 from capsnet.device import make_fabric
-from capsnet.multimnist import overlaid
+from capsnet.multimnist import overlaid_batch
 from capsnet.training import TrainingConfig
 from capsnet.training.run import METRICS
 from capsnet_book.pairs import PairsLoss
@@ -60,7 +60,7 @@ def run(out: str | Path, task: str = "digits", stop_after: int | None = None) ->
     held, options = None, {}
     if task == "pairs":
         config, held = dataclasses.replace(config, epochs=6), some_digits(50, train=False)
-        options = {"draw": overlaid, "loss": PairsLoss}
+        options = {"draw": overlaid_batch, "loss": PairsLoss}
     fit(tiny_model(), images, held, config, out=out, stop_after=stop_after, **options)
 
 

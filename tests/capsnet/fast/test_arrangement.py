@@ -100,7 +100,7 @@ def test_points_are_for_gradients_alone() -> None:
     wanted = copy.deepcopy(network.model).to(F64)(images.to(F64)).capsules
     for grad, limit in ((True, 5e-5), (False, 1e-6)):
         with torch.set_grad_enabled(grad):
-            assert {each.at_points for each in network.phases_of(images)} == {grad}
+            assert {each.toom_cook for each in network.phases_of(images)} == {grad}
             error = (network(images).capsules - wanted).norm() / wanted.norm()
         assert error < limit
 

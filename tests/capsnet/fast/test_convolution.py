@@ -19,9 +19,9 @@ from capsnet.fast.convolution import (
     correlate,
     fast_conv2d,
     phases_of,
-    points_suffice,
     relu_conv2d,
     relu_conv2d_channels_last,
+    toom_cook_is_accurate,
     transform_kernel,
 )
 from helpers import Refuses
@@ -37,7 +37,7 @@ CPU = torch.device("cpu")
     channels=st.integers(1, 3),
     batch=st.integers(0, 3),
     with_bias=st.booleans(),
-    at_points=st.booleans(),
+    toom_cook=st.booleans(),
 )
 def test_it_is_conv2d(
     size: tuple[int, int],
@@ -46,14 +46,14 @@ def test_it_is_conv2d(
     channels: int,
     batch: int,
     with_bias: bool,
-    at_points: bool,
+    toom_cook: bool,
 ) -> None:
     assume(min(size) >= kernel_size)
     x = torch.randn(batch, channels, *size, dtype=F64, requires_grad=True)
     weight = torch.randn(4, channels, kernel_size, kernel_size, dtype=F64, requires_grad=True)
     bias = torch.randn(4, dtype=F64, requires_grad=True) if with_bias else None
     expected = F.conv2d(x, weight, bias, stride)
-    y = fast_conv2d(x, weight, bias, stride, at_points)
+    y = fast_conv2d(x, weight, bias, stride, toom_cook)
     assert_close(y, expected, rtol=1e-10, atol=1e-10)
 
     inputs = [tensor for tensor in (x, weight, bias) if tensor is not None]
@@ -63,11 +63,11 @@ def test_it_is_conv2d(
 
 
 @pytest.mark.parametrize(
-    ("dtype", "at_points", "limit"),
+    ("dtype", "toom_cook", "limit"),
     [(torch.float32, False, 1e-6), (torch.bfloat16, False, 1e-2), (torch.float32, True, 5e-5)],
 )
 def test_precision_at_the_papers_size(
-    dtype: torch.dtype, at_points: bool, limit: float, device: torch.device
+    dtype: torch.dtype, toom_cook: bool, limit: float, device: torch.device
 ) -> None:
     """Of the result and both gradients, compared with the direct convolution in float64."""
     x = torch.rand(2, 256, 20, 20, dtype=F64)
@@ -78,7 +78,7 @@ def test_precision_at_the_papers_size(
     y = F.conv2d(*exact, stride=2)
     expected = [y, *torch.autograd.grad(y, exact, grad)]
     with ieee_float32(device, "fp32"):
-        y = fast_conv2d(*rounded, None, 2, at_points)
+        y = fast_conv2d(*rounded, None, 2, toom_cook)
         found = [y, *torch.autograd.grad(y, rounded, grad.to(dtype))]
     assert y.dtype == dtype
     for ours, wanted in zip(found, expected, strict=True):
@@ -101,13 +101,15 @@ def test_one_product_is_a_convolution_and_relu(with_bias: bool, device: torch.de
 
 def test_points_are_for_whole_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.rand(1, 1, 5, 5)
-    assert points_suffice(x)
-    assert not any(points_suffice(x.to(dtype)) for dtype in (F64, torch.bfloat16, torch.float16))
-    assert not points_suffice(x.to("meta"))
+    assert toom_cook_is_accurate(x)
+    assert not any(
+        toom_cook_is_accurate(x.to(dtype)) for dtype in (F64, torch.bfloat16, torch.float16)
+    )
+    assert not toom_cook_is_accurate(x.to("meta"))
     monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "medium")
-    assert not points_suffice(x)
+    assert not toom_cook_is_accurate(x)
     monkeypatch.setattr(torch, "get_float32_matmul_precision", Mock(side_effect=RuntimeError))
-    assert not points_suffice(x)
+    assert not toom_cook_is_accurate(x)
 
 
 def test_what_does_not_fit_is_refused(refuses: Refuses) -> None:
@@ -123,14 +125,14 @@ def test_what_does_not_fit_is_refused(refuses: Refuses) -> None:
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("at_points", [True, False])
-def test_both_convolutions_of_a_network(bias: bool, at_points: bool) -> None:
+@pytest.mark.parametrize("toom_cook", [True, False])
+def test_both_convolutions_of_a_network(bias: bool, toom_cook: bool) -> None:
     first = nn.Conv2d(2, 5, 3, bias=bias).to(F64)
     second = nn.Conv2d(5, 4, 5, stride=2, bias=bias).to(F64)
     images = torch.rand(3, 2, 12, 15, dtype=F64, requires_grad=True)
 
-    phases = phases_of(10, 13, 5, 2, at_points)
-    assert all(each.at_points == at_points for each in phases)
+    phases = phases_of(10, 13, 5, 2, toom_cook)
+    assert all(each.toom_cook == toom_cook for each in phases)
     features = relu_conv2d(images, first.weight, first.bias, phases)
     for each, x in zip(phases, features, strict=True):
         here = each.down[1] - each.down[0], each.across[1] - each.across[0]
@@ -147,11 +149,11 @@ def test_both_convolutions_of_a_network(bias: bool, at_points: bool) -> None:
 
 def test_there_are_as_few_points_as_a_convolution_needs() -> None:
     """At points for each phase by itself, in Fourier space for all together."""
-    found = phases_of(20, 17, 9, 2, at_points=True)
+    found = phases_of(20, 17, 9, 2, toom_cook=True)
     assert [(each.rows, each.columns) for each in found] == [(10, 9), (10, 8), (9, 9), (9, 8)]
-    assert len(phases_of(9, 9, 1, 3, at_points=True)) == 1
-    (together,) = phases_of(20, 21, 9, 2, at_points=True)  # 11 across
-    assert not together.at_points
+    assert len(phases_of(9, 9, 1, 3, toom_cook=True)) == 1
+    (together,) = phases_of(20, 21, 9, 2, toom_cook=True)  # 11 across
+    assert not together.toom_cook
     for size, kernel_size, stride, expected in [
         ((20, 20), 9, 2, (10, 10)),  # the paper's
         ((22, 20), 9, 2, (12, 10)),  # 11 rows would do, but they must be even

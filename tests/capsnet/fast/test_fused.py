@@ -150,11 +150,11 @@ def test_they_compile_for_a_gpu_and_fit_into_its_registers(
 
 def test_what_does_not_fit_is_left_to_the_loops() -> None:
     u = torch.empty(2, 1152, 8, device="meta")
-    assert fused.fits(u, PAPER)
-    assert not fused.fits(u.double(), PAPER)
-    assert not fused.fits(u[:0], PAPER)
+    assert fused.is_supported(u, PAPER)
+    assert not fused.is_supported(u.double(), PAPER)
+    assert not fused.is_supported(u[:0], PAPER)
     for large in ((17, 8, 16), (10, 17, 16), (10, 8, 129)):
-        assert not fused.fits(u, torch.empty(1152, *large, device="meta"))
+        assert not fused.is_supported(u, torch.empty(1152, *large, device="meta"))
 
 
 @pytest.mark.parametrize("classes", [16, 17])

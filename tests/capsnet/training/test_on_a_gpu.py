@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
 
 from capsnet import CapsNet
-from capsnet.data import ImageSet, shifted
-from capsnet.multimnist import overlaid
+from capsnet.data import ImageSet, shifted_batch
+from capsnet.multimnist import overlaid_batch
 from capsnet.training import TrainingLoss, make_optimizer, make_step
-from capsnet.training.evaluation import run_over
+from capsnet.training.evaluation import predict_batches
 from capsnet.training.fit import READ_EVERY, Batches, make_schedule, train_epoch
 from capsnet.training.run import Run
 from capsnet_book.pairs import PairsLoss
@@ -62,7 +62,9 @@ def test_a_step_without_a_decoder_reads_nothing(fake_cuda: torch.device) -> None
 
 
 @pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor")  # copy.deepcopy's
-@pytest.mark.parametrize(("draw", "loss"), [(shifted, TrainingLoss), (overlaid, PairsLoss)])
+@pytest.mark.parametrize(
+    ("draw", "loss"), [(shifted_batch, TrainingLoss), (overlaid_batch, PairsLoss)]
+)
 def test_an_epoch_reads_the_loss_now_and_then_and_nothing_else(
     fake_cuda: torch.device, monkeypatch: pytest.MonkeyPatch, draw: Any, loss: Any
 ) -> None:
@@ -95,7 +97,7 @@ def test_an_epoch_reads_the_loss_now_and_then_and_nothing_else(
 @pytest.mark.parametrize("place", ["cpu", "cuda"])
 def test_evaluation_and_prediction_read_nothing(fake_cuda: torch.device, place: str) -> None:
     model, digits = model_on_cuda().eval(), digits_on(torch.device(place))
-    lengths, errors = run_over(model, digits, 500, "fp32")
+    lengths, errors = predict_batches(model, digits, 500, "fp32")
     assert lengths.device == errors.device == CUDA
     assert (lengths.shape, errors.shape) == ((768, 10), (2,))
     with torch.no_grad():

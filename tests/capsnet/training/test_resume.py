@@ -19,7 +19,7 @@ from torch import Tensor
 from capsnet import CapsNet
 from capsnet.checkpoint import load_weights, read_tensors, write_tensors
 from capsnet.data import ImageSet
-from capsnet.multimnist import overlaid
+from capsnet.multimnist import overlaid_batch
 from capsnet.training.run import CHECKPOINT, LOCK, WEIGHTS, only_process_in
 from capsnet_book.pairs import PairsLoss
 from helpers import Refuses, tiny
@@ -134,7 +134,11 @@ def test_another_run_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: R
         ({"images": changed(labels=digits.labels.flip(0))}, "data"),
         ({"images": changed(classes=digits.classes[::-1])}, "data"),
         ({"tag": "two"}, "its task has tag = one", "this one has two"),
-        ({"draw": overlaid}, "draw = capsnet.data.shifted", "capsnet.multimnist.overlaid"),
+        (
+            {"draw": overlaid_batch},
+            "draw = capsnet.data.shifted_batch",
+            "capsnet.multimnist.overlaid_batch",
+        ),
         ({"loss": PairsLoss}, "capsnet.training.loss.TrainingLoss", "capsnet_book.pairs.PairsLoss"),
         ({"criterion": lambda *_: 0.0}, "criterion = capsnet.functional.margin_loss", "<lambda>"),
     ):

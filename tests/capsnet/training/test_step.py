@@ -9,7 +9,7 @@ from torch import Tensor
 from capsnet.data import ImageSet, to_float
 from capsnet.fast import arrange
 from capsnet.functional import margin_loss, reconstruction_loss
-from capsnet.multimnist import overlaid
+from capsnet.multimnist import overlaid_batch
 from capsnet.training import TrainingLoss, make_optimizer, make_step
 from capsnet.training.fit import make_schedule
 from capsnet_book.pairs import PairsLoss
@@ -39,7 +39,7 @@ def test_loss_is_margin_plus_the_weighted_sum_of_squares(batch: tuple[Tensor, Te
 
 @pytest.mark.parametrize("arrangement", ["plain", "fast"])
 def test_several_objects_are_each_drawn_by_themselves(digits: ImageSet, arrangement: str) -> None:
-    images, labels, objects = overlaid(
+    images, labels, objects = overlaid_batch(
         digits, torch.arange(20), 2, torch.Generator().manual_seed(0)
     )
     model = tiny_model()
@@ -56,7 +56,7 @@ def test_several_objects_are_each_drawn_by_themselves(digits: ImageSet, arrangem
 
 
 def test_objects_must_fit_the_labels(digits: ImageSet, refuses: Refuses) -> None:
-    images, labels, objects = overlaid(digits, torch.arange(4), 2, torch.Generator())
+    images, labels, objects = overlaid_batch(digits, torch.arange(4), 2, torch.Generator())
     loss = PairsLoss(tiny_model(), 0.0005, "fp32")
     for wrong in ((labels[:, 0], objects), (labels, objects[:, :1]), (labels, objects[..., 1:])):
         with refuses("[batch, m, channels, height, width]", str(list(wrong[1].shape))):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from capsnet.training.evaluation import Evaluation
-from capsnet.training.fit import some_of
+from capsnet.training.fit import random_subset
 from capsnet.training.trouble import diagnose, find_trouble
 from helpers.tiny import FP32, fit, some_digits, tiny_model
 
@@ -87,7 +87,7 @@ def test_without_validation_images_all_classes_are_looked_at() -> None:
     # In rotation, too: one in ten of these is always of one class.
     in_turn = in_order.subset(torch.arange(1500).view(10, 150).t().flatten())
     for images in (in_order, in_turn):
-        assert some_of(images).labels.bincount().max() <= 100  # of 500, of ten classes
+        assert random_subset(images).labels.bincount().max() <= 100  # of 500, of ten classes
 
 
 @pytest.mark.parametrize("held", [True, False])

@@ -296,7 +296,7 @@ class Case(NamedTuple):
     make: Callable[[], Any]
     adapter: Adapter | None = STAGES
     found: str = ""
-    otherwise: str = ""  # the beginning of what has no name; "any" is not compared
+    unnamed: str = ""  # the beginning of what has no name; "any" is not compared
     open: dict[str, str] = {}  # parts of reasons why a deviation was not examined  # noqa: RUF012
     clean: str = ""
 
@@ -377,10 +377,10 @@ CASES: dict[str, Case] = {
     "once": Case(literal(parents=once), STAGES, "uniform-shares", "", ONCE),
     "unsquashed": Case(
         literal(lower=lambda net, x: net.join(net.features(x))),
-        otherwise=f"{SQUASH}: primary capsules become",
+        unnamed=f"{SQUASH}: primary capsules become",
     ),
     "tanh for squash": Case(
-        literal(squash=lambda net, s: s.tanh()), otherwise="any", open={"leak": SQUASH}
+        literal(squash=lambda net, s: s.tanh()), unnamed="any", open={"leak": SQUASH}
     ),
     "normalised v": Case(
         literal(
@@ -401,9 +401,7 @@ CASES: dict[str, Case] = {
         literal(parents=lambda net, u: Literal.parents(net, u.float().double())),
         *(STAGES, "", "any", ROUNDED),
     ),
-    "leaky": Case(
-        literal(features=lambda net, x: F.leaky_relu(net.first(x), 0.25)), otherwise=RELU
-    ),
+    "leaky": Case(literal(features=lambda net, x: F.leaky_relu(net.first(x), 0.25)), unnamed=RELU),
     "group norm": Case(
         literal(features=lambda net, x: F.group_norm(net.first(x), 1).relu()), open=EVERYWHERE
     ),
@@ -415,7 +413,7 @@ CASES: dict[str, Case] = {
         ),
         found="digit-bias",
     ),
-    "late": Case(literal(lower=late), otherwise="parameters that only the first call makes"),
+    "late": Case(literal(lower=late), unnamed="parameters that only the first call makes"),
     "guard": Case(
         literal(parents=with_slips, squash=guarded_numbers),
         *(STAGES, "softmax-over-children squash-by-component", "any"),
@@ -474,10 +472,10 @@ def test_finds_what_is_there_and_nothing_else(name: str) -> None:
     torch.manual_seed(0)
     report = check(case.make, case.adapter)
     assert [*report.found] == sorted(case.found.split(), key=SEEN.index) and not report.failed
-    if case.otherwise != "any":
-        (why,) = report.otherwise or [""]
-        assert why.startswith(case.otherwise) and bool(why) == bool(case.otherwise)
-    assert all(f"without a name: {why}" in str(report) for why in report.otherwise)
+    if case.unnamed != "any":
+        (why,) = report.unnamed or [""]
+        assert why.startswith(case.unnamed) and bool(why) == bool(case.unnamed)
+    assert all(f"without a name: {why}" in str(report) for why in report.unnamed)
     for deviation, expected in case.open.items():
         assert expected in report.not_examined[deviation]
     assert {*case.clean.split()} <= {*report.clean}
@@ -492,7 +490,7 @@ def test_finds_those_of_an_implementation(name: str) -> None:
     shape = made.options.get("image_shape", SMALL["image_shape"])
     report = check(made.make(**SMALL | {"image_shape": shape}))
     here = {deviation.name for deviation in made.deviations}
-    assert [*report.found] == [seen for seen in SEEN if seen in here] and not report.otherwise
+    assert [*report.found] == [seen for seen in SEEN if seen in here] and not report.unnamed
     if "reconstruct" not in made.options:
         assert {*report.not_examined} == {*DEVIATIONS} - {*SEEN}
 
@@ -501,7 +499,7 @@ def test_finds_those_of_an_implementation(name: str) -> None:
 def test_finds_one_alone(name: str) -> None:
     torch.manual_seed(0)
     report = check(network(name))
-    assert [*report.found] == [name] and not report.otherwise
+    assert [*report.found] == [name] and not report.unnamed
     assert any(digit in report.found[name] for digit in "0123456789")
     assert f"measured:  {report.found[name]}" in str(report)
     assert (f"({name}: the paper leaves that open)" in str(report)) == DEVIATIONS[name].is_choice
@@ -514,7 +512,7 @@ def test_another_guard_hides_no_slip_of_the_routing(place: str) -> None:
     model = literal(squash=lambda net, s: squash(s, -1), parents=with_slips)
     report = check(model, STAGES)
     assert [*report.found] == ["softmax-over-children"]
-    (why,) = report.otherwise
+    (why,) = report.unnamed
     assert why.endswith(f"squash is guarded by {epsilon:.2g} {place}")
 
 
@@ -544,9 +542,9 @@ def test_what_a_normalisation_of_maps_hides_is_seen(
     expected = {f"maps are normalised between the convolutions: {type(norm()).__name__}"}
     if bias or has_bias:
         assert {"routed-to-types", "same-padding"} <= {*report.clean}
-        assert {*report.otherwise} == expected | ({RELU} if leak else set())
+        assert {*report.unnamed} == expected | ({RELU} if leak else set())
     else:
-        assert {*report.otherwise} == expected
+        assert {*report.unnamed} == expected
         assert report.not_examined["routed-to-types"] == "9 kernels of convolutions have 8 biases"
 
 
@@ -578,7 +576,7 @@ def test_a_bend_near_the_images_is_no_stopped_gradient() -> None:
 def test_reads_what_a_network_returns(answer: Any, sizes: dict[str, Any], read: str) -> None:
     torch.manual_seed(0)
     report = check(answers(answer, **sizes), OUTSIDE)
-    assert not report.found and not report.otherwise and not report.failed
+    assert not report.found and not report.unnamed and not report.failed
     assert report.read_as.startswith(read)
 
 
@@ -727,7 +725,7 @@ def test_as_an_assertion() -> None:
     with pytest.raises(ValueError, match=r"^the routing of Literal was not examined: needs an Ada"):
         assert_paper(Literal, OUTSIDE, allow=["bare-norm"])
     for odd in network(routing_iterations=9), RoutedCapsNet(routing="attention", **SHAPE):
-        assert_paper(odd, allow=["otherwise"])
+        assert_paper(odd, allow=["unnamed"])
         with pytest.raises(AssertionError, match=r"that were looked for, \d without a name;"):
             assert_paper(odd)
 

@@ -88,7 +88,7 @@ def test_the_fast_arrangement_is_traced_as_one_at_points_too() -> None:
     model, images = weighted("softmax-over-children").float(), batch()[0].float()
     network = arrange(model, "fast")
     assert isinstance(network, FastCapsNet)
-    assert all(each.at_points for each in network.phases_of(images))
+    assert all(each.toom_cook for each in network.phases_of(images))
     traced = torch.compile(network.children_of, backend="eager", dynamic=False, fullgraph=True)
     torch.testing.assert_close(traced(images), model.children_of(images), rtol=1e-3, atol=1e-4)
 

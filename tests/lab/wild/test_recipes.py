@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from capsnet.data import ImageSet, shifted
+from capsnet.data import ImageSet, shifted_batch
 from capsnet.device import make_fabric
 from capsnet.training.fit import Batches
 from capsnet_lab.wild.recipes import split_recipe
@@ -47,9 +47,9 @@ def test_a_plateau_of_fifteen_epochs_divides_the_rate_by_ten(
 
 def test_without_shuffling_the_images_come_in_their_order() -> None:
     _, by_functions = split_recipe({"shuffle": False})
-    batches = Batches(IMAGES, CONFIG, shifted, by_functions["order"], make_fabric("cpu"))
+    batches = Batches(IMAGES, CONFIG, shifted_batch, by_functions["order"], make_fabric("cpu"))
     for epoch in (0, 1):
-        labels = torch.cat([labels for _, labels in batches.of_epoch(epoch)])
+        labels = torch.cat([labels for _, labels in batches.epoch_batches(epoch)])
         assert torch.equal(labels, IMAGES.labels)
 
 

@@ -8,7 +8,7 @@ import torch
 
 from capsnet import CapsNet
 from capsnet.training import TrainingConfig
-from capsnet.training.config import SUITED
+from capsnet.training.config import MODEL_DEPENDENT
 from capsnet_book import ledger
 from capsnet_lab.routings import RoutedCapsNet
 from capsnet_lab.wild import WildCapsNet
@@ -21,10 +21,10 @@ def network(shape: tuple[int, int, int] = (1, 28, 28), classes: int = 10) -> Cap
 
 
 def test_mnist_keeps_its_options() -> None:
-    assert TrainingConfig.suited(network(), 50_000) == TrainingConfig()
+    assert TrainingConfig.for_model(network(), 50_000) == TrainingConfig()
     for easier in (network((1, 20, 20)), network(classes=26)):  # no rate is higher
-        assert TrainingConfig.suited(easier, 50_000) == TrainingConfig()
-    two = TrainingConfig.suited(network(), 50_000, epochs=2)
+        assert TrainingConfig.for_model(easier, 50_000) == TrainingConfig()
+    two = TrainingConfig.for_model(network(), 50_000, epochs=2)
     assert two == TrainingConfig(epochs=2, average=two.average) and 0.98 < two.average <= 0.99
 
 
@@ -42,7 +42,7 @@ def test_children_count_that_share_a_w_and_the_lowest_layers(
     make: Callable[..., CapsNet], rate: float
 ) -> None:
     with torch.device("meta"):
-        assert TrainingConfig.suited(make((1, 40, 40)), 50_000).learning_rate == rate
+        assert TrainingConfig.for_model(make((1, 40, 40)), 50_000).learning_rate == rate
 
 
 def test_the_defaults_in_the_ledger_are_these() -> None:
@@ -53,24 +53,24 @@ def test_the_defaults_in_the_ledger_are_these() -> None:
         model = network(shapes.get(row["set"], (1, 28, 28)), 3 if "3 classes" in row["set"] else 10)
         short = row["budget"] == "short" and not row["set"].startswith("folder")
         given = {"epochs": 2} if short else {}
-        suited = TrainingConfig.suited(model, row["images"], **given)
-        assert row == row | {n: getattr(suited, n) for n in SUITED}
+        suited = TrainingConfig.for_model(model, row["images"], **given)
+        assert row == row | {n: getattr(suited, n) for n in MODEL_DEPENDENT}
 
 
 def test_what_is_given_stays() -> None:
     given = {"epochs": 1, "batch_size": 7, "learning_rate": 0.5, "average": 0.0, "seed": 3}
-    assert TrainingConfig.suited(network(), 50, **given) == TrainingConfig(**given)
+    assert TrainingConfig.for_model(network(), 50, **given) == TrainingConfig(**given)
 
 
 def test_what_is_out_of_its_range_is_refused(refuses: Refuses) -> None:
     for name in ("epochs", "batch_size"):
         for images in (0, 50):
             with refuses(f"{name} must be a whole number of at least 1, got 0"):
-                TrainingConfig.suited(network(), images, **{name: 0})
-    assert TrainingConfig.suited(network(), 0) == TrainingConfig.suited(network(), 1)
+                TrainingConfig.for_model(network(), images, **{name: 0})
+    assert TrainingConfig.for_model(network(), 0) == TrainingConfig.for_model(network(), 1)
 
 
 def test_fifty_images_get_enough_steps() -> None:
     """With MNIST's options they would get ten; the ledger shows that these are learned."""
-    suited = TrainingConfig.suited(network(), 50)
+    suited = TrainingConfig.for_model(network(), 50)
     assert 400 <= suited.epochs * (50 // suited.batch_size) <= 1000
