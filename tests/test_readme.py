@@ -11,10 +11,12 @@ from PIL import Image
 from capsnet.training import TrainingConfig
 from capsnet_book import ledger
 from capsnet_lab.cli import make_parser
+from capsnet_lab.cli.options import with_weights
 from helpers import ROOT
 from picture import PICTURE, draw
 
 README = (ROOT / "README.md").read_text()
+CARD = ROOT / "results" / "mnist" / "README.md"
 RUN = ROOT / "results" / "time-to-accuracy" / "99.0"
 
 
@@ -26,9 +28,9 @@ def test_every_command_is_one() -> None:
     lines = [line for block in blocks("sh") for line in block.splitlines()]
     words = [shlex.split(line, comments=True) for line in lines]
     commands = [w for w in words if w and w[0] == "capsnet"]
-    assert [w[1] for w in commands] == ["train", "evaluate", "predict"]
+    assert {w[1] for w in commands} == {"train", "evaluate", "predict"}
     for command in commands:
-        make_parser().parse_args(command[1:])
+        make_parser().parse_args(with_weights(command[1:]))
     targets = {w[1] for w in words if w and w[0] == "make"}
     makefile = (ROOT / "Makefile").read_text()
     assert targets == {"book", "test"}
@@ -65,7 +67,24 @@ def test_the_committed_weights_do_what_is_said() -> None:
     assert f"reach {share} ({evaluation['correct']:,}/{evaluation['total']:,}, one seed)" in said
     epochs = evaluation["weights"]["config"]["epochs"]
     assert f"after {epochs} epochs" in said
-    assert f"--epochs {epochs} " in (ROOT / "results" / "mnist" / "README.md").read_text()
+    assert f"--epochs {epochs} " in CARD.read_text()
+
+
+def test_the_model_card_says_what_was_evaluated() -> None:
+    large, small = (ledger.read(f"{name}/evaluation.json") for name in ("mnist", "page"))
+    card = CARD.read_text()
+    for right, total in ((each["correct"], each["total"]) for each in (large, small)):
+        assert f"| {100 * right / total:.2f} % ({right:,}/{total:,}) |" in card
+    for digit, (right, total), (also, _) in zip(
+        large["classes"], large["per_class"], small["per_class"], strict=True
+    ):
+        row = f"| {digit} | {total:,} | {100 * right / total:.2f} % | {100 * also / total:.2f} % |"
+        assert row in card
+    refused = ledger.read("pictures/threshold.json")["results/mnist"]
+    said = " ".join(card.split())
+    assert f"{refused['letters']['no digit']} of 200 letters" in said
+    assert f"{refused['clothes']['no digit']} of 200 pictures of clothes" in said
+    assert f"{refused['test']['refused']} of 10,000 digits" in said
 
 
 def test_the_picture_is_of_the_committed_weights() -> None:
@@ -98,9 +117,7 @@ def test_the_speed_is_the_ledgers() -> None:
 
 
 def test_links_lead_to_files() -> None:
-    names = ("README.md", "CONTRIBUTING.md", "results/mnist/README.md")
-    text = "".join((ROOT / name).read_text() for name in names)
-    links = re.findall(r"\]\(([^)#]+)\)", text) + re.findall(r'src="([^"]+)"', text)
-    assert len(links) > 5
-    for link in links:
-        assert link.startswith("https://") or (ROOT / link).exists(), link
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", CARD):
+        text = page.read_text()
+        for link in re.findall(r"\]\(([^)#]+)\)", text) + re.findall(r'src="([^"]+)"', text):
+            assert link.startswith("https://") or (page.parent / link).exists(), (page, link)
