@@ -8,7 +8,7 @@ cells, the code that they import (``book/_tools/dependencies.py``), a record of 
 asked for, or the lock. A change of the prose alone, or of the repository's address, is not.
 
 What a chapter does not have and a notebook needs is added, and left out again where the two are
-compared: a first cell, which installs capsnet in Colab, and the folding of solutions.
+compared: a first cell, which installs capsnet where it is missing, and the folding of solutions.
 
 The book's HTML shows the outputs of these very notebooks: they are staged in the cache that
 Jupyter Book reads, so its build executes nothing.
@@ -43,25 +43,38 @@ from myst import ChapterError, front_matter
 TIMEOUT = 900  # seconds a cell may run
 
 SETUP = "setup"  # the id of the cell that every notebook starts with
-# In Colab a form with the address; elsewhere it does nothing. Naming the version of torch that is
-# there keeps pip from changing it. The clone holds the ledger, so the package is imported from it.
+# It acts where the package is missing: in Colab, on Kaggle, or in a clone before its installation.
+# Naming the version of torch that is there keeps pip from changing it. The clone holds the ledger,
+# so the package is imported from it.
 INSTALL = """\
-# @title In Colab: install capsnet
+# @title Install capsnet where it is missing
 import importlib.util
+import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
 
 repository = "{url}"  # @param {{type: "string"}}
-if "google.colab" in sys.modules and not importlib.util.find_spec("capsnet_book"):
-    if not repository:
-        raise ValueError("type the repository's address, https://github.com/…, into the form above")
-    !git clone --quiet --depth 1 --branch {branch} {{repository}} {clone}
-    %pip install --quiet torch=={{version("torch")}} --editable "./{clone}[play]"
-    sys.path[:0] = [str(Path("{clone}", folder).resolve()) for folder in ("", "book")]
+if not importlib.util.find_spec("capsnet_book"):
+    clone = Path("{clone}").resolve()
+    if Path("../book/capsnet_book").exists():
+        clone = Path("..").resolve()  # the notebook is open in a clone
+    if not clone.exists():
+        if not repository:
+            raise ValueError("type the repository's address above: https://github.com/…")
+        command = ["git", "clone", "--quiet", "--depth", "1", "--branch", "{branch}"]
+        git = subprocess.run([*command, repository, clone], capture_output=True, text=True)
+        if git.returncode:
+            raise ValueError(f"cannot clone {{repository}}: {{git.stderr.strip()}}")
+    there = importlib.util.find_spec("torch")
+    pinned = "torch==" + version("torch") if there else "torch"
+    %pip install --quiet {{pinned}} --editable "{{clone}}[play]"
+    sys.path[:0] = [str(clone), str(clone / "book")]
     importlib.invalidate_caches()
     import capsnet_book
 """
+# A notebook whose code calls one of these trains a network, and asks Colab for a GPU.
+TRAINS = re.compile(r"\b(?:fit|make_step|cli\.main)\(")
 ADDRESS = re.compile(r'(repository = \\")[^"\\]*')  # in the file, where quotes are escaped
 # What a notebook asked of the ledger, read from its kernel when all cells have run.
 ASKED = """\
@@ -251,12 +264,14 @@ def lower(notebook: NotebookNode, chapter: Path, root: Path = ROOT) -> str:
     notebook.cells = cells
     # The kernel's own would name the version of its Python.
     notebook.metadata.language_info = {"name": "python", "pygments_lexer": "ipython3"}
+    if any(TRAINS.search(cell.source) for cell in code_cells(notebook)):
+        notebook.metadata.update(accelerator="GPU", colab={"gpuType": "T4"})
     nbformat.validate(notebook)
     return nbformat.writes(notebook) + "\n"
 
 
 def setup_cell(root: Path = ROOT) -> NotebookNode:
-    """The cell that installs capsnet in Colab, from the repository's address if it has one."""
+    """The cell that installs capsnet where it is missing, from the repository's address."""
     code = INSTALL.format(**address(root)._asdict(), clone=CLONE).strip()
     cell = nbformat.v4.new_code_cell(code, id=SETUP, execution_count=None)
     cell.metadata.update(nbformat.from_dict({"tags": ["nbval-ignore-output"], **FOLDED}))

@@ -1,11 +1,12 @@
 """The way from book/*.md to notebooks/*.ipynb, and what is committed there."""
 
+import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from importlib.metadata import version
 from pathlib import Path
-from unittest.mock import Mock
 
 import nbformat
 import pytest
@@ -130,41 +131,79 @@ def test_glue_is_stored_as_myst_nb_stores_it(made):
 
 
 @pytest.fixture
-def first_cell(project, monkeypatch):
-    """Run the first cell as IPython would, and return what it gave to git and to pip."""
-    from IPython.core.inputtransformer2 import TransformerManager
+def first_cell(tmp_path):
+    """Run the first cell in a folder, without the packages that are installed as links to here.
 
-    def run(colab=True, installed=False):
-        commands = []
-        shell = Mock()
-        shell.run_line_magic = lambda name, line: shell.system(f"{name} {line}")
-        shell.system = lambda line: commands.append(eval("f" + repr(line), names))
-        names = {"get_ipython": lambda: shell}
-        found = object() if installed else None
-        monkeypatch.setattr("importlib.util.find_spec", lambda name: found)
-        monkeypatch.setattr(sys, "path", sys.path[:])
-        if colab:
-            monkeypatch.setitem(sys.modules, "google.colab", object())
-        exec(TransformerManager().transform_cell(notebooks.setup_cell(project).source), names)
-        return commands
+    All is real but pip, which says what it would install: `make fresh` lets it.
+    """
+    (tmp_path / "pip").mkdir()
+    (tmp_path / "pip" / "__init__.py").touch()
+    (tmp_path / "pip" / "__main__.py").write_text("import sys\nprint('pip', *sys.argv[1:])\n")
+    path = os.pathsep.join([str(tmp_path), sysconfig.get_path("purelib")])
+
+    def run(root, folder, also=""):
+        code = notebooks.setup_cell(root).source + "\nprint(capsnet_book.__file__)"
+        return subprocess.run(
+            [sys.executable, "-S", "-m", "IPython", "--colors=NoColor", "-c", code],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": f"{path}{os.pathsep}{also}"},
+            start_new_session=True,  # as a kernel: git cannot ask for a name and a password
+            capture_output=True,
+            text=True,
+        )
 
     return run
 
 
-def test_in_colab_the_first_cell_clones_and_installs_and_keeps_torch(project, first_cell):
-    with pytest.raises(ValueError, match="type the repository's address"):
-        first_cell()
-    edit(project / "_config.yml", 'url: ""', "url: https://github.com/me/caps")
+def test_in_an_empty_folder_the_first_cell_clones_and_installs_and_keeps_torch(
+    project, first_cell, tmp_path
+):
+    git = ["git", "-C", str(project), "-c", "user.name=me", "-c", "user.email=me@example.org"]
+    for command in ("init --quiet --initial-branch v1", "add .", "commit --quiet -m First"):
+        subprocess.run([*git, *command.split()], check=True)
+    edit(project / "_config.yml", 'url: ""', f"url: file://{project}")
     edit(project / "_config.yml", "branch: main", "branch: v1")
-    assert first_cell() == [
-        "git clone --quiet --depth 1 --branch v1 https://github.com/me/caps capsnet-book",
-        f'pip install --quiet torch=={version("torch")} --editable "./capsnet-book[play]"',
-    ]
+    (tmp_path / "empty").mkdir()
+    clone = tmp_path / "empty" / notebooks.CLONE
+    installed = f"pip install --quiet torch=={version('torch')} --editable {clone}[play]"
+    for _ in range(2):  # the second time the clone is there
+        said = first_cell(project, tmp_path / "empty").stdout
+        assert installed in said and str(clone / "book" / "capsnet_book") in said
 
 
-@pytest.mark.parametrize(("colab", "installed"), [(True, True), (False, False)])
-def test_elsewhere_the_first_cell_does_nothing(first_cell, colab, installed):
-    assert first_cell(colab, installed) == []
+def test_in_a_clone_the_first_cell_installs_the_clone(project, first_cell):
+    said = first_cell(project, project / "notebooks").stdout
+    assert f"--editable {project}[play]" in said
+    assert str(project / "book" / "capsnet_book" / "__init__.py") in said
+
+
+def test_where_the_package_is_installed_the_first_cell_does_nothing(project, first_cell, tmp_path):
+    said = first_cell(project, tmp_path, also=project / "book")
+    assert "pip" not in said.stdout and not (tmp_path / notebooks.CLONE).exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("", "type the repository's address above"),
+        ("file:///no/such", "cannot clone file:///no/such: fatal: '/no/such' does not appear"),
+    ],
+)
+def test_a_missing_or_wrong_address_is_said_in_one_line(
+    project, first_cell, tmp_path, url, message
+):
+    edit(project / "_config.yml", 'url: ""', f'url: "{url}"')
+    said = first_cell(project, tmp_path)
+    assert f"ValueError: {message}" in said.stdout + said.stderr
+
+
+@pytest.mark.parametrize("code", ["fit(model, few)", "step = make_step(model)"])
+def test_a_notebook_that_trains_asks_for_a_gpu(project, chapter, code):
+    assert "accelerator" not in read(project).metadata
+    notebook = notebooks.with_outputs(chapter, project)
+    notebook.cells[-1].source = code
+    made = nbformat.reads(notebooks.lower(notebook, chapter, project), as_version=4)
+    assert (made.metadata.accelerator, made.metadata.colab.gpuType) == ("GPU", "T4")
 
 
 @pytest.mark.parametrize(
