@@ -104,10 +104,10 @@ endif
 endif
 
 # uv installs the lock four times as fast as pip does, which takes over where uv fails. uv searches
-# where pip is configured to search, unless uv's own variables say otherwise. What torch without CUDA
-# needs is a part of the lock, and its hash is not the one of the torch with CUDA. Bytecode is
-# compiled once, here: PyTorch then starts in half the time even where Python may not write any, as in
-# many containers.
+# where pip is configured to search, unless uv's own variables say otherwise. For PyTorch without
+# CUDA the lock only constrains versions: it needs fewer packages, and the lock has another hash for
+# it. Bytecode is compiled once, here: PyTorch then starts in half the time even where Python may not
+# write any, as in many containers.
 $(READY): requirements.txt pyproject.toml package-lock.json
 	@command -v $(PYTHON) >/dev/null || { \
 		echo "$(PYTHON) was not found. Install Python 3.11 or newer (Debian, Ubuntu: apt install python3 python3-venv)."; \
@@ -129,13 +129,17 @@ $(READY): requirements.txt pyproject.toml package-lock.json
 			UV_EXTRA_INDEX_URL="$${UV_EXTRA_INDEX_URL:-$$(of_pip extra-index-url)}" \
 			UV_FIND_LINKS="$${UV_FIND_LINKS:-$$(of_pip find-links)}" \
 			UV_INDEX_STRATEGY="$${UV_INDEX_STRATEGY:-unsafe-best-match}" VIRTUAL_ENV=$(VENV); \
-		uv() { $(BIN)/uv pip install $$([ -t 2 ] || echo --quiet) --compile-bytecode "$$@"; }; \
+		what="-r requirements.txt"; \
 		if [ $(TORCH) = cpu ]; then \
-			UV_HTTP_CONNECT_TIMEOUT=5 UV_HTTP_RETRIES=1 uv --torch-backend cpu --no-verify-hashes \
-				--constraint requirements.txt -r pyproject.toml --all-extras --group book --group dev && exit; \
-			echo "PyTorch's own index cannot be reached, so on Linux PyTorch comes with CUDA: $(SIZE_cuda)"; \
+			if UV_HTTP_CONNECT_TIMEOUT=5 UV_HTTP_RETRIES=1 $(BIN)/uv pip install --dry-run --reinstall \
+				--no-deps --torch-backend cpu torch 2>/dev/null; then \
+				what="--torch-backend cpu --no-verify-hashes --constraint requirements.txt"; \
+				what="$$what -r pyproject.toml --all-extras --group book --group dev"; \
+			else \
+				echo "PyTorch's own index cannot be reached. On Linux PyTorch then brings CUDA: $(SIZE_cuda)"; \
+			fi; \
 		fi; \
-		uv -r requirements.txt || \
+		$(BIN)/uv pip install $$([ -t 2 ] || echo --quiet) --compile-bytecode $$what || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --offline --no-deps --no-build-isolation --editable .
 	cp package.json package-lock.json $(VENV)
