@@ -15,6 +15,7 @@ from torch import Tensor
 if not sys.platform.startswith("linux"):
     pytest.skip("Triton is for Linux", allow_module_level=True)
 
+pytest.importorskip("triton", reason="PyTorch without CUDA brings no Triton")
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
