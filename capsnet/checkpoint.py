@@ -8,12 +8,14 @@ import contextlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim.swa_utils import AveragedModel
 
 from capsnet.files import write_atomically
 from capsnet.model import CapsNet
@@ -21,11 +23,7 @@ from capsnet.model import CapsNet
 SCALE = ".scale"  # ends the name of the scales of a tensor that is stored in 8 bits
 TOO_LARGE = "expected finite numbers of moderate size"
 NETWORKS: dict[str, Any] = {}  # the classes that `load_weights` makes, by module and name
-# Files from before the class was stored, by an option that only one class has.
-EARLIER = {
-    "deviations": "capsnet_lab.wild.network.WildCapsNet",
-    "routing": "capsnet_lab.routings.network.RoutedCapsNet",
-}
+OWN_KEYS = ("class", "model", "int8")  # of a file's document, beside the user's
 Network = TypeVar("Network", bound=type[nn.Module])
 
 
@@ -88,33 +86,67 @@ def save_weights(
 
     Args:
         path: the file; its folder is made if it is missing.
-        model: the network, with its ``config``.
+        model: the network, with its ``config``; :func:`unwrapped`.
         metadata: JSON-able facts to store with the weights, such as the names of the classes.
         dtype: store floating-point numbers in this type: float16 halves the file, int8 quarters it
             (:func:`quantized`); None stores them as they are.
 
     Raises:
         OSError: the file cannot be written; what was there is untouched.
-        ValueError: the model has no dict ``config``, or a weight is not finite in another type than
-            its own, because it is too large.
+        ValueError: :func:`load_weights` could not make the network again, ``metadata`` uses one of
+            the format's own keys, or a weight is not finite in ``dtype``.
     """
-    config = getattr(model, "config", None)
-    if not isinstance(config, dict):
-        raise ValueError(
-            "the network must have a dict config, the arguments that make it again; "
-            f"{type(model).__name__} has {config!r}"
-        )
-    document = {**(metadata or {}), "class": full_name(type(model)), "model": config}
+    model = unwrapped(model)
+    check_savable(model)
+    document = dict(metadata or {})
+    if taken := [key for key in OWN_KEYS if key in document]:
+        raise ValueError(f"metadata must not use the keys {', '.join(OWN_KEYS)}, got {taken}")
+    document |= {"class": full_name(type(model)), "model": cast(Any, model).config}
     tensors = model.state_dict()
     if dtype == torch.int8:
         tensors, document["int8"] = quantized(tensors)
-    elif dtype is not None:
+    else:
         for name, tensor in tensors.items():
             if tensor.is_floating_point():
-                tensors[name] = tensor.to(dtype)
-                if not tensors[name].isfinite().all():
-                    raise ValueError(f"cannot store {name} in {dtype}: {TOO_LARGE}")
+                stored = tensors[name] = tensor.to(dtype or tensor.dtype)
+                if not stored.isfinite().all():
+                    raise ValueError(f"cannot store {name} in {stored.dtype}: {TOO_LARGE}")
     write_tensors(path, tensors, document)
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The network inside what torch.compile, DataParallel and AveragedModel make of it."""
+    while True:
+        if "_orig_mod" in model._modules:  # torch.compile's, whose class is not public
+            model = cast(nn.Module, model._orig_mod)
+        elif isinstance(model, nn.DataParallel | DistributedDataParallel | AveragedModel):
+            model = model.module
+        else:
+            return model
+
+
+def check_savable(model: nn.Module) -> None:
+    """Check that a network's class and ``config`` make a network with the same tensors.
+
+    Raises:
+        ValueError: it has no dict ``config``, or they do not.
+    """
+    config = getattr(model, "config", None)
+    kind = type(model).__name__
+    if not isinstance(config, dict):
+        raise ValueError(
+            f"the network must have a dict config, the arguments that make it again; {kind} has "
+            f"{config!r}"
+        )
+    try:
+        with torch.device("meta"):
+            again = type(model)(**json.loads(json.dumps(config)))
+        check_state(again.state_dict(), model.state_dict())
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"the network could not be loaded again: a {kind} made from its config is another one "
+            f"({error})"
+        ) from error
 
 
 def quantized(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], list[str]]:
@@ -164,11 +196,11 @@ def load_weights(path: str | Path) -> tuple[CapsNet, dict[str, Any]]:
             or no finite numbers.
     """
     tensors, metadata = read_tensors(path)
-    config = metadata.get("model")
+    config = metadata.pop("model", None)
     if not isinstance(config, dict):
         raise ValueError(f"{path} does not say which network it holds")
     dequantize(path, tensors, metadata.pop("int8", []))
-    network = class_of(path, metadata.get("class"), config)
+    network = class_of(path, metadata.pop("class", None))
     try:
         with torch.device("meta"):  # no memory and no random numbers before the shapes are checked
             model = network(**config)
@@ -191,12 +223,9 @@ def load_weights(path: str | Path) -> tuple[CapsNet, dict[str, Any]]:
     return model.eval(), metadata
 
 
-def class_of(path: str | Path, name: object, config: Mapping[str, Any]) -> Any:
-    """The class of the network that a file names, or that its options belong to."""
-    if name is None:
-        found = (known for option, known in EARLIER.items() if option in config)
-        name = next(found, full_name(CapsNet))
-    name = str(name)
+def class_of(path: str | Path, name: object) -> Any:
+    """The class of the network that a file names; :class:`CapsNet` if it names none."""
+    name = full_name(CapsNet) if name is None else str(name)
     if name not in NETWORKS:
         raise ValueError(
             f"{path} holds a {name}, which is not registered: import its module first, and see "

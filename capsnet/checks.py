@@ -1,7 +1,7 @@
 """What arguments must be; and class labels as a mask. All errors say what was expected and got."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def as_int(name: str, value: Any, minimum: int = 1) -> int:
-    """Return ``value`` as an int: any integer, such as NumPy's, but not 2.0.
+    """Return ``value`` as an int: any integer, such as NumPy's, but neither 2.0 nor True.
 
     Raises:
         ValueError: it is no integer, or less than ``minimum``.
@@ -18,36 +18,44 @@ def as_int(name: str, value: Any, minimum: int = 1) -> int:
         number = operator.index(value)
     except TypeError:
         number = minimum - 1
-    if number < minimum:
+    if number < minimum or isinstance(value, bool):
         got = " ".join(repr(value).split())  # a tensor has several lines
         raise ValueError(f"{name} must be a whole number of at least {minimum}, got {got}")
     return number
 
 
-def as_image_shape(image_shape: Sequence[int]) -> list[int]:
-    """Check that ``image_shape`` is three positive integers; return [channels, height, width].
+def as_sizes(name: str, value: Any, count: int, meaning: str) -> list[int]:
+    """Check that ``value`` is a sequence of ``count`` integers ≥ 1; return them as ints.
 
     Raises:
-        ValueError: it is not.
+        ValueError: it is not; the message says that it must be ``meaning``.
     """
-    if len(image_shape) != 3:
-        raise ValueError(f"image_shape must be [channels, height, width], got {list(image_shape)}")
-    return [as_int("a side of image_shape", side) for side in image_shape]
+    sizes = list(value) if isinstance(value, Iterable) else []
+    if len(sizes) != count:
+        raise ValueError(f"{name} must be {meaning}, got {value!r}")
+    return [as_int(f"{name}[{i}]", size) for i, size in enumerate(sizes)]
 
 
-def as_hidden(hidden: Sequence[int]) -> list[int]:
-    """Check that ``hidden`` is the units of a decoder's two hidden layers; return them as ints.
-
-    Raises:
-        ValueError: it is not.
-    """
-    if len(hidden) != 2:
-        raise ValueError(f"hidden must be the units of two layers, got {list(hidden)}")
-    return [as_int(f"hidden[{i}]", units) for i, units in enumerate(hidden)]
+def as_image_shape(image_shape: Any) -> list[int]:
+    """:func:`as_sizes` of an image's shape."""
+    return as_sizes("image_shape", image_shape, 3, "[channels, height, width]")
 
 
-def require_floating(name: str, tensor: Tensor) -> None:
-    """Raise ValueError if ``tensor`` is not floating point."""
+def require_bool(name: str, value: Any) -> None:
+    """Raise ValueError if ``value`` is neither True nor False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+
+
+def require_tensor(name: str, value: Any) -> None:
+    """Raise ValueError if ``value`` is not a tensor."""
+    if not isinstance(value, Tensor):
+        raise ValueError(f"{name} must be a torch.Tensor, got {type(value).__name__}")
+
+
+def require_floating(name: str, tensor: Any) -> None:
+    """Raise ValueError if ``tensor`` is not a tensor of floating-point numbers."""
+    require_tensor(name, tensor)
     if not tensor.is_floating_point():
         raise ValueError(f"{name} must be floating point, got {tensor.dtype}")
 
@@ -76,25 +84,27 @@ def check_prior(prior: Tensor, u_hat: Tensor) -> None:
         )
 
 
-def check_dtype(images: Tensor, dtype: torch.dtype) -> None:
-    """Check that images are of the weights' ``dtype``, or that autocast makes both the same.
+def check_dtype(name: str, tensor: Tensor, dtype: torch.dtype) -> None:
+    """Check that ``tensor`` has the weights' ``dtype``, or that autocast makes both the same.
 
     Raises:
-        ValueError: they are not.
+        ValueError: it is not a tensor of floating-point numbers, or of another dtype.
     """
-    if images.dtype == dtype:
+    require_floating(name, tensor)
+    if tensor.dtype == dtype:
         return
     # Autocast converts all floating-point numbers but those of float64.
-    converted = torch.float64 not in (images.dtype, dtype)
-    if not (converted and torch.is_autocast_enabled(images.device.type)):
-        raise ValueError(f"images must be {dtype}, as the weights are, got {images.dtype}")
+    converted = torch.float64 not in (tensor.dtype, dtype)
+    if not (converted and torch.is_autocast_enabled(tensor.device.type)):
+        raise ValueError(f"{name} must be {dtype}, as the weights are, got {tensor.dtype}")
 
 
 def class_mask(targets: Tensor, batch: int, classes: int) -> Tensor:
     """Targets as a mask: class indices [batch] become one-hot, a mask passes unchanged.
 
     Args:
-        targets: integer class indices [batch], or a mask of zeros and ones [batch, classes].
+        targets: integer class indices [batch], or a mask [batch, classes] of zeros and ones, or of
+            numbers in between, such as mixup's.
         batch: the expected number of rows.
         classes: the number of classes.
 
@@ -102,14 +112,19 @@ def class_mask(targets: Tensor, batch: int, classes: int) -> Tensor:
         the mask [batch, classes]; bool where it was made from indices.
 
     Raises:
-        ValueError: another shape, complex numbers, indices that are not integers, or an index
-            outside 0 … classes − 1. The values are looked at on the CPU only, and not under
-            torch.compile, torch.export and vmap; elsewhere an index out of range gives a row of
-            zeros.
+        ValueError: no tensor, another shape, complex numbers, indices that are not integers, an
+            index outside 0 … classes − 1, or a mask's value outside 0 … 1. The values are looked at
+            on the CPU only, and not under torch.compile, torch.export and vmap; elsewhere an index
+            out of range gives a row of zeros.
     """
+    require_tensor("targets", targets)
     if targets.is_complex():
         raise ValueError(f"targets must be class indices or a mask, got {targets.dtype}")
+    # Reading a value on a GPU would wait for everything before it.
+    readable = targets.device.type == "cpu" and not torch.compiler.is_compiling()
     if targets.shape == (batch, classes):
+        if readable and targets.dtype != torch.bool and batch > 0:
+            check_range("a mask's values", targets.double(), 1)
         return targets
     if targets.shape != (batch,):
         raise ValueError(
@@ -119,22 +134,21 @@ def class_mask(targets: Tensor, batch: int, classes: int) -> Tensor:
     if targets.is_floating_point() or targets.dtype == torch.bool:
         raise ValueError(f"class indices must be integers, got {targets.dtype}")
     indices = targets.long()  # there is no minimum of uint16
-    # Reading a value on a GPU would wait for everything before it.
-    if indices.device.type == "cpu" and not torch.compiler.is_compiling() and batch > 0:
-        check_range(indices, classes)
+    if readable and batch > 0:
+        check_range("class indices", indices, classes - 1)
     return one_hot(indices, classes)
 
 
-def check_range(indices: Tensor, classes: int) -> None:
-    """Raise ValueError if an index is outside 0 … classes − 1."""
-    bounds = indices.aminmax()
+def check_range(name: str, values: Tensor, last: int) -> None:
+    """Raise ValueError if a value is outside 0 … ``last``, or NaN."""
+    bounds = values.detach().aminmax()
     try:
-        low, high = int(bounds.min), int(bounds.max)
+        low, high = bounds.min.item(), bounds.max.item()
     except RuntimeError:  # under vmap, and of fake tensors, there are no values to read
         return
-    if low < 0 or high >= classes:
-        got = low if low < 0 else high
-        raise ValueError(f"class indices must lie in 0 … {classes - 1}, got {got}")
+    if not (low >= 0 and high <= last):
+        got = high if low >= 0 else low
+        raise ValueError(f"{name} must lie in 0 … {last}, got {got}")
 
 
 def one_hot(indices: Tensor, classes: int) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.checks import as_hidden, as_int, class_mask
+from capsnet.checks import as_image_shape, as_int, as_sizes, check_dtype, class_mask, require_bool
 from capsnet.functional import RoutingStep, dynamic_routing, squash
 
 
@@ -45,8 +45,8 @@ class PrimaryCapsules(nn.Module):
         then row, then column.
 
     Raises:
-        ValueError: ``capsule_types`` or ``capsule_dim`` is not an integer ≥ 1, or the
-            features have other channels or are smaller than the kernel.
+        ValueError: an argument is not an integer ≥ 1, or the features have other channels or
+            another dtype than the weights, or are smaller than the kernel.
     """
 
     def __init__(
@@ -60,9 +60,12 @@ class PrimaryCapsules(nn.Module):
         super().__init__()
         self.capsule_dim = as_int("capsule_dim", capsule_dim)
         channels = as_int("capsule_types", capsule_types) * self.capsule_dim
+        in_channels = as_int("in_channels", in_channels)
+        kernel_size, stride = as_int("kernel_size", kernel_size), as_int("stride", stride)
         self.conv = nn.Conv2d(in_channels, channels, kernel_size, stride)
 
     def forward(self, features: Tensor) -> Tensor:
+        check_dtype("features", features, self.conv.weight.dtype)
         channels, (side, _) = self.conv.in_channels, self.conv.kernel_size
         if features.dim() != 4 or features.shape[1] != channels or min(features.shape[2:]) < side:
             raise ValueError(
@@ -93,7 +96,8 @@ class CapsuleLayer(nn.Module):
 
     Raises:
         ValueError: ``routing_iterations`` or one of the four sizes is not an integer ≥ 1,
-            or the children have another shape.
+            ``learn_prior`` is not a bool, or the children have another shape, or another dtype than
+            the weights.
     """
 
     def __init__(
@@ -111,6 +115,7 @@ class CapsuleLayer(nn.Module):
         in_dim = as_int("in_dim", in_dim)
         out_capsules = as_int("out_capsules", out_capsules)
         out_dim = as_int("out_dim", out_dim)
+        require_bool("learn_prior", learn_prior)
         self.weight = nn.Parameter(torch.empty(in_capsules, out_capsules, in_dim, out_dim))
         self.prior = nn.Parameter(torch.zeros(in_capsules, out_capsules)) if learn_prior else None
         self.reset_parameters()
@@ -131,8 +136,9 @@ class CapsuleLayer(nn.Module):
             û_{j|i}, [batch, in_capsules, out_capsules, out_dim].
 
         Raises:
-            ValueError: ``u`` has another shape.
+            ValueError: ``u`` has another shape, or another dtype than the weights.
         """
+        check_dtype("capsules", u, self.weight.dtype)
         in_capsules, _, in_dim, _ = self.weight.shape
         if u.shape[1:] != (in_capsules, in_dim):
             raise ValueError(
@@ -161,8 +167,9 @@ class Decoder(nn.Module):
         and ones [batch, num_classes], → [batch, channels, height, width], in 0 … 1.
 
     Raises:
-        ValueError: ``hidden`` is not two numbers of at least 1, the capsules or classes have
-            another shape, or class indices are not integers or are out of range.
+        ValueError: one of the sizes is not an integer ≥ 1, the capsules have another shape, or
+            another dtype than the weights, or the classes are refused by
+            :func:`capsnet.checks.class_mask`.
     """
 
     def __init__(
@@ -173,14 +180,16 @@ class Decoder(nn.Module):
         hidden: Sequence[int] = (512, 1024),
     ) -> None:
         super().__init__()
-        first, second = as_hidden(hidden)
-        self.num_classes, self.capsule_dim = num_classes, capsule_dim
-        self.image_shape = tuple(image_shape)
-        self.fc1 = nn.Linear(num_classes * capsule_dim, first)
+        first, second = as_sizes("hidden", hidden, 2, "the units of two layers")
+        self.num_classes = as_int("num_classes", num_classes)
+        self.capsule_dim = as_int("capsule_dim", capsule_dim)
+        self.image_shape = tuple(as_image_shape(image_shape))
+        self.fc1 = nn.Linear(self.num_classes * self.capsule_dim, first)
         self.fc2 = nn.Linear(first, second)
         self.fc3 = nn.Linear(second, prod(self.image_shape))
 
     def forward(self, capsules: Tensor, classes: Tensor) -> Tensor:
+        check_dtype("capsules", capsules, self.fc1.weight.dtype)
         if capsules.shape[1:] != (self.num_classes, self.capsule_dim):
             raise ValueError(
                 f"capsules must be [batch, {self.num_classes}, {self.capsule_dim}], got shape "

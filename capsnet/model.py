@@ -7,7 +7,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.checks import as_hidden, as_image_shape, as_int, check_dtype, class_mask, one_hot
+from capsnet.checks import (
+    as_image_shape,
+    as_int,
+    as_sizes,
+    check_dtype,
+    class_mask,
+    one_hot,
+    require_bool,
+    require_floating,
+    require_tensor,
+)
 from capsnet.functional import RoutingStep
 from capsnet.layers import CapsuleLayer, Decoder, PrimaryCapsules
 
@@ -41,7 +51,7 @@ class CapsNet(nn.Module):
         hidden: units of the decoder's hidden layers.
 
     Attributes:
-        config: the arguments above, as a dict that makes the same network again.
+        arguments: the arguments above, and those that a subclass adds.
         primary_capsules: children i of the routing, of all types together; 1152 for MNIST.
 
     Raises:
@@ -65,7 +75,9 @@ class CapsNet(nn.Module):
     ) -> None:
         super().__init__()
         channels, height, width = shape = as_image_shape(image_shape)
-        units = as_hidden(hidden)
+        units = as_sizes("hidden", hidden, 2, "the units of two layers")
+        require_bool("learn_prior", learn_prior)
+        require_bool("reconstruct", reconstruct)
         sizes = {
             "num_classes": num_classes,
             "conv_channels": conv_channels,
@@ -86,7 +98,7 @@ class CapsNet(nn.Module):
         grid = [(side - smallest) // stride + 1 for side in (height, width)]
         self.primary_capsules = sizes["capsule_types"] * grid[0] * grid[1]
 
-        self.config: dict[str, Any] = {
+        self.arguments: dict[str, Any] = {
             "image_shape": shape,
             **sizes,
             "learn_prior": learn_prior,
@@ -106,6 +118,14 @@ class CapsNet(nn.Module):
             learn_prior,
         )
         self.decoder = Decoder(num_classes, capsule_dim, shape, units) if reconstruct else None
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The arguments that make this network again, with the iterations that it routes now."""
+        config = {**self.arguments}
+        if "routing_iterations" in config:
+            config["routing_iterations"] = self.digits.routing_iterations
+        return config
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         """Images → one capsule a class (section 4).
@@ -132,6 +152,7 @@ class CapsNet(nn.Module):
             ValueError: another shape, not floating point, or of another dtype than the weights
                 where autocast does not convert them.
         """
+        require_tensor("images", images)
         expected = self.config["image_shape"]
         if images.dim() != 4 or list(images.shape[1:]) != expected:
             raise ValueError(
@@ -142,7 +163,7 @@ class CapsNet(nn.Module):
                 f"images must be floating point with intensities in 0 … 1, got {images.dtype} "
                 "(capsnet.data.to_float converts)"
             )
-        check_dtype(images, next(self.parameters()).dtype)
+        check_dtype("images", images, next(self.parameters()).dtype)
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
         """Classify and reconstruct (section 4, Fig. 1 and 2).
@@ -174,6 +195,7 @@ class CapsNet(nn.Module):
         Raises:
             ValueError: labels as :meth:`forward` refuses, or capsules of another shape.
         """
+        require_floating("capsules", capsules)
         classes = self.config["num_classes"]
         if capsules.dim() != 3 or capsules.shape[1] != classes:
             raise ValueError(

@@ -26,7 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from capsnet.checks import require_floating
+from capsnet.checks import as_int, require_floating
 
 MAX_POINTS = 10  # a side: one more makes the error three times as large
 
@@ -104,9 +104,10 @@ def fast_conv2d(
 
     Raises:
         ValueError: the images are smaller than the kernel, or not floating point; the kernel is
-            not square, or has other channels.
+            not square, or has other channels; the stride is not an integer ≥ 1.
     """
     require_floating("x", x)
+    stride = as_int("stride", stride)
     if x.dim() != 4 or x.shape[1] != weight.shape[1]:
         raise ValueError(
             f"x must be [batch, {weight.shape[1]}, height, width], got shape {list(x.shape)}"

@@ -5,6 +5,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from capsnet.device import device_of
 from capsnet.fast.convolution import (
     Phases,
     correlate,
@@ -36,12 +37,12 @@ def arrange(model: CapsNet, arrangement: str = "auto") -> nn.Module:
             arrangement if its ``fast_arrangement`` names one.
 
     Raises:
-        ValueError: another arrangement, or "fast" on a device other than "cpu" and "cuda", or of
-            a network for which there is none.
+        ValueError: another arrangement, or "fast" on a device other than "cpu" and "cuda", of a
+            network for which there is none, or of one with such a layer.
     """
     if arrangement not in ARRANGEMENTS:
         raise ValueError(f"arrangement must be one of {', '.join(ARRANGEMENTS)}, got {arrangement}")
-    device = next(model.parameters()).device.type
+    device = device_of(model).type
     if arrangement == "fast" and device not in FAST_DEVICES:
         raise ValueError(f"arrangement fast needs {' or '.join(FAST_DEVICES)}, got device {device}")
     own = FastCapsNet if type(model) is CapsNet else getattr(model, "fast_arrangement", None)
@@ -49,20 +50,39 @@ def arrange(model: CapsNet, arrangement: str = "auto") -> nn.Module:
         raise ValueError(f"arrangement fast is of CapsNet, got a {type(model).__name__}")
     if own is None or arrangement == "plain":
         return model
-    return own(model) if arrangement == "fast" or pays_off(model, own) else model
+    modified = modified_layers(model, own)
+    if arrangement == "fast" and modified:
+        raise ValueError(
+            f"arrangement fast computes what CapsNet does, but {', '.join(modified)} of this "
+            "network was replaced, changed or hooked into"
+        )
+    if arrangement == "auto" and (modified or not pays_off(model, own, device)):
+        return model
+    return own(model)
 
 
-def pays_off(model: CapsNet, own: "type[FastCapsNet]") -> bool:
-    """Whether "auto" means fast, for a network that has such an arrangement."""
-    replaced, device = own.replaced(model), next(model.parameters()).device.type
+def pays_off(model: CapsNet, own: "type[FastCapsNet]", device: str) -> bool:
+    """Whether the fast arrangement of an unmodified network is faster on a device."""
     return (
         device in FAST_DEVICES
         and max(model.config["image_shape"][1:]) <= LARGEST_SIDE
-        and all(type(layer) is stock and is_unmodified(layer) for layer, stock in replaced)
-        and is_unmodified(model)
-        and model.conv.stride == (1, 1)
         and (device == "cpu" or own.has_kernels(model))
     )
+
+
+def modified_layers(model: CapsNet, own: "type[FastCapsNet]") -> list[str]:
+    """The names of the layers of which the fast arrangement would compute something else."""
+    names = {module: name or "the whole" for name, module in model.named_modules()}
+    modified = [
+        names.get(layer, "a layer")
+        for layer, stock in own.replaced(model)
+        if type(layer) is not stock or not is_unmodified(layer)
+    ]
+    if not is_unmodified(model):
+        modified.append(names[model])
+    if not modified and model.conv.stride != (1, 1):
+        modified.append(names[model.conv])
+    return modified
 
 
 def cudnn_pays_off(images: Tensor) -> bool:
@@ -105,12 +125,12 @@ class FastCapsNet(nn.Module):
         self.kept: tuple[Tensor, list[Phases], list[Tensor]] | None = None  # by transform_once
 
     @staticmethod
-    def replaced(model: Any) -> list[tuple[nn.Module, type[nn.Module]]]:
+    def replaced(model: Any) -> list[tuple[Any, type[nn.Module]]]:
         """The layers whose parameters it takes and whose code it does not run, with their kinds."""
         return [
             (model.conv, nn.Conv2d),
             (model.primary, PrimaryCapsules),
-            (model.primary.conv, nn.Conv2d),
+            (getattr(model.primary, "conv", None), nn.Conv2d),
             (model.digits, CapsuleLayer),
         ]
 

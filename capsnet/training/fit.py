@@ -1,6 +1,7 @@
 """Training, epoch by epoch: ``fit``."""
 
 import dataclasses
+import functools
 import json
 import math
 import sys
@@ -8,13 +9,14 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType, NoneType
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ExponentialLR, LRScheduler, OneCycleLR
 
-from capsnet.checkpoint import save_weights
+from capsnet.checkpoint import check_savable, save_weights, unwrapped
 from capsnet.data import ImageSet, shifted_batch
 from capsnet.device import describe_machine, make_fabric, resolve_compile
 from capsnet.functional import margin_loss
@@ -139,13 +141,13 @@ def fit(
         on_epoch: called in every process with optimizer, scheduler and the epoch's record, after
             each epoch and before its checkpoint.
         tag: distinguishes runs that differ in something without a name, such as the weights that
-            training starts from.
+            training starts from, a lambda or a closure.
         facts: more to store with the weights, as JSON.
         stop_after: stop after so many epochs, with the schedule for all; a later call goes on.
         progress: show a bar with rate and time left, and a line an epoch, on stderr.
 
     A checkpoint belongs to this run if the model's config, the configuration, the images, ``tag``
-    and the names of the functions passed are the same.
+    and the names of the functions passed are the same, with what partials of them were given.
 
     Returns:
         one record an epoch: "epoch", "step", "loss", "learning_rate", "seconds" and
@@ -155,12 +157,16 @@ def fit(
 
     Raises:
         ValueError: the images do not fit the model, a batch cannot be divided among the processes,
-            or ``out`` holds another run's checkpoint or a damaged one.
+            ``out`` holds another run's checkpoint or a damaged one, or with ``out`` the network
+            could not be loaded again or a function has no name.
         TrainingError: the loss or a weight is not finite.
         OSError: ``out`` cannot be written.
     """
     config = config or TrainingConfig()
     fabric = fabric or make_fabric()
+    model = unwrapped(model)
+    if out is not None:
+        check_savable(model)
     check_fits(model, training)
     if validation is not None:
         check_fits(model, validation)
@@ -325,18 +331,37 @@ def identify(
             "crc32": [zlib.crc32(array) for array in arrays],
         },
         "task": {
-            **{key: name_of(value) for key, value in functions.items()},
+            **{key: name_of(key, value, tag) for key, value in functions.items()},
             "tag": tag,
         },
     }
     return cast(dict[str, Any], json.loads(json.dumps(identity)))  # as a checkpoint returns it
 
 
-def name_of(function: Any) -> str | None:
-    """Module and name of a function or class; a partial has only its type's."""
-    if function is None:
+def name_of(argument: str, value: Any, tag: str | None) -> str | None:
+    """What tells a function from others: module and name, and of a partial what it was given.
+
+    Raises:
+        ValueError: it has no name of its own, and there is no ``tag`` in place of one.
+    """
+    if value is None:
         return None
-    return f"{function.__module__}.{getattr(function, '__name__', type(function).__name__)}"
+    if isinstance(value, functools.partial):
+        keywords = [f"{key}={name_of(argument, of, tag)}" for key, of in value.keywords.items()]
+        given = [str(name_of(argument, of, tag)) for of in value.args] + keywords
+        return f"{name_of(argument, value.func, tag)}({', '.join(given)})"
+    if isinstance(value, bool | int | float | str):
+        return repr(value)
+    name = getattr(value, "__qualname__", "").removeprefix("_VariableFunctionsClass.")  # torch's
+    bound = getattr(value, "__self__", None)  # None of a function, its module of a built-in one
+    if tag is None and (
+        not name or "<" in name or not isinstance(bound, NoneType | ModuleType | type)
+    ):
+        raise ValueError(
+            f"{argument} ({name or type(value).__name__}) has no name that tells it from others: "
+            "give a function of a module, or a tag= that names this run"
+        )
+    return f"{getattr(value, '__module__', None)}.{name or type(value).__name__}"
 
 
 def progress_bar(images: int, epoch: int, epochs: int, show: bool) -> "tqdm":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor, nn
 
-from capsnet.device import ieee_float32, resolve_compile, resolve_precision
+from capsnet.device import device_of, ieee_float32, resolve_compile, resolve_precision
 from capsnet.fast import arrange
 from capsnet.fast.graph import Graph, error_on_sync
 from capsnet.functional import margin_loss
@@ -44,7 +44,7 @@ def make_step(
         loss: makes a module of the network and its loss, as :class:`TrainingLoss` does.
     """
     config = config or TrainingConfig()
-    device = next(model.parameters()).device
+    device = device_of(model)
     precision = resolve_precision(device, config.precision)
     arranged = arrange(cast(CapsNet, model), config.arrangement)
     if arranged is model or device.type == "cuda":

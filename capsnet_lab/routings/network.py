@@ -46,7 +46,7 @@ class FastRoutedCapsNet(FastCapsNet):
     """
 
     @staticmethod
-    def replaced(model: Any) -> list[tuple[nn.Module, type[nn.Module]]]:
+    def replaced(model: Any) -> list[tuple[Any, type[nn.Module]]]:
         *convolutions, _ = FastCapsNet.replaced(model)
         return [*convolutions, *((layer, CapsuleLayer) for layer in dynamic_layers(model))]
 
@@ -96,7 +96,6 @@ class RoutedCapsNet(CapsNet):
         options: the others of :class:`CapsNet`.
 
     Attributes:
-        config: the arguments above, as a dict that makes the same network again.
         stack: the layers in between.
 
     Raises:
@@ -122,16 +121,16 @@ class RoutedCapsNet(CapsNet):
         super().__init__(image_shape, num_classes, routing_iterations, **options)
         self.routing = ROUTINGS[routing]
         for name, default in (("routing_iterations", 3), ("learn_prior", False)):
-            if name not in self.routing.options and (value := self.config.pop(name)) != default:
+            if name not in self.routing.options and (value := self.arguments.pop(name)) != default:
                 raise ValueError(f"routing {routing} has no {name}, got {value}")
         parents = [as_int(f"stack[{i}]", size) for i, size in enumerate(stack)]
-        self.config |= {"routing": routing, "stack": parents}
+        self.arguments |= {"routing": routing, "stack": parents}
 
-        children, dim = self.primary_capsules, self.config["primary_dim"]
-        out_dim = self.config["capsule_dim"]
-        available = self.config | {"positions": children // self.config["capsule_types"]}
+        children, dim = self.primary_capsules, self.arguments["primary_dim"]
+        out_dim = self.arguments["capsule_dim"]
+        available = self.arguments | {"positions": children // self.arguments["capsule_types"]}
         layers = []
-        for size in (*parents, self.config["num_classes"]):
+        for size in (*parents, self.arguments["num_classes"]):
             chosen = {name: available[name] for name in self.routing.options}
             layer = self.routing.layer(children, dim, size, out_dim, **chosen)
             if parents and self.routing.presence == "length":
@@ -140,7 +139,7 @@ class RoutedCapsNet(CapsNet):
             layers.append(layer)
             children, dim, available["positions"] = size, out_dim, 1
         self.stack, self.digits = nn.Sequential(*layers[:-1]), layers[-1]
-        scored = {"score": out_dim, "activation": self.config["primary_dim"]}
+        scored = {"score": out_dim, "activation": self.arguments["primary_dim"]}
         numbers = scored.get(self.routing.presence)
         self.score = None if numbers is None else nn.Linear(numbers, 1)
 

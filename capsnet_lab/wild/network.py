@@ -1,7 +1,7 @@
 """Our network and its loss, with some of their parts replaced."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -60,7 +60,6 @@ class WildCapsNet(CapsNet):
         options: the others of :class:`CapsNet`; those that a deviation sets are overridden.
 
     Attributes:
-        config: the arguments above, as a dict that makes the same network again.
         parts: what the network and its loss are made of.
 
     Raises:
@@ -82,7 +81,7 @@ class WildCapsNet(CapsNet):
             if (value := getattr(parts, name)) is not None:
                 options[name] = value
         super().__init__(image_shape, num_classes, **options)
-        self.config["deviations"] = list(deviations)
+        self.arguments["deviations"] = list(deviations)
         self.parts = parts
         digits, types = self.digits, self.config["capsule_types"]
         if parts.same_padding:
@@ -153,8 +152,8 @@ class WildLoss(TrainingLoss):
 
     def __init__(self, model: nn.Module, *args: Any, **options: Any) -> None:
         super().__init__(model, *args, **options)
-        wild: Any = getattr(model, "model", model)  # an arrangement has a model
-        self.parts: Parts = wild.parts
+        wild = model.model if isinstance(model, FastWildCapsNet) else model
+        self.parts = cast(WildCapsNet, wild).parts
         if self.criterion is margin_loss:
             self.criterion = self.parts.margin
 

@@ -17,7 +17,7 @@ from helpers import Refuses
 HALF, F32, F64 = torch.bfloat16, torch.float32, torch.float64
 
 
-@pytest.mark.parametrize("value", [3, np.int64(3), np.array(3), torch.tensor(3), True + 2])
+@pytest.mark.parametrize("value", [3, np.int64(3), np.array(3), torch.tensor(3)])
 def test_any_integer_becomes_pythons(value: Any) -> None:
     assert as_int("n", value) == 3 and type(as_int("n", value)) is int
 
@@ -29,7 +29,7 @@ def test_the_least_number_may_be_another() -> None:
 @pytest.mark.parametrize(
     "value",
     [0, -1, 2.5, 2.0, np.float64(2), np.array(2.5), np.array([2, 3]), torch.tensor(2.5),
-     torch.tensor(2.9), torch.tensor([2, 3]), torch.ones(20, 20), "2", None],
+     torch.tensor(2.9), torch.tensor([2, 3]), torch.ones(20, 20), "2", None, True, np.True_],
 )  # fmt: skip
 def test_what_is_no_integer_of_at_least_1_is_refused(refuses: Refuses, value: Any) -> None:
     with refuses("n must be a whole number of at least 1, got "):
@@ -59,6 +59,14 @@ def test_class_indices_of_any_integer_type(refuses: Refuses, dtype: torch.dtype)
     assert_close(margin_loss(lengths, one_hot.to(dtype)), expected, rtol=0, atol=0)
     with refuses("class indices must lie in 0 … 2", "got 5"):
         margin_loss(lengths, torch.tensor([5, 1]).to(dtype))
+
+
+def test_a_mask_may_be_soft_but_not_beyond_0_and_1(refuses: Refuses) -> None:
+    soft = torch.tensor([[0.3, 0.7], [0.0, 1.0]])  # mixup's
+    assert class_mask(soft, 2, 2) is soft
+    for value in (7, -0.1, float("nan")):
+        with refuses("a mask's values must lie in 0 … 1", f"got {value}"):
+            margin_loss(torch.rand(1, 2), torch.tensor([[value, 0]]))
 
 
 def test_class_mask_under_vmap_has_no_values_to_check() -> None:
@@ -96,9 +104,9 @@ def test_images_have_the_weights_dtype_unless_autocast_converts_them(
             convolution(pixels)
         except RuntimeError:
             with refuses(f"images must be {weights}, as the weights are, got {images}"):
-                check_dtype(pixels, weights)
+                check_dtype("images", pixels, weights)
         else:
-            check_dtype(pixels, weights)
+            check_dtype("images", pixels, weights)
 
 
 U_HAT, LENGTHS, IMAGES = torch.rand(1, 2, 3, 4), torch.rand(4, 3), torch.zeros(2, 1, 4, 3)
@@ -149,9 +157,25 @@ MESSAGES = [  # a call that is refused, and parts of what it says
                            ([2, 8, 3, 3], -4), ([8, 3, 3], 4), ([1, 8, 2, 3, 3], 4)]
     ],
     *[
-        (lambda name=name: PrimaryCapsules(4, **{name: 0}), f"{name} must be a whole number")
-        for name in ("capsule_types", "capsule_dim")
+        (lambda name=name: PrimaryCapsules(**{"in_channels": 4, name: (3, 9)}),
+         f"{name} must be a whole number", "got (3, 9)")
+        for name in ("in_channels", "capsule_types", "capsule_dim", "kernel_size", "stride")
     ],
+    *[
+        (lambda labels=labels: margin_loss(LENGTHS, labels),
+         f"targets must be a torch.Tensor, got {kind}")
+        for labels, kind in (([0, 1, 2, 0], "list"), (np.zeros(4, int), "ndarray"))
+    ],
+    *[
+        (lambda call=call, shape=shape, dtype=dtype: call(torch.zeros(shape, dtype=dtype)),
+         f"{name} must be ", f"got {dtype}")
+        for call, name, shape in (
+            (PRIMARY, "features", (1, 2, 9, 9)), (LAYER, "capsules", (1, 5, 4)),
+            (lambda v: DECODER(v, torch.tensor([0])), "capsules", (1, 3, 4)),
+        )
+        for dtype in (torch.int64, F64)
+    ],
+    (lambda: CapsuleLayer(5, 4, 3, 2, learn_prior="no"), "learn_prior must be True or", "'no'"),
     *[
         (lambda shape=shape: LAYER(torch.rand(shape)),
          f"capsules must be [batch, 5, 4], got shape {shape}")
@@ -171,14 +195,19 @@ MESSAGES = [  # a call that is refused, and parts of what it says
     (lambda: DECODER(torch.rand(2, 3, 4), torch.tensor([0, 3])), "0 … 2", "got 3"),
     *[
         (lambda hidden=hidden: Decoder(3, 4, (1, 2, 2), hidden), "two layers", f"got {hidden}")
-        for hidden in ([], [5], [5, 6, 7])
+        for hidden in ([], [5], [5, 6, 7], 512)
+    ],
+    *[
+        (lambda sizes=sizes: Decoder(*sizes, (1, 2, 2)), f"{name} must be a whole number")
+        for sizes, name in (((10.0, 16), "num_classes"), ((0, 16), "num_classes"),
+                            ((10, True), "capsule_dim"))
     ],
     *[
         (lambda shape=shape: as_image_shape(shape),
          f"image_shape must be [channels, height, width], got {shape}")
-        for shape in ([28, 28], [1, 1, 28, 28], [])
+        for shape in ([28, 28], [1, 1, 28, 28], [], 28)
     ],
-    (lambda: as_image_shape([1, 28, 2.5]), "a side of image_shape must be a whole number"),
+    (lambda: as_image_shape([1, 28, 2.5]), "image_shape[2] must be a whole number"),
     (lambda: Decoder(3, 4, (1, 2, 2), [5, 0]), "hidden[1] must be a whole number", "got 0"),
 ]  # fmt: skip
 

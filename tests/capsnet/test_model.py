@@ -148,15 +148,18 @@ def test_arguments_out_of_range_are_refused(refuses: Refuses) -> None:
             small(image_shape=(1, height, width))
     with refuses("at least 5 × 5", "kernels of 3", "got 5 × 4"):
         small(image_shape=(1, 5, 4), kernel_size=3)
-    with refuses("image_shape must be [channels, height, width], got [28, 28]"):
+    with refuses("image_shape must be [channels, height, width], got (28, 28)"):
         small(image_shape=(28, 28))
     for name in SIZES:
         with refuses(f"{name} must be a whole number of at least 1", "got 2.5"):
             small(**{name: 2.5})
     for reconstruct in (True, False):
-        for hidden in ((8, 2.5), (8,)):
+        for hidden in ((8, 2.5), (8,), 512):
             with refuses("hidden"):
                 small(hidden=hidden, reconstruct=reconstruct)
+    for name in ("learn_prior", "reconstruct"):
+        with refuses(f"{name} must be True or False", "got 'no'"):
+            small(**{name: "no"})
 
 
 def test_whole_numbers_may_be_numpys() -> None:
@@ -165,6 +168,12 @@ def test_whole_numbers_may_be_numpys() -> None:
     model = small(image_shape=np.array([1, 9, 9]), hidden=np.array([4, 5]), **sizes)
     assert CapsNet(**json.loads(json.dumps(model.config))).config == model.config
     assert type(model.primary_capsules) is int
+
+
+def test_the_config_says_how_often_the_network_routes_now() -> None:
+    model = small()
+    model.digits.routing_iterations = 5
+    assert model.config["routing_iterations"] == 5
 
 
 def test_every_size_may_be_1() -> None:

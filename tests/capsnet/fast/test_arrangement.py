@@ -118,6 +118,8 @@ def test_arrangements(refuses: Refuses) -> None:
     assert isinstance(arrange(model, "fast"), FastCapsNet)
     assert isinstance(arrange(model), FastCapsNet)  # on a processor
     assert arrange(model.to("meta")) is model  # anywhere else
+    with refuses("must have parameters, ReLU has none"):
+        arrange(nn.ReLU())
     with refuses("auto, plain, fast", "got quick"):
         arrange(model, "quick")
     with refuses("arrangement fast needs cpu or cuda", "got device meta"):  # as MPS is refused
@@ -158,11 +160,18 @@ def with_conv(layer: str, *size: Any, **options: Any) -> Callable[[CapsNet], Non
         with_conv("primary", (9, 5), 2),
         with_conv("first", 13, padding=2),
         with_conv("first", 9, stride=2),
+        lambda m: setattr(m, "primary", nn.Identity()),
+        lambda m: setattr(m.primary.conv, "padding", (1, 1)),
+        lambda m: setattr(m.conv, "dilation", (2, 2)),
     ],
 )
-def test_auto_leaves_alone_what_was_changed(change: Callable[[CapsNet], Any]) -> None:
+def test_a_changed_network_has_no_fast_arrangement(
+    change: Callable[[CapsNet], Any], refuses: Refuses
+) -> None:
     model = changed(change)
     assert arrange(model) is model
+    with refuses("of this network was replaced, changed or hooked into"):
+        arrange(model, "fast")
 
 
 def test_auto_leaves_alone_other_classes_and_what_is_large(refuses: Refuses) -> None:

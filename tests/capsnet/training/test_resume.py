@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from capsnet import CapsNet
 from capsnet.checkpoint import load_weights, read_tensors, write_tensors
 from capsnet.data import ImageSet
+from capsnet.functional import margin_loss
 from capsnet.multimnist import overlaid_batch
 from capsnet.training.run import CHECKPOINT, LOCK, WEIGHTS, only_process_in
 from capsnet_book.pairs import PairsLoss
@@ -32,7 +33,7 @@ needs_posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no fork
 def test_a_config_with_tuples_is_known_again(tmp_path: Path, digits: ImageSet) -> None:
     def described() -> CapsNet:
         model = tiny_model()
-        model.config["hidden"] = tuple(model.config["hidden"])
+        model.arguments["hidden"] = tuple(model.config["hidden"])
         return model
 
     config = dataclasses.replace(FP32, epochs=2)
@@ -140,12 +141,39 @@ def test_another_run_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: R
             "capsnet.multimnist.overlaid_batch",
         ),
         ({"loss": PairsLoss}, "capsnet.training.loss.TrainingLoss", "capsnet_book.pairs.PairsLoss"),
-        ({"criterion": lambda *_: 0.0}, "criterion = capsnet.functional.margin_loss", "<lambda>"),
+        ({"criterion": scaled(2)}, "capsnet.functional.margin_loss", "test_resume.times(2)"),
     ):
         with refuses(tmp_path / CHECKPOINT, "another run", *words):
             go_on(**changes)
     assert (tmp_path / CHECKPOINT).read_bytes() == before
     assert len(go_on()) == FP32.epochs
+
+
+def times(factor: float, lengths: Tensor, labels: Tensor) -> Tensor:
+    return factor * margin_loss(lengths, labels)
+
+
+def scaled(factor: float) -> functools.partial[Tensor]:
+    return functools.partial(times, factor)
+
+
+def test_partials_are_told_apart_and_what_has_no_name_needs_a_tag(
+    tmp_path: Path, digits: ImageSet, refuses: Refuses
+) -> None:
+    def go_on(criterion: Any, **options: Any) -> list[dict[str, Any]]:
+        return fit(tiny_model(), digits, None, FP32, out=tmp_path, criterion=criterion, **options)
+
+    go_on(scaled(2), stop_after=1)
+    for other in (scaled(3), functools.partial(times, factor=2)):
+        with refuses("another run: its task has criterion", "test_resume.times("):
+            go_on(other)
+    nameless = [lambda *both: times(2, *both), functools.partial(times, torch.ones(2))]
+    for each in (*nameless, scaled(2).__call__, nn.MSELoss()):
+        with refuses("criterion (", "has no name that tells it from others", "tag="):
+            go_on(each)
+    with refuses("its task has criterion"):
+        go_on(nameless[0], tag="twice")
+    assert len(go_on(scaled(2), stop_after=2)) == 2
 
 
 def test_a_damaged_checkpoint_changes_nothing(tmp_path: Path, digits: ImageSet, refuses) -> None:
