@@ -34,6 +34,7 @@ STAGES = {
     "decoder": "mask drawing",
     "training": "",
     "reading": "lengths drawing",
+    "agree": "capsules votes",
     "inside": "lengths drawing",
     "annotated": "",
     "converging": "votes",
