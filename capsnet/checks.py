@@ -1,11 +1,16 @@
 """What arguments must be; and class labels as a mask. All errors say what was expected and got."""
 
+import math
 import operator
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")  # of Linux
 
 
 def as_int(name: str, value: Any, minimum: int = 1) -> int:
@@ -58,6 +63,43 @@ def require_floating(name: str, tensor: Any) -> None:
     require_tensor(name, tensor)
     if not tensor.is_floating_point():
         raise ValueError(f"{name} must be floating point, got {tensor.dtype}")
+
+
+def require_memory(what: str, size: int, device: torch.device) -> None:
+    """Raise ValueError if ``what`` takes more bytes than a device's memory has.
+
+    Many systems promise such memory, and end the program when it is used.
+    """
+    available = total_memory(device)
+    if size > available:
+        raise ValueError(
+            f"{what} take at least {size / 1e9:,.1f} GB, {device} has {available / 1e9:,.1f} GB: "
+            "smaller images, fewer classes or fewer types of capsule take less"
+        )
+
+
+def total_memory(device: torch.device) -> float:
+    """Bytes of a device's memory; infinite where nothing says how many."""
+    if device.type == "cuda":
+        return float(torch.cuda.get_device_properties(device).total_memory)
+    if device.type != "cpu" or not hasattr(os, "sysconf"):  # as on Windows
+        return math.inf
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        return min(physical, int(CONTAINER_LIMIT.read_text()))
+    except (OSError, ValueError):  # in no container, or in one without a limit, "max"
+        return physical
+
+
+def device_of(network: nn.Module) -> torch.device:
+    """The device of a network's parameters.
+
+    Raises:
+        ValueError: it has none.
+    """
+    for parameter in network.parameters():
+        return parameter.device
+    raise ValueError(f"the network must have parameters, {type(network).__name__} has none")
 
 
 def check_predictions(name: str, u_hat: Tensor, iterations: int = 1) -> None:

@@ -11,15 +11,17 @@ import os
 import socket
 import string
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import InitVar, dataclass, replace
 from functools import cached_property, partial
 from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 
 from capsnet.text import reason
 
@@ -52,6 +54,7 @@ MD5 = {  # of MNIST's archives, as everybody has them
     "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
 }
 DEBIAN_FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")  # package dataset-fashion-mnist
+READ_AT_ONCE = 256  # images of a Dataset
 DOWNLOAD_TIMEOUT = 30.0  # seconds without an answer
 
 
@@ -117,6 +120,84 @@ class ImageSet:
         bounds = torch.arange(len(self.classes) + 1, device=ordered.device)
         starts = torch.searchsorted(ordered, bounds)
         return order, starts, int(starts.diff().count_nonzero())
+
+
+def as_image_set(data: Any, num_classes: int) -> ImageSet:
+    """Labelled images in any of PyTorch's forms as an :class:`ImageSet`.
+
+    A DataLoader stands for its dataset: all images are read once, in order, so that a random
+    transform is drawn once for each image, and ``fit`` makes its own batches, in random order.
+
+    Args:
+        data: an :class:`ImageSet`, which is returned; a tuple of images and labels; a Dataset with
+            a length whose items are (image, label); or a DataLoader of such a dataset. Images are
+            tensors, [channels, height, width], of uint8, or of numbers in 0 … 1, of which 256
+            levels are kept. Labels are class indices of any integer type, or one-hot.
+        num_classes: of the network. The classes have the names in the dataset's ``classes``, else
+            they are numbered.
+
+    Raises:
+        ValueError: data, images or labels of another kind, or a DataLoader with a sampler of its
+            own.
+    """
+    if isinstance(data, ImageSet):
+        return data
+    dataset, options = data, dict[str, Any]()
+    if isinstance(data, DataLoader):
+        sampler = getattr(data.batch_sampler, "sampler", None)
+        if not isinstance(sampler, RandomSampler | SequentialSampler):
+            raise ValueError(
+                "a DataLoader stands for its whole dataset, got one with a sampler of its own: "
+                "give a torch.utils.data.Subset"
+            )
+        dataset = data.dataset
+        options = {"num_workers": data.num_workers, "collate_fn": data.collate_fn}
+    if isinstance(data, tuple):
+        batches: Iterable[Any] = [data]
+    elif isinstance(dataset, Tensor) or not hasattr(dataset, "__len__"):
+        expected = "an ImageSet, a Dataset with a length, a DataLoader of one, or (images, labels)"
+        raise ValueError(f"expected {expected}, got {kind(dataset)}")
+    else:
+        batches = DataLoader(dataset, READ_AT_ONCE, **options)
+    images, labels = [], []
+    try:
+        for batch in batches:
+            some_images, some_labels = batch
+            images.append(as_bytes(torch.as_tensor(some_images)))
+            labels.append(as_indices(torch.as_tensor(some_labels), num_classes))
+        joined = torch.cat(images), torch.cat(labels)
+    except (TypeError, RuntimeError, ValueError) as error:
+        raise ValueError(
+            f"cannot read {kind(dataset)} as images and labels: {reason(error)}; an item is "
+            "(image, label), and images are tensors of one shape"
+        ) from error
+    names = getattr(dataset, "classes", range(num_classes))
+    return ImageSet(*joined, tuple(map(str, names)), type(dataset).__name__)
+
+
+def as_bytes(images: Tensor) -> Tensor:
+    """Images as uint8, [n, c, h, w], from uint8 or 0 … 1, [n, h, w] or [n, c, h, w]."""
+    if images.dim() == 3:
+        images = images.unsqueeze(1)
+    if images.is_floating_point() and images.numel() > 0:
+        low, high = (bound.item() for bound in images.aminmax())
+        if not (low >= 0 and high <= 1):
+            raise ValueError(
+                f"images must lie in 0 … 1, got {low:.3g} … {high:.3g} (leave out Normalize)"
+            )
+        images = (255 * images.float()).round().to(torch.uint8)
+    return images
+
+
+def as_indices(labels: Tensor, num_classes: int) -> Tensor:
+    """Labels as class indices, int64 [n], from integers [n] or one-hot [n, num_classes]."""
+    if labels.shape[1:] == (num_classes,):
+        if bool(((labels != 0) & (labels != 1)).any() or (labels.sum(dim=1) != 1).any()):
+            raise ValueError("labels must be class indices or one-hot, got several or soft ones")
+        return labels.long().argmax(dim=1)
+    if labels.is_floating_point() or labels.is_complex():
+        raise ValueError(f"labels must be integers, got {kind(labels)}")
+    return labels.long()
 
 
 def hold_out(image_set: ImageSet) -> tuple[ImageSet, ImageSet]:

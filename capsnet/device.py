@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -34,17 +33,6 @@ def pick_device(name: str = "auto") -> torch.device:
     if not available[name]:
         raise ValueError(f"device {name} was asked for, but there is none here")
     return torch.device(name)
-
-
-def device_of(network: nn.Module) -> torch.device:
-    """The device of a network's parameters.
-
-    Raises:
-        ValueError: it has none.
-    """
-    for parameter in network.parameters():
-        return parameter.device
-    raise ValueError(f"the network must have parameters, {type(network).__name__} has none")
 
 
 def bfloat16_is_fast(device: torch.device) -> bool:

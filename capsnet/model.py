@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 from capsnet.checks import (
     as_image_shape,
@@ -28,6 +29,10 @@ class CapsNetOutput(NamedTuple):
     capsules: Tensor  # v, one a class: [batch, num_classes, capsule_dim]
     lengths: Tensor  # ‖v‖, how present each class is: [batch, num_classes], float32 or wider
     reconstruction: Tensor | None  # shaped like the images, in 0 … 1; None without a decoder
+
+
+# torch.export.save writes this name. PyTorch asks for it here, and has no public function for it.
+pytree._register_namedtuple(CapsNetOutput, serialized_type_name="capsnet.model.CapsNetOutput")
 
 
 class CapsNet(nn.Module):

@@ -5,7 +5,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from capsnet.device import device_of
+from capsnet.checks import device_of
 from capsnet.fast.convolution import (
     Phases,
     correlate,

@@ -6,7 +6,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from capsnet.data import ImageSet, to_float
+from capsnet.checkpoint import unwrapped
+from capsnet.checks import device_of
+from capsnet.data import ImageSet, as_image_set, to_float
 from capsnet.device import autocast, ieee_float32
 from capsnet.fast import arrange
 from capsnet.functional import margin_loss, reconstruction_loss
@@ -78,7 +80,7 @@ class Evaluation:
 
 def evaluate(
     model: nn.Module,
-    image_set: ImageSet,
+    image_set: Any,
     batch_size: int = 500,
     precision: str = "fp32",
     arrangement: str = "auto",
@@ -87,9 +89,10 @@ def evaluate(
     """Run a network over a data set, on the network's device.
 
     Args:
-        model: a :class:`CapsNet`, or another network with its ``config`` and its output; its mode
-            (training or evaluation) is put back afterwards.
-        image_set: the images and labels.
+        model: a :class:`CapsNet`, or another network with its ``config`` and its output, or what
+            torch.compile or DataParallel made of it; its mode (training or evaluation) is put back
+            afterwards.
+        image_set: the images and labels, in any form that :func:`capsnet.data.as_image_set` takes.
         batch_size: images at a time.
         precision: as in :class:`capsnet.training.TrainingConfig`.
         arrangement: as in :class:`capsnet.training.TrainingConfig`.
@@ -100,7 +103,8 @@ def evaluate(
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-    check_fits(model, image_set)
+    model = unwrapped(model)
+    image_set = images_for(model, image_set)
     modes = {module: module.training for module in model.modules()}
     arranged = arrange(cast(CapsNet, model), arrangement)
     if compile and arranged is not model:
@@ -135,7 +139,7 @@ def predict_batches(
 
     Both stay on the device.
     """
-    device = next(network.parameters()).device
+    device = device_of(network)
     lengths, squared_errors = [], []
     for first in range(0, len(image_set), batch_size):
         part = slice(first, first + batch_size)
@@ -148,14 +152,13 @@ def predict_batches(
     return torch.cat(lengths), torch.stack(squared_errors) if squared_errors else None
 
 
-def check_fits(model: nn.Module, image_set: ImageSet) -> None:
-    """Check that a data set has the network's image shape and classes, and its weights float32.
+def images_for(model: nn.Module, data: Any) -> ImageSet:
+    """``data`` as an :class:`ImageSet` with a network's image shape and classes.
 
     Raises:
-        ValueError: it has not, or it is empty, or the network has no ``config`` to tell.
+        ValueError: it is another one, or it is empty, or the network has no ``config`` to tell, or
+            is not float32.
     """
-    if len(image_set) == 0:
-        raise ValueError(f"data set {image_set.name} holds no images")
     config: Any = getattr(model, "config", None)
     if not isinstance(config, dict) or not {"image_shape", "num_classes"} <= config.keys():
         raise ValueError(
@@ -164,7 +167,13 @@ def check_fits(model: nn.Module, image_set: ImageSet) -> None:
         )
     for name, weight in model.named_parameters():
         if weight.dtype != torch.float32:
-            raise ValueError(f"the network must be float32, got {name} of {weight.dtype}")
+            raise ValueError(
+                f"the network must be float32, got {name} of {weight.dtype}: call its float(), and "
+                'ask for precision "bf16"'
+            )
+    image_set = as_image_set(data, config["num_classes"])
+    if len(image_set) == 0:
+        raise ValueError(f"data set {image_set.name} holds no images")
     expected, found = list(config["image_shape"]), list(image_set.images.shape[1:])
     if expected != found:
         raise ValueError(
@@ -176,3 +185,4 @@ def check_fits(model: nn.Module, image_set: ImageSet) -> None:
         raise ValueError(
             f"the network knows {known} classes, data set {image_set.name} has {classes}"
         )
+    return image_set

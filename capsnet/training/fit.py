@@ -17,12 +17,15 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ExponentialLR, LRScheduler, OneCycleLR
 
 from capsnet.checkpoint import check_savable, save_weights, unwrapped
+from capsnet.checks import require_memory
 from capsnet.data import ImageSet, shifted_batch
 from capsnet.device import describe_machine, make_fabric, resolve_compile
+from capsnet.fast.routing import LANES
 from capsnet.functional import margin_loss
+from capsnet.layers import CapsuleLayer
 from capsnet.text import bar_interval
 from capsnet.training.config import TrainingConfig
-from capsnet.training.evaluation import Evaluation, check_fits, evaluate
+from capsnet.training.evaluation import Evaluation, evaluate, images_for
 from capsnet.training.loss import Criterion, TrainingLoss
 from capsnet.training.run import WEIGHTS, Run, RunFolder, resumed
 from capsnet.training.step import Step, make_optimizer, make_step
@@ -36,9 +39,7 @@ if TYPE_CHECKING:
 Draw = Callable[[ImageSet, Tensor, int, torch.Generator], tuple[Tensor, ...]]
 Schedule = Callable[[torch.optim.Optimizer, TrainingConfig, int], LRScheduler]
 READ_EVERY = 10  # steps between reads of the loss, each of which waits for the device
-DIAGNOSIS_IMAGES = (
-    500  # training images that tell whether a network learns, where none are held out
-)
+DIAGNOSIS_IMAGES = 500  # training images that show whether a network learns, if none are held out
 
 
 class TrainingError(RuntimeError):
@@ -99,8 +100,8 @@ class Batches:
 
 def fit(
     model: nn.Module,
-    training: ImageSet,
-    validation: ImageSet | None = None,
+    training: Any,
+    validation: Any = None,
     config: TrainingConfig | None = None,
     *,
     out: str | Path | None = None,
@@ -122,10 +123,12 @@ def fit(
     single GPU the step becomes a CUDA graph (:meth:`capsnet.training.step.Step.capture`).
 
     Args:
-        model: a :class:`CapsNet`, or another network with its ``config`` and its output; it ends
-            with the trained (averaged) weights, on the device used.
-        training: images to learn from.
-        validation: images of one object each to evaluate on, unshifted, after each epoch.
+        model: a :class:`CapsNet`, or another network with its ``config`` and its output, or what
+            torch.compile or DataParallel made of it; it ends with the trained (averaged) weights,
+            on the device used.
+        training: images to learn from, in any form that :func:`capsnet.data.as_image_set` takes.
+        validation: images of one object each to evaluate on, unshifted, after each epoch; as
+            ``training``.
         config: how to train.
         out: a folder for ``checkpoint.safetensors``, ``metrics.jsonl``, TensorBoard's ``events``
             (where it is installed) and, at the end, ``weights.safetensors``.
@@ -156,7 +159,8 @@ def fit(
         "validation_loss", which are of the margin loss, whatever the criterion.
 
     Raises:
-        ValueError: the images do not fit the model, a batch cannot be divided among the processes,
+        ValueError: the images do not fit the model, the training does not fit into the memory, a
+            batch cannot be divided among the processes,
             ``out`` holds another run's checkpoint or a damaged one, or with ``out`` the network
             could not be loaded again or a function has no name.
         TrainingError: the loss or a weight is not finite.
@@ -167,10 +171,10 @@ def fit(
     model = unwrapped(model)
     if out is not None:
         check_savable(model)
-    check_fits(model, training)
+    training = images_for(model, training)
     if validation is not None:
-        check_fits(model, validation)
-        validation = validation.to(fabric.device)
+        validation = images_for(model, validation).to(fabric.device)
+    check_memory(model, config, fabric.device)
     config.check_shift(training.images.shape[1:])
     functions = {
         "criterion": criterion, "draw": draw, "loss": loss, "order": order, "schedule": schedule,
@@ -276,6 +280,16 @@ def train_epoch(
         "seconds": round(seconds, 3),
         "images_per_second": round(batches.images / seconds, 1),
     }
+
+
+def check_memory(model: nn.Module, config: TrainingConfig, device: torch.device) -> None:
+    """Raise ValueError if a device has less memory than the weights and the predictions need."""
+    weights = sum(parameter.nbytes for parameter in model.parameters())
+    copies = 5 if config.average else 4  # weights, gradients, Adam's two moments, their average
+    predictions = 0
+    if device.type == "cpu" and isinstance(layer := getattr(model, "digits", None), CapsuleLayer):
+        predictions = LANES * 4 * layer.weight[:, :, 0].numel()  # û of as many images, at least
+    require_memory("training's weights and a batch", copies * weights + predictions, device)
 
 
 def check_finite(name: str, value: float, step: int) -> None:

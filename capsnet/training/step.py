@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor, nn
 
-from capsnet.device import device_of, ieee_float32, resolve_compile, resolve_precision
+from capsnet.checks import device_of
+from capsnet.device import ieee_float32, resolve_compile, resolve_precision
 from capsnet.fast import arrange
 from capsnet.fast.graph import Graph, error_on_sync
 from capsnet.functional import margin_loss

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 import torch
 from scipy import ndimage
+from torch.utils.data import DataLoader, Subset, SubsetRandomSampler, TensorDataset
 from torchvision import datasets
+from torchvision.transforms.functional import to_pil_image, to_tensor
 
 from capsnet import data
 from capsnet.data import ImageSet, hold_out, load, to_float
@@ -26,6 +28,7 @@ RAW = ROOT / "data" / "MNIST" / "raw"
 TWO = ImageSet(
     torch.zeros(2, 1, 28, 28, dtype=torch.uint8), torch.tensor([0, 1]), tuple("0123456789"), "x"
 )
+ENOUGH = torch.zeros(2, 1, 28, 28)
 ARCHIVES = sorted(RAW.glob("*.gz"))
 
 
@@ -36,6 +39,66 @@ def seeded(seed: int = 0) -> torch.Generator:
 @pytest.fixture(scope="module")
 def digits() -> ImageSet:
     return some_digits(300)
+
+
+class Pictures(datasets.VisionDataset):
+    """A Dataset such as torchvision's, of PIL images and a transform, whose classes have names."""
+
+    classes = ("nought", "one", *"23456789")
+
+    def __init__(self, images: ImageSet, transform: Any = None) -> None:
+        super().__init__(transform=transform)
+        self.images = images
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        image = to_pil_image(self.images.images[index])
+        return self.transform(image) if self.transform else image, int(self.images.labels[index])
+
+
+def test_whatever_pytorch_holds_images_in_is_an_image_set(digits: ImageSet) -> None:
+    few = digits.subset(slice(30))
+    images, labels, pictures = few.images, few.labels, Pictures(few, to_tensor)
+    one_hot = torch.nn.functional.one_hot(labels, 10)
+    for given in (
+        few, (images, labels), (images[:, 0].numpy(), labels.numpy().astype("uint8")),
+        (to_float(images), labels.int()), (images, one_hot), (images, one_hot.bool()),
+        TensorDataset(to_float(images).half(), labels.short()), pictures,
+        DataLoader(pictures, 7, shuffle=True, drop_last=True), DataLoader(pictures, num_workers=1),
+        Subset(pictures, range(30)),
+    ):  # fmt: skip
+        found = data.as_image_set(given, 10)
+        assert torch.equal(found.images, images) and torch.equal(found.labels, labels)
+        assert len(found.classes) == 10
+    assert data.as_image_set(pictures, 10).classes[:3] == ("nought", "one", "2")
+
+
+def refused_data() -> list[tuple[Any, str]]:
+    labels = torch.tensor([0, 1])
+    pictures = Pictures(TWO)
+    return [
+        (ENOUGH, "expected an ImageSet, a Dataset"), (iter([]), "or (images, labels), got list_it"),
+        ((ENOUGH - 1, labels), "images must lie in 0 … 1, got -1 … -1 (leave out Normalize)"),
+        ((ENOUGH.long(), labels), "images must be a tensor, uint8 [n, c, h, w], got int64"),
+        ((ENOUGH, labels + 9), "labels must be 0..9, got 9..10"),
+        ((ENOUGH, labels / 2), "labels must be integers, got float32 [2]"),
+        ((ENOUGH, torch.full((2, 10), 0.1)), "labels must be class indices or one-hot, got"),
+        ((ENOUGH, labels, labels), "cannot read tuple as images and labels: too many values"),
+        (pictures, "cannot read Pictures as images and labels: default_collate: batch must"),
+        ([{"image": ENOUGH[0], "label": 0}], "cannot read list as images and labels"),
+        ([(ENOUGH[0], 0), (ENOUGH[0, :, 1:], 1)], "cannot read list as images and labels: stack"),
+        (TensorDataset(ENOUGH[:0], labels[:0]), "cannot read TensorDataset as images and labels"),
+        (DataLoader(pictures, sampler=SubsetRandomSampler([0])), "a sampler of its own"),
+        (DataLoader(pictures, batch_sampler=[[0], [1]]), "a sampler of its own"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "message"), refused_data())
+def test_what_is_no_image_set_is_refused(given: Any, message: str, refuses: Refuses) -> None:
+    with refuses(message):
+        data.as_image_set(given, 10)
 
 
 @pytest.fixture

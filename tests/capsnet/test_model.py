@@ -1,6 +1,7 @@
 """The paper's network: its size, its shapes, its decoder's mask, its routing, what it refuses."""
 
 import inspect
+import io
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from torch.autograd import gradcheck
 from torch.func import functional_call, grad, vmap
 from torch.testing import assert_close
 
-from capsnet import CapsNet
+from capsnet import CapsNet, CapsNetOutput
 from capsnet.functional import margin_loss, reconstruction_loss
 from helpers import Refuses, reference
 
@@ -157,6 +158,8 @@ def test_arguments_out_of_range_are_refused(refuses: Refuses) -> None:
         for hidden in ((8, 2.5), (8,), 512):
             with refuses("hidden"):
                 small(hidden=hidden, reconstruct=reconstruct)
+    with refuses("the weights of a capsule layer take at least", "GB, cpu has", "smaller images"):
+        small(image_shape=(3, 9000, 9000), num_classes=1_000_000)
     for name in ("learn_prior", "reconstruct"):
         with refuses(f"{name} must be True or False", "got 'no'"):
             small(**{name: "no"})
@@ -367,9 +370,9 @@ def test_exported_agrees_with_eager_for_any_batch() -> None:
             super().__init__()
             self.model = small()
 
-        def forward(self, images: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
+        def forward(self, images: Tensor, labels: Tensor) -> tuple[Tensor, CapsNetOutput]:
             out = self.model(images, labels)
-            return (total_loss(out, images, labels), *out)
+            return total_loss(out, images, labels), out
 
     def example(size: int) -> tuple[Tensor, Tensor]:
         return pictures(size), torch.arange(size) % 3
@@ -377,6 +380,8 @@ def test_exported_agrees_with_eager_for_any_batch() -> None:
     network = Network().eval()
     shapes = ({0: torch.export.Dim("batch", min=1, max=64)},) * 2
     exported = torch.export.export(network, example(4), dynamic_shapes=shapes)
+    torch.export.save(exported, file := io.BytesIO())
+    exported = torch.export.load(file)  # after a way through a file
     for size in (2, 4, 7):
         given_ = example(size)
         assert_close(exported.module()(*given_), network(*given_))

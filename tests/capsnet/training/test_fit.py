@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
+from capsnet import CapsNet
 from capsnet.checkpoint import load_weights, read_tensors
 from capsnet.data import ImageSet, to_float
-from capsnet.training import TrainingConfig, TrainingError, make_step
+from capsnet.training import TrainingConfig, TrainingError, evaluate, make_step
+from capsnet.training.fit import check_memory
 from capsnet.training.run import CHECKPOINT, LOCK, METRICS, WEIGHTS
 from helpers import Refuses
 from helpers.tiny import FP32, fit, parameters, records_in, some_digits, tiny_model
@@ -124,6 +128,38 @@ def test_without_tensorboard_it_trains_and_says_how_to_get_curves(
     assert capsys.readouterr().err.count("pip install tensorboard") == 1
     assert records == records_in(tmp_path)
     assert not (tmp_path / "events").exists() and (tmp_path / WEIGHTS).exists()
+
+
+def test_it_learns_from_a_data_loader_what_it_learns_from_an_image_set(
+    tmp_path: Path, digits: ImageSet
+) -> None:
+    """A wrapped network is trained, saved and evaluated as the network inside."""
+    dataset = TensorDataset(to_float(digits.images), digits.labels)
+    usual, model = tiny_model(), tiny_model()
+    fit(usual, digits, digits, ONE)
+    wrapped = nn.DataParallel(torch.compile(model, backend="eager"))
+    fit(wrapped, DataLoader(dataset, 16, shuffle=True), dataset, ONE, out=tmp_path)
+    loaded, _ = load_weights(tmp_path / WEIGHTS)
+    assert torch.equal(parameters(loaded), parameters(usual))
+    for network, images in ((wrapped, dataset), (loaded, dataset.tensors)):
+        assert torch.equal(evaluate(network, images).lengths, evaluate(usual, digits).lengths)
+
+
+def test_what_could_not_be_loaded_again_is_not_trained(
+    tmp_path: Path, digits: ImageSet, refuses: Refuses
+) -> None:
+    model = tiny_model()
+    model.decoder = None
+    with refuses("could not be loaded again", "expected decoder.fc1.bias"):
+        fit(model, digits, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_too_little_memory_is_said_before_the_training(refuses: Refuses) -> None:
+    with torch.device("meta"):
+        model = CapsNet((3, 500, 500), 1000)
+    with refuses("training's weights and a batch take at least", "GB, cpu has", "smaller images"):
+        check_memory(model, TrainingConfig(), torch.device("cpu"))
 
 
 def test_images_that_do_not_fit(digits: ImageSet, refuses) -> None:
