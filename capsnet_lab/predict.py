@@ -19,14 +19,14 @@ THRESHOLD = 0.49
 
 
 class Prediction(NamedTuple):
-    """What a network says of a picture; a blank one, or one that cannot be read, has no lengths."""
+    """What a network says of a picture; one that is refused, or cannot be read, has no lengths."""
 
     picture: str  # its path, with a question mark for what no text can hold
-    answer: str  # a class, or "no digit" and the like, "blank", or "" if it cannot be read
+    answer: str  # a class, "no digit" and the like, "several digits", "blank", or "": unreadable
     length: float | None  # of the longest capsule
     lengths: dict[str, float]  # ‖v_k‖ of every class k
     error: ValueError | OSError | None = None  # why there are no lengths
-    image: Tensor | None = None  # as the network saw it, uint8 [channels, height, width]
+    image: Tensor | None = None  # as the network saw it, or what was found; uint8 [c, h, w]
     reconstruction: Tensor | None = None  # from the longest capsule; None without a decoder
 
     def line(self, top: int | None = None) -> str:
@@ -73,7 +73,7 @@ def predict(
             one that the network was trained with (:func:`capsnet_lab.folders.preparation_of`).
         threshold: where all capsules are shorter, the answer is none of the classes; 0 … 1.
     """
-    from capsnet_lab.pictures import Blank, read_pictures
+    from capsnet_lab.pictures import Refused, read_pictures
 
     device, shape = next(model.parameters()).device, tuple(model.config["image_shape"])
     nothing = "no digit" if preparation == "digit" else "none of its classes"
@@ -88,8 +88,9 @@ def predict(
         for i, (path, image, decoded) in enumerate(zip(batch, images, reconstructed, strict=False)):
             name = str(path).encode(errors="replace").decode()
             if error := errors.get(i):
-                answer = "blank" if isinstance(error, Blank) else ""
-                yield Prediction(name, answer, None, {}, error)
+                refused = isinstance(error, Refused)
+                shown = image if refused and error.ink is not None else None
+                yield Prediction(name, error.answer if refused else "", None, {}, error, shown)
                 continue
             values = out.lengths[i].tolist()
             best = max(values)

@@ -38,7 +38,7 @@ def train(args: argparse.Namespace) -> int:
     settings, how = split_recipe(recipe)
     fabric = make_fabric(args.device)
     first = fabric.is_global_zero  # this process alone prints
-    model, source = network_to_train(args, recipe)
+    model, source = network_to_train(args, like, recipe)
     for split in ["test"] * args.test + ["validation"] * (not args.all):
         source.parts_of(split)  # which raises if there is none
     parts = [part for part in source.parts if part != "test" or args.test]
@@ -83,7 +83,7 @@ def train(args: argparse.Namespace) -> int:
 
 
 def network_to_train(
-    args: argparse.Namespace, recipe: Mapping[str, Any]
+    args: argparse.Namespace, like: "wild.Implementation | None", recipe: Mapping[str, Any]
 ) -> tuple[CapsNet, folders.Source]:
     """The network, new or that of --init, and the data set for it."""
     if args.init:
@@ -91,7 +91,6 @@ def network_to_train(
         return model, data_for(model, metadata, args.init, args.dataset, args)
     names = ("routing", "stack", "routing_iterations", "learn_prior", "reconstruct")
     options: dict[str, Any] = {name: v for name in names if (v := getattr(args, name)) is not None}
-    like = wild.IMPLEMENTATIONS[args.like] if args.like else None
     shape = args.image_shape
     if like and shape is None:
         shape = like.options.get("image_shape")
@@ -174,7 +173,9 @@ def predict(args: argparse.Namespace) -> int:
     classes = folders.printable(class_names(metadata, model, args.weights))
     preparation = args.preparation or folders.preparation_of(metadata)
     found = predictions.predict(model.to(device), classes, pictures, preparation, args.threshold)
-    answered, failed = outputs.print_predictions(found, len(pictures), args.top)
+    answered, failed = outputs.print_predictions(args, found, len(pictures))
+    if failed and len(pictures) == 1 and failed[0].error:
+        raise failed[0].error
     if failed:
         from capsnet_lab.pictures import describe_unreadable
 
@@ -184,6 +185,8 @@ def predict(args: argparse.Namespace) -> int:
             raise ValueError(f"{message}; no file is written; --skip-unreadable leaves them out")
         print(f"left out: {one_line(message)}", file=sys.stderr)
     outputs.write_predictions(args, answered, classes, len(pictures))
+    if len(pictures) == 1 and answered[0].error:
+        raise answered[0].error
     return 0
 
 

@@ -3,6 +3,8 @@
 import argparse
 import csv
 import io
+import os
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,11 +51,12 @@ def confusion_text(confusion: Tensor, classes: Sequence[str]) -> str:
 
 
 def print_predictions(
-    found: Iterable[Prediction], total: int, top: int | None
+    args: argparse.Namespace, found: Iterable[Prediction], total: int
 ) -> tuple[list[Prediction], list[Prediction]]:
     """Print each prediction as it comes, over a bar.
 
-    One picture gets the lengths of all capsules, unless ``top`` is given, and its error is raised.
+    One picture gets the lengths of all capsules, unless --top is given. Where nobody reads the
+    lines, it goes on only if there are files to write.
 
     Returns:
         the answers, of which the first SHEET that have an image keep it; and those of pictures
@@ -66,15 +69,19 @@ def print_predictions(
     kept = 0
     show = total > 1 and stderr_is_terminal()
     for one in tqdm(found, total=total, unit=" pictures", leave=False, disable=not show):
-        if one.error and total == 1:
-            raise one.error
         if not one.answer:
             failed.append(one)
             continue
         kept += one.image is not None
         answered.append(one if kept <= SHEET else one._replace(image=None, reconstruction=None))
         with tqdm.external_write_mode():  # the bar is not written into
-            print(one.table() if total == 1 and not top else one.line(top), flush=True)
+            alone = total == 1 and not args.top and one.lengths
+            try:
+                print(one.table() if alone else one.line(args.top), flush=True)
+            except BrokenPipeError:
+                if not (args.json or args.csv):
+                    raise
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return answered, failed
 
 
@@ -97,9 +104,8 @@ def write_predictions(
         print(f"written: {args.csv}")
     if args.save or args.sheet:
         from capsnet_lab import figures
-    if args.save:
+    if args.save and answered[0].lengths:
         (one,) = answered
-        assert one.image is not None  # a blank one was refused
         drawn = figures.prediction(
             one.image, one.reconstruction, [*one.lengths.values()], classes, one.answer
         )
@@ -108,7 +114,7 @@ def write_predictions(
     if args.sheet:
         cells = [
             (one.image, one.reconstruction, Path(one.picture).name,
-             f"{one.answer} {one.length:.2f}", one.answer in classes)
+             f"{one.answer} {one.length or 0:.2f}", one.answer in classes)
             for one in answered if one.image is not None
         ]  # fmt: skip
         save_figure(figures.contact_sheet(cells), args.sheet)

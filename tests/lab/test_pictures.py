@@ -91,17 +91,27 @@ def test_digits_of_every_kind(digits: Tensor, tmp_path: Path, kind: str) -> None
         assert difference(read_picture(path, SHAPE, "picture"), digit) <= 1
 
 
-@pytest.mark.parametrize("kind", ["png", "pgm", "tiff", "signed tiff"])
-def test_a_dark_picture_of_16_bits_stays_dark(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / f"dark.{kind.removeprefix('signed ')}"
+@pytest.mark.parametrize("most", [255, 1023, 4095, 65535])
+@pytest.mark.parametrize("kind", ["png", "pgm", "tiff", "int32 tiff"])
+def test_levels_of_few_bits_in_many(tmp_path: Path, kind: str, most: int) -> None:
+    """8, 10 and 12 bits in a file of 16 or 32, as cameras write them, have white at their top."""
+    path = tmp_path / f"half.{kind.split()[-1]}"
+    levels = np.array([[0, most // 2, most]], np.uint16)
     if kind == "pgm":
-        path.write_bytes(b"P5 28 28 65535\n" + b"\0\xff" * 28 * 28)
+        path.write_bytes(b"P5 3 1 65535\n" + levels.astype(">u2").tobytes())
     else:
-        options = {"tiffinfo": {339: 2}} if kind == "signed tiff" else {}
-        saved(path, Image.fromarray(np.full((28, 28), 255, np.uint16)), **options)
-    with Image.open(path) as opened:  # Pillow opens some in the mode of 32 bits
-        assert opened.mode == ("I" if kind in ("pgm", "signed tiff") else "I;16")
-    assert read_picture(path, SHAPE).eq(1).all()  # 255 of 65535 is 1 of 255
+        saved(path, Image.fromarray(levels.astype("i4") if kind == "int32 tiff" else levels))
+    assert read_picture(path, (1, 1, 3)).flatten().tolist() == [0, 127, 255]
+
+
+@pytest.mark.parametrize("range_of", [(0, 1), (0, 255), (0, 4), (0, 0.001), (-3, 2), (0, 1e9)])
+def test_levels_of_floating_point(tmp_path: Path, range_of: tuple[float, float]) -> None:
+    """Any range; what is not finite is black, or white."""
+    low, high = range_of
+    levels = np.array([[low, (low + high) / 2, high, np.inf, np.nan]], np.float32)
+    path = saved(tmp_path / "float.tiff", Image.fromarray(levels))
+    found = read_picture(path, (1, 1, 5)).flatten().tolist()
+    assert found in ([0, 127, 255, 255, 0], [0, 128, 255, 255, 0])
 
 
 @pytest.mark.parametrize("negative", [False, True])

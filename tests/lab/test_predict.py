@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -167,9 +168,9 @@ def test_no_class_where_no_capsule_is_long(
     weights: str, folder: Path, tmp_path: Path, capsys: Captured
 ) -> None:
     digit, none, drawn = folder / NAMES[0], tmp_path / "none.png", tmp_path / "drawn.svg"
-    dots = np.zeros((28, 28), np.uint8)
-    dots[4::6, 4::6] = 255
-    Image.fromarray(dots).save(none)
+    crossed = np.zeros((28, 28), np.uint8)
+    crossed[[6, 7, 8, 19, 20, 21], 4:24] = 255
+    Image.fromarray(crossed | crossed.T).save(none)
 
     def printed(*words: object) -> str:
         assert run(*words) == 0
@@ -183,6 +184,35 @@ def test_no_class_where_no_capsule_is_long(
     save_weights(other, tiny_model(num_classes=2), {"classes": ["cat", "dog"]})
     said = printed(other, digit, "--threshold", 1)
     assert said.startswith(f"{digit}: none of its classes\n  cat  0.")
+
+
+def test_what_is_not_one_digit_is_refused_and_shown(
+    weights: str, folder: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    two, sheet, table = tmp_path / "two.png", tmp_path / "sheet.svg", tmp_path / "a.csv"
+    pair = [np.asarray(Image.open(folder / name)) for name in NAMES[:2]]
+    Image.fromarray(np.hstack(pair)).save(two)
+    assert run(weights, two, "--sheet", sheet) == 2
+    assert "two.png: 2 figures found where one digit was expected\n" in capsys.readouterr().err
+    assert sheet.read_text().count("<image") == 1  # what was found, and no reconstruction
+    assert run(weights, two, folder / NAMES[0], "--csv", table) == 0
+    assert capsys.readouterr().out.startswith(f"{two}: several digits\n")
+    assert table.read_text().splitlines()[1] == f"{two},several digits" + "," * 11
+    other = tmp_path / "other.safetensors"
+    save_weights(other, tiny_model(num_classes=2), {"preparation": "figure"})
+    assert run(other, two, "--threshold", 0) == 0  # a figure may have several parts
+
+
+def test_files_are_written_though_nobody_reads_the_lines(
+    weights: str, folder: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "a.csv"
+    words = [sys.executable, "-m", "capsnet", "predict", weights, folder, "--csv", table]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+    assert len(table.read_text().splitlines()) == 1 + len(NAMES)
 
 
 def test_blank_pictures(weights: str, tmp_path: Path, capsys: Captured) -> None:
