@@ -24,7 +24,7 @@ class Claim:
     `paired` says that runs of one seed share their first weights or their images, so that their
     differences are analysed; otherwise Welch's test is used. `at_least` is the smallest difference
     that the claim's source reports, in percentage points, 0 if it reports none. `fair` is False
-    where the learning rate was tuned for one side only. `other_rate` is the same claim at another
+    where the learning rate was tuned only for the side that makes fewer errors. `other_rate` is the same claim at another
     learning rate.
     """
 
@@ -47,7 +47,8 @@ class Difference:
 
     def __str__(self) -> str:
         direction = "fewer" if self.points > 0 else "more"
-        return f"{abs(self.points):.2f} ± {self.half:.2f} points {direction}, {self.seeds} seeds"
+        digits = 3 if self.half < 0.015 else 2
+        return f"{abs(self.points):.{digits}f} ± {self.half:.{digits}f} points {direction}"
 
 
 def difference(claim: Claim) -> Difference:
@@ -70,7 +71,7 @@ def verdict(claim: Claim, found: Difference, adjusted_p: float) -> str:
 
     `adjusted_p` is the p-value after the Benjamini–Hochberg adjustment over all claims.
     """
-    if not claim.fair:
+    if not claim.fair or found.seeds < 3:
         return "open"
     if claim.other_rate:
         other = difference(claim.other_rate)
@@ -161,8 +162,7 @@ def declared() -> dict[str, Claim]:
     three = places("3 iterations")
     claims["affine"] = Claim(places("CNN"), three, paired=False, at_least=79 - 66)
     claims["routing, affine"] = Claim(places("1 iteration"), three)
-    # A shared W learns upright digits less well, too.
-    claims["shared W, affine"] = Claim(three, places("shared W"), fair=False)
+    claims["shared W, affine"] = Claim(three, places("shared W"))
 
     for count in (10, 100):
         of_each = f"{count} of each class"
@@ -181,7 +181,7 @@ def declared() -> dict[str, Claim]:
     claims["faster W, early"] = Claim(plain, controls("1 iteration, louder votes, W 0.025"))
     claims["routing, early"] = Claim(short("uniform-shares"), plain, fair=False)
     claims["eight, early"] = Claim(plain, controls("8 iterations"))
-    claims["stopped gradient"] = Claim(plain, short("stopped-gradient"), at_least=1.0)
+    claims["stopped gradient"] = Claim(plain, short("stopped-gradient"))
     stack = errors("routings", "a stack of two")
     claims["stack"] = Claim(stack, plain, paired=False)
     return claims
