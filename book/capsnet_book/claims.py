@@ -24,8 +24,8 @@ class Claim:
     `paired` says that runs of one seed share their first weights or their images, so that their
     differences are analysed; otherwise Welch's test is used. `at_least` is the smallest difference
     that the claim's source reports, in percentage points, 0 if it reports none. `fair` is False
-    where the learning rate was tuned only for the side that makes fewer errors. `other_rate` is the same claim at another
-    learning rate.
+    where the learning rate was tuned only for the side that makes fewer errors. `other_rate` is
+    the same claim at another learning rate.
     """
 
     more: Errors

@@ -1,4 +1,4 @@
-"""What the chapter *In the wild* shows of :mod:`capsnet_lab.wild`: source, folds, a board."""
+"""What *Other implementations* shows of :mod:`capsnet_lab.wild`: source, folds, a board."""
 
 import inspect
 import textwrap
@@ -16,9 +16,9 @@ NOT_ALONE = "not measured alone"
 ELSEWHERE = {
     "stopped-gradient": "Where routing ends",
     "one-iteration-more": "Where routing ends",
-    "uniform-shares": "Other ways to route",
-    "shared-w": "Other ways to route",
-    "leak": "Fewer labels, other data",
+    "uniform-shares": "Other routing algorithms",
+    "shared-w": "Other routing algorithms",
+    "leak": "Few labels, other data",
     "prediction-mask": "Decoder and reconstruction",
     "mean-margin": "Decoder and reconstruction",
     "mean-reconstruction": "Decoder and reconstruction",

@@ -1,4 +1,4 @@
-"""Other ways to route, in :class:`CapsuleLayer`'s place."""
+"""Other routing algorithms, in :class:`CapsuleLayer`'s place."""
 
 from capsnet_lab.routings.attention import AttentionCapsules, attention_routing
 from capsnet_lab.routings.em import EMCapsules, em_routing, spread_loss

@@ -1,4 +1,4 @@
-"""What the chapter *In the wild* shows: source, folds, a board."""
+"""What the chapter *Other implementations* shows: source, folds, a board."""
 
 import re
 from html import unescape
@@ -38,7 +38,7 @@ def test_a_fold_says_all_of_a_deviation() -> None:
     link = IMPLEMENTATIONS["sarasra-cifar10"].link
     for text in (DEVIATIONS["leak"].paper, DEVIATIONS["leak"].code, link, costs["leak"]):
         assert text in leak
-    assert "shares < 1" in leak and "<em>Fewer labels, other data</em>" in leak
+    assert "shares < 1" in leak and "<em>Few labels, other data</em>" in leak
     assert "+0.10 points, with mean-margin<" in folds["halved-margin"]
     assert wild.NOT_ALONE in folds["bare-norm"] and RECIPE in folds["no-shift"]
     titles = {
