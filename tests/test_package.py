@@ -65,6 +65,7 @@ def test_the_fast_arrangement_imports_nothing_heavy() -> None:
     assert int(modules) <= 10 and compiler == "False"
 
 
+@pytest.mark.slow
 def test_what_a_wheel_brings(tmp_path: Path) -> None:
     """Built from the source distribution: all code, types, the small network, and a readme."""
     for name in ("capsnet", "capsnet_lab", "book/capsnet_book", "results/page"):
@@ -78,6 +79,7 @@ def test_what_a_wheel_brings(tmp_path: Path) -> None:
     options = ["--quiet", "--offline", "--no-build-isolation", "--python", sys.executable]
     subprocess.run([uv, "build", *options, tmp_path], check=True)
     (wheel,) = (tmp_path / "dist").glob("*.whl")
+    assert wheel.stat().st_size < 2e6
     with zipfile.ZipFile(wheel) as archive:
         brought = {name for name in archive.namelist() if ".dist-info/" not in name}
         (about,) = (name for name in archive.namelist() if name.endswith("/METADATA"))

@@ -1,9 +1,6 @@
-"""Reading the ledger; and what is installed holds none."""
+"""Reading the ledger."""
 
 import json
-import subprocess
-import sys
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +8,6 @@ from typing import Any
 import pytest
 
 from capsnet_book import ledger
-from helpers import ROOT
 
 
 def test_a_document_of_the_ledger() -> None:
@@ -79,16 +75,3 @@ def test_no_digit_is_lost_by_preparation() -> None:
     assert all(found["before"] == found["now"] == 20 for found in drawn) and len(drawn) == 10
     soft = [found for found in sets if found["digits"] == "scikit-learn" and found["first"] == 300]
     assert sum(found["now"] for found in soft) >= sum(found["naive"] for found in soft)
-
-
-@pytest.mark.slow
-def test_an_installed_package_is_code_alone(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    command += ["--disable-pip-version-check", "--wheel-dir", str(tmp_path), str(ROOT)]
-    subprocess.run(command, check=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    assert wheel.stat().st_size < 2e6
-    with zipfile.ZipFile(wheel) as archive:
-        packed = archive.namelist()
-    assert "capsnet/functional.py" in packed and "capsnet_book/ledger.py" in packed
-    assert not [name for name in packed if name.endswith((".json", ".jsonl", ".safetensors"))]

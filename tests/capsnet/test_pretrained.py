@@ -1,7 +1,5 @@
 """Networks by name: from Python, by torch.hub, and by the command without a path."""
 
-import re
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -51,9 +49,3 @@ def test_a_picture_is_classified_by_the_small_network(
     words = ["--json", tmp_path / "old.json", *weights, "--top", 1, tmp_path / "7.png"]
     assert main(["predict", *map(str, words)]) == 0
     assert "7.png: 7" in capsys.readouterr().out
-
-
-def test_every_place_says_the_same_version() -> None:
-    said = (ROOT / "CITATION.cff").read_text()
-    assert re.search(r"^version: (.*)$", said, re.MULTILINE)[1] == capsnet.__version__
-    assert "version" in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dynamic"]
