@@ -89,7 +89,7 @@ def visit_cards(translator: Any, node: Cards) -> None:
             file = Path(builder.outdir, PICTURES, f"{name}.png")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(small(drawing))
-            picture = f'<img src="{top}{PICTURES}/{name}.png" alt="" loading="lazy">'
+            picture = f'<img src="{top}{PICTURES}/{name}.png" alt="" loading="lazy"/>'
         shown.append(
             f'<li><a href="{builder.get_relative_uri(builder.current_docname, page)}">'
             f'<span class="picture">{picture}</span>'
@@ -108,13 +108,13 @@ def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], *_:
     context["title"] = head.get("title", context.get("title"))
     context["metatags"] = f'{context.get("metatags", "")}<meta name="page" content="{page}">\n'
     if said := head.get("question"):
-        picture = f"{app.config.html_baseurl}{context['pathto']('_static/reconstructions.png', 1)}"
+        base = app.config.html_baseurl or context["content_root"]
         tags = {
             'name="description"': said,
             'property="og:title"': re.sub(r"<[^>]*>", "", context["title"]),
             'property="og:description"': said,
             'property="og:type"': "article",
-            'property="og:image"': picture,
+            'property="og:image"': f"{base}_static/reconstructions.png",
         }
         lines = (f'<meta {name} content="{escape(text)}">' for name, text in tags.items())
         context["metatags"] += "\n".join(lines)

@@ -47,7 +47,7 @@ class DrawInline(SphinxPostTransform):
     """Put each drawing that a cell made into its page, once MyST-NB has chosen what to show (4)."""
 
     default_priority = 5
-    formats = ("html",)
+    builders = ("html", "singlehtml")
 
     def run(self, **_: Any) -> None:
         number = count(1)

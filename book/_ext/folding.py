@@ -29,7 +29,7 @@ TITLES = {
 
 def fold(kind: str, title: str, code: nodes.Element) -> list[nodes.Element]:
     """Code folded under a title, which is plain text but for `` `names` ``."""
-    shown = 'class="own" open' if kind == "code" else f'class="fold of-{kind}"'
+    shown = 'class="own" open=""' if kind == "code" else f'class="fold of-{kind}"'
     title = re.sub(r"`(.+?)`", r"<code>\1</code>", escape(title))
     opening = nodes.raw("", f"<details {shown}><summary>{title}</summary>\n", format="html")
     return [opening, code, nodes.raw("", "</details>\n", format="html")]

@@ -18,11 +18,16 @@ ICONS = {
     "Kaggle": "fab fa-kaggle",
     "Binder": "_static/images/logo_binder.svg",
 }
+OFFPRINTS = {  # of the whole book, where `make epub` and `make pdf` have made them
+    "book as EPUB": "_build/epub/capsnet-book.epub",
+    "book as PDF": "_build/capsnet-book.pdf",
+}
 
 
 def set_address(app: Sphinx, config: Config) -> None:
     """Link to the repository where there is an address, and only there."""
     found = address(Path(app.srcdir))
+    config.html_baseurl = config.html_baseurl or found.site()  # for canonical links, og:image
     config.html_theme_options |= {
         "repository_url": found.url,
         "repository_branch": found.branch,
@@ -58,8 +63,21 @@ def offer_hosts(app: Sphinx, page: str, template: str, context: dict[str, Any], 
         context["header_buttons"].insert(0, {**group, "buttons": links, "label": "launch-buttons"})
 
 
+def offer_book(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
+    """Let a reader download the whole book, if it has been made."""
+    downloads = [it for it in context["header_buttons"] if it.get("label") == "download-buttons"]
+    for text, name in OFFPRINTS.items():
+        file = Path(app.srcdir, name)
+        if downloads and file.is_file():
+            shutil.copy(file, app.outdir)
+            url = context["pathto"](file.name, 1)
+            link = {"type": "link", "text": text, "icon": "fas fa-book", "url": url}
+            downloads[0]["buttons"].append(link)
+
+
 def setup(app: Sphinx) -> None:
     app.connect("config-inited", set_address)
     # Before and after the theme makes its buttons, at 501.
     app.connect("html-page-context", offer_notebook)
     app.connect("html-page-context", offer_hosts, priority=600)
+    app.connect("html-page-context", offer_book, priority=600)

@@ -26,7 +26,7 @@ class SeparateData(SphinxPostTransform):
     """Move the widgets' data out of the page, and so out of what is searched, into files."""
 
     default_priority = 6  # after the drawings, which carry data
-    formats = ("html",)
+    builders = ("html", "singlehtml")
 
     def run(self, **_: Any) -> None:
         folder = Path(self.app.outdir, "_static", "play", "data")

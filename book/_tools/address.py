@@ -22,6 +22,13 @@ class Address(NamedTuple):
     url: str  # https://HOST/OWNER/NAME, or empty where there is none
     branch: str
 
+    def site(self) -> str:
+        """Where GitHub or GitLab publishes the pages of the repository; empty if on neither."""
+        owner, _, name = self.url.partition("//")[2].partition("/")[2].partition("/")
+        forge = "gitlab" if "gitlab" in self.url else "github"
+        host = f"{owner}.{forge}.io"
+        return f"https://{host}/{name}/".replace(f"/{host}/{host}/", f"/{host}/") if owner else ""
+
     def hosts(self, notebook: str) -> dict[str, str]:
         """Who runs a notebook of the repository, and at which address; nobody if not on GitHub."""
         github = "https://github.com/"

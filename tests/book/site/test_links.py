@@ -1,8 +1,10 @@
-"""A small site with the theme and our links: what a page offers where its address is known."""
+"""A small book with the theme and our links: what a page offers, and what an EPUB holds."""
 
 import re
 import shutil
+import zipfile
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from sphinx.application import Sphinx
@@ -10,7 +12,9 @@ from sphinx.application import Sphinx
 from helpers import ROOT
 
 CONF = """
-extensions = ["myst_parser", "sphinx_thebe", "links"]
+extensions = ["myst_parser", "sphinx_thebe", "mathml", "folding", "links", "epub"]
+myst_enable_extensions = ["dollarmath"]
+epub_basename = "capsnet-book"
 html_theme = "sphinx_book_theme"
 root_doc = "book/squash"
 include_patterns = ["book/*.md"]
@@ -32,6 +36,21 @@ LAB_ISSUE = f"{LAB}/-/{ISSUE}".replace("title", "issue[title]")
 GITLAB = [LAB, f"{LAB}/-/blob/v1/book/{{}}.md?plain=1", f"{LAB}/-/edit/v1/book/{{}}.md", LAB_ISSUE]
 
 
+def build(root: Path, url: str, builder: str = "html") -> Path:
+    """Build a book of two pages, one of which has a notebook."""
+    (root / "_config.yml").write_text(f'repository:\n  url: "{url}"\n  branch: v1\n')
+    (root / "conf.py").write_text(CONF)
+    for folder in ("book", "notebooks"):
+        (root / folder).mkdir(exist_ok=True)
+    text = "# A chapter\n\n$\\qv$\n\n```python\nv = 1\n```\n\n```{toctree}\ntext\n```\n"
+    (root / "book" / "squash.md").write_text(text)
+    (root / "book" / "text.md").write_text("# A page\n")
+    shutil.copy(ROOT / "notebooks" / "squash.ipynb", root / "notebooks")
+    out = root / "_build" / builder
+    Sphinx(root, root, out, root / "doctrees", builder, status=None).build()
+    return out
+
+
 @pytest.mark.parametrize(
     ("url", "page", "wanted"),
     [
@@ -44,19 +63,35 @@ GITLAB = [LAB, f"{LAB}/-/blob/v1/book/{{}}.md?plain=1", f"{LAB}/-/edit/v1/book/{
 def test_a_page_offers_what_its_repository_s_address_allows(
     tmp_path: Path, url: str, page: str, wanted: list[str]
 ) -> None:
-    (tmp_path / "_config.yml").write_text(f'repository:\n  url: "{url}"\n  branch: v1\n')
-    (tmp_path / "conf.py").write_text(CONF)
-    (tmp_path / "book").mkdir()
-    (tmp_path / "book" / "squash.md").write_text("# A chapter\n\n```{toctree}\ntext\n```\n")
-    (tmp_path / "book" / "text.md").write_text("# A page\n")
-    (tmp_path / "notebooks").mkdir()
-    shutil.copy(ROOT / "notebooks" / "squash.ipynb", tmp_path / "notebooks")
-    site = tmp_path / "site"
-    Sphinx(tmp_path, tmp_path, site, tmp_path / "doctrees", "html", status=None).build()
+    site = build(tmp_path, url)
     html = (site / "book" / f"{page}.html").read_text(encoding="utf-8")
     links = (link.partition("&")[0] for link in re.findall(r'href="(https?:[^"]*)"', html))
     theirs = re.compile("colab|kaggle|mybinder|/me/caps")
     assert {*filter(theirs.search, links)} == {link.format(page) for link in wanted}
+    published = {OWN: "https://me.github.io/caps/", LAB: "https://me.gitlab.io/caps/"}
+    canonical = re.findall('<link rel="canonical" href="(.*?)"', html)
+    assert canonical == [f"{published[it]}book/{page}.html" for it in [url] if it]
     offered = site / "_sources" / "book" / "squash.ipynb"
     assert offered.read_bytes() == (ROOT / "notebooks" / "squash.ipynb").read_bytes()
     assert not re.search("<script[^>]*src=[^>]*thebe", html)
+
+
+def test_an_epub_is_well_formed_has_no_scripts_and_is_offered_once_it_is_made(
+    tmp_path: Path,
+) -> None:
+    assert "capsnet-book" not in (build(tmp_path, OWN) / "book" / "squash.html").read_text()
+    file = build(tmp_path, OWN, "epub") / "capsnet-book.epub"
+    with zipfile.ZipFile(file) as book:
+        assert book.testzip() is None and book.namelist()[0] == "mimetype"
+        pages = [name for name in book.namelist() if name.endswith((".xhtml", ".opf", ".ncx"))]
+        texts = {name: book.read(name).decode() for name in pages}
+        for name, text in texts.items():
+            ET.fromstring(text)
+            assert "<script" not in text, name
+        listed = re.findall('<item href="([^"]+)"', texts["content.opf"])
+        assert {*listed} < {*book.namelist()}
+        assert ".q-v { color: #" in book.read("_static/quantities.css").decode()
+    assert 'class="q-v"' in texts["book/squash.xhtml"]
+    site = build(tmp_path, OWN)
+    assert 'href="../capsnet-book.epub"' in (site / "book" / "text.html").read_text()
+    assert (site / "capsnet-book.epub").read_bytes() == file.read_bytes()
