@@ -81,6 +81,12 @@ def test_the_picture_is_of_the_committed_weights() -> None:
     assert np.abs(committed - drawn).mean() < 0.1
 
 
+def test_the_moving_picture_moves_and_is_light() -> None:
+    (name,) = re.findall('src="([^"]+)"', README)
+    assert Image.open(ROOT / name).n_frames > 1  # type: ignore[attr-defined]
+    assert (ROOT / name).stat().st_size < 400e3
+
+
 def test_the_speed_is_the_ledgers() -> None:
     bench = ledger.read("bench/speed-cpu.json")
     assert (bench["machine"]["threads"], bench["batch_size"]) == (2, 128)

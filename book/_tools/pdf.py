@@ -2,7 +2,7 @@
 
 import shutil
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, Playwright, sync_playwright
 
 from address import ROOT
 
@@ -19,19 +19,22 @@ details.own { display: block !important; }
 """
 
 
+def chromium(playwright: Playwright) -> Browser:
+    """This machine's Chromium, or the one that Playwright installs."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    return playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+
+
 def main() -> None:
     # Sphinx writes links as if the page of the whole book lay at the top.
     page = ONE_PAGE / "book.html"
     shutil.copy(ONE_PAGE / "book" / "index.html", page)
-    with sync_playwright() as playwright:
-        found = next(filter(None, map(shutil.which, BROWSERS)), None)
-        chromium = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        tab = chromium.new_page()
+    with sync_playwright() as playwright, chromium(playwright) as browser:
+        tab = browser.new_page()
         tab.goto(page.as_uri(), wait_until="networkidle")
         tab.add_style_tag(content=STYLE)
         tab.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
         tab.pdf(path=PDF, format="A4", scale=0.8, outline=True, tagged=True)
-        chromium.close()
 
 
 if __name__ == "__main__":
