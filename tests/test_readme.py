@@ -83,7 +83,8 @@ def test_the_picture_is_of_the_committed_weights() -> None:
 
 def test_the_moving_picture_moves_and_is_light() -> None:
     (name,) = re.findall('src="([^"]+)"', README)
-    assert Image.open(ROOT / name).n_frames > 1  # type: ignore[attr-defined]
+    with Image.open(ROOT / name) as picture:
+        assert picture.n_frames > 1  # type: ignore[attr-defined]
     assert (ROOT / name).stat().st_size < 400e3
 
 
