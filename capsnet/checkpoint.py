@@ -93,15 +93,13 @@ def save_weights(
 
     Raises:
         OSError: the file cannot be written; what was there is untouched.
-        ValueError: :func:`load_weights` could not make the network again, ``metadata`` uses one of
-            the format's own keys, or a weight is not finite in ``dtype``.
+        ValueError: as :func:`check_savable`, or a weight is not finite in ``dtype``.
     """
     model = unwrapped(model)
-    check_savable(model)
-    document = dict(metadata or {})
-    if taken := [key for key in OWN_KEYS if key in document]:
-        raise ValueError(f"metadata must not use the keys {', '.join(OWN_KEYS)}, got {taken}")
-    document |= {"class": full_name(type(model)), "model": cast(Any, model).config}
+    metadata = metadata or {}
+    check_savable(model, metadata)
+    own = {"class": full_name(type(model)), "model": cast(Any, model).config}
+    document: dict[str, Any] = {**metadata, **own}
     tensors = model.state_dict()
     if dtype == torch.int8:
         tensors, document["int8"] = quantized(tensors)
@@ -125,12 +123,19 @@ def unwrapped(model: nn.Module) -> nn.Module:
             return model
 
 
-def check_savable(model: nn.Module) -> None:
+def check_savable(model: nn.Module, metadata: Mapping[str, Any]) -> None:
     """Check that a network's class and ``config`` make a network with the same tensors.
 
     Raises:
-        ValueError: it has no dict ``config``, or they do not.
+        ValueError: it has no dict ``config``, or they do not; or ``metadata`` uses one of the
+            format's own keys, or is not JSON-able.
     """
+    if taken := [key for key in OWN_KEYS if key in metadata]:
+        raise ValueError(f"metadata must not use the keys {', '.join(OWN_KEYS)}, got {taken}")
+    try:
+        json.dumps({**metadata})
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"metadata must be JSON-able: {error}") from error
     config = getattr(model, "config", None)
     kind = type(model).__name__
     if not isinstance(config, dict):

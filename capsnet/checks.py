@@ -80,7 +80,7 @@ def require_memory(what: str, size: int, device: torch.device) -> None:
 
 def total_memory(device: torch.device) -> float:
     """Bytes of a device's memory; infinite where nothing says how many."""
-    if device.type == "cuda":
+    if device.type == "cuda" and torch.cuda.is_available():  # not of a fake tensor
         return float(torch.cuda.get_device_properties(device).total_memory)
     if device.type != "cpu" or not hasattr(os, "sysconf"):  # as on Windows
         return math.inf

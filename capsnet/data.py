@@ -11,7 +11,7 @@ import os
 import socket
 import string
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass, replace
 from functools import cached_property, partial
 from http.client import HTTPException
@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
+from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, Subset
 
 from capsnet.text import reason
 
@@ -142,27 +142,24 @@ def as_image_set(data: Any, num_classes: int) -> ImageSet:
     """
     if isinstance(data, ImageSet):
         return data
-    dataset, options = data, dict[str, Any]()
-    if isinstance(data, DataLoader):
+    loaded = isinstance(data, DataLoader)
+    dataset, options = data.dataset if loaded else data, dict[str, Any]()
+    if isinstance(dataset, Tensor | str) or not hasattr(dataset, "__len__"):
+        expected = "an ImageSet, a Dataset with a length, a DataLoader of one, or (images, labels)"
+        raise ValueError(f"expected {expected}, got {kind(dataset)}")
+    if loaded:
         sampler = getattr(data.batch_sampler, "sampler", None)
         if not isinstance(sampler, RandomSampler | SequentialSampler):
             raise ValueError(
                 "a DataLoader stands for its whole dataset, got one with a sampler of its own: "
                 "give a torch.utils.data.Subset"
             )
-        dataset = data.dataset
         options = {"num_workers": data.num_workers, "collate_fn": data.collate_fn}
-    if isinstance(data, tuple):
-        batches: Iterable[Any] = [data]
-    elif isinstance(dataset, Tensor) or not hasattr(dataset, "__len__"):
-        expected = "an ImageSet, a Dataset with a length, a DataLoader of one, or (images, labels)"
-        raise ValueError(f"expected {expected}, got {kind(dataset)}")
-    else:
-        batches = DataLoader(dataset, READ_AT_ONCE, **options)
+    single = isinstance(data, tuple)
+    batches = [data] if single else DataLoader(dataset, READ_AT_ONCE, **options)
     images, labels = [], []
     try:
-        for batch in batches:
-            some_images, some_labels = batch
+        for some_images, some_labels in batches:
             images.append(as_bytes(torch.as_tensor(some_images)))
             labels.append(as_indices(torch.as_tensor(some_labels), num_classes))
         joined = torch.cat(images), torch.cat(labels)
@@ -171,6 +168,8 @@ def as_image_set(data: Any, num_classes: int) -> ImageSet:
             f"cannot read {kind(dataset)} as images and labels: {reason(error)}; an item is "
             "(image, label), and images are tensors of one shape"
         ) from error
+    while isinstance(dataset, Subset):
+        dataset = dataset.dataset  # which names the classes
     names = getattr(dataset, "classes", range(num_classes))
     return ImageSet(*joined, tuple(map(str, names)), type(dataset).__name__)
 
@@ -179,14 +178,14 @@ def as_bytes(images: Tensor) -> Tensor:
     """Images as uint8, [n, c, h, w], from uint8 or 0 … 1, [n, h, w] or [n, c, h, w]."""
     if images.dim() == 3:
         images = images.unsqueeze(1)
-    if images.is_floating_point() and images.numel() > 0:
+    if not images.is_floating_point():
+        return images
+    if not ((images >= 0) & (images <= 1)).all():
         low, high = (bound.item() for bound in images.aminmax())
-        if not (low >= 0 and high <= 1):
-            raise ValueError(
-                f"images must lie in 0 … 1, got {low:.3g} … {high:.3g} (leave out Normalize)"
-            )
-        images = (255 * images.float()).round().to(torch.uint8)
-    return images
+        raise ValueError(
+            f"images must lie in 0 … 1, got {low:.3g} … {high:.3g} (leave out Normalize)"
+        )
+    return (255 * images.float()).round().to(torch.uint8)
 
 
 def as_indices(labels: Tensor, num_classes: int) -> Tensor:

@@ -170,7 +170,7 @@ def fit(
     fabric = fabric or make_fabric()
     model = unwrapped(model)
     if out is not None:
-        check_savable(model)
+        check_savable(model, facts or {})
     training = images_for(model, training)
     if validation is not None:
         validation = images_for(model, validation).to(fabric.device)

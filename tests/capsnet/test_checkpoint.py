@@ -110,6 +110,8 @@ def test_what_could_not_be_loaded_again_is_not_saved(
 def test_metadata_leaves_the_formats_own_keys_alone(path: Path, key: str, refuses: Refuses) -> None:
     with refuses("metadata must not use the keys class, model, int8", key):
         save_weights(path, make(), {key: "mine"})
+    with refuses("metadata must be JSON-able", "Tensor"):
+        save_weights(path, make(), {"mean": torch.ones(2)})
 
 
 def test_a_class_of_ones_own(path: Path, monkeypatch: pytest.MonkeyPatch, refuses: Refuses) -> None:

@@ -175,6 +175,8 @@ MESSAGES = [  # a call that is refused, and parts of what it says
         )
         for dtype in (torch.int64, F64)
     ],
+    (lambda: CapsuleLayer(10**6, 10**5, 10, 30),
+     "the weights of a capsule layer take at least 120,000.0 GB, cpu has ", "smaller images"),
     (lambda: CapsuleLayer(5, 4, 3, 2, learn_prior="no"), "learn_prior must be True or", "'no'"),
     *[
         (lambda shape=shape: LAYER(torch.rand(shape)),
@@ -194,7 +196,8 @@ MESSAGES = [  # a call that is refused, and parts of what it says
     ],
     (lambda: DECODER(torch.rand(2, 3, 4), torch.tensor([0, 3])), "0 … 2", "got 3"),
     *[
-        (lambda hidden=hidden: Decoder(3, 4, (1, 2, 2), hidden), "two layers", f"got {hidden}")
+        (lambda hidden=hidden: Decoder(3, 4, (1, 2, 2), hidden),
+         f"hidden must be the units of two layers, got {hidden}")
         for hidden in ([], [5], [5, 6, 7], 512)
     ],
     *[

@@ -2,9 +2,11 @@
 
 import gzip
 import inspect
+import itertools
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +16,14 @@ import numpy as np
 import pytest
 import torch
 from scipy import ndimage
-from torch.utils.data import DataLoader, Subset, SubsetRandomSampler, TensorDataset
+from torch.utils.data import (
+    DataLoader,
+    IterableDataset,
+    Subset,
+    SubsetRandomSampler,
+    TensorDataset,
+    random_split,
+)
 from torchvision import datasets
 from torchvision.transforms.functional import to_pil_image, to_tensor
 
@@ -72,14 +81,21 @@ def test_whatever_pytorch_holds_images_in_is_an_image_set(digits: ImageSet) -> N
         found = data.as_image_set(given, 10)
         assert torch.equal(found.images, images) and torch.equal(found.labels, labels)
         assert len(found.classes) == 10
-    assert data.as_image_set(pictures, 10).classes[:3] == ("nought", "one", "2")
+    part, _ = random_split(pictures, [0.5, 0.5])
+    assert data.as_image_set(part, 10).classes[:3] == ("nought", "one", "2")
+
+
+class Endless(IterableDataset):
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, int]]:
+        return itertools.repeat((ENOUGH[0], 0))
 
 
 def refused_data() -> list[tuple[Any, str]]:
     labels = torch.tensor([0, 1])
     pictures = Pictures(TWO)
     return [
-        (ENOUGH, "expected an ImageSet, a Dataset"), (iter([]), "or (images, labels), got list_it"),
+        (ENOUGH, "expected an ImageSet, a Dataset"), ("mnist", "or (images, labels), got str"),
+        (DataLoader(Endless()), "or (images, labels), got Endless"),
         ((ENOUGH - 1, labels), "images must lie in 0 … 1, got -1 … -1 (leave out Normalize)"),
         ((ENOUGH.long(), labels), "images must be a tensor, uint8 [n, c, h, w], got int64"),
         ((ENOUGH, labels + 9), "labels must be 0..9, got 9..10"),

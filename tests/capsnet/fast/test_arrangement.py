@@ -148,29 +148,29 @@ def with_conv(layer: str, *size: Any, **options: Any) -> Callable[[CapsNet], Non
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("layer", "change"),
     [
-        lambda m: setattr(m, "digits", nn.Sequential(m.digits)),
-        lambda m: setattr(m, "encode", lambda x: x),
-        lambda m: setattr(m.digits, "predict", lambda x: x),
-        lambda m: setattr(m.conv, "forward", lambda x: x),
-        lambda m: m.primary.conv.register_forward_hook(lambda *_: None),
-        lambda m: m.primary.register_full_backward_hook(lambda *_: None),
-        with_conv("primary", 9, 2, groups=2),
-        with_conv("primary", (9, 5), 2),
-        with_conv("first", 13, padding=2),
-        with_conv("first", 9, stride=2),
-        lambda m: setattr(m, "primary", nn.Identity()),
-        lambda m: setattr(m.primary.conv, "padding", (1, 1)),
-        lambda m: setattr(m.conv, "dilation", (2, 2)),
+        ("digits", lambda m: setattr(m, "digits", nn.Sequential(m.digits))),
+        ("the whole", lambda m: setattr(m, "encode", lambda x: x)),
+        ("digits", lambda m: setattr(m.digits, "predict", lambda x: x)),
+        ("conv", lambda m: setattr(m.conv, "forward", lambda x: x)),
+        ("primary.conv", lambda m: m.primary.conv.register_forward_hook(lambda *_: None)),
+        ("primary", lambda m: m.primary.register_full_backward_hook(lambda *_: None)),
+        ("primary.conv", with_conv("primary", 9, 2, groups=2)),
+        ("primary.conv", with_conv("primary", (9, 5), 2)),
+        ("conv", with_conv("first", 13, padding=2)),
+        ("conv", with_conv("first", 9, stride=2)),
+        ("primary, a layer", lambda m: setattr(m, "primary", nn.Identity())),
+        ("primary.conv", lambda m: setattr(m.primary.conv, "padding", (1, 1))),
+        ("conv", lambda m: setattr(m.conv, "dilation", (2, 2))),
     ],
 )
 def test_a_changed_network_has_no_fast_arrangement(
-    change: Callable[[CapsNet], Any], refuses: Refuses
+    layer: str, change: Callable[[CapsNet], Any], refuses: Refuses
 ) -> None:
     model = changed(change)
     assert arrange(model) is model
-    with refuses("of this network was replaced, changed or hooked into"):
+    with refuses(f"but {layer} of this network was replaced, changed or hooked into"):
         arrange(model, "fast")
 
 

@@ -122,6 +122,8 @@ def test_what_does_not_fit_is_refused(refuses: Refuses) -> None:
     ]:
         with refuses(*parts):
             fast_conv2d(x, weight, None)
+    with refuses("stride must be a whole number of at least 1, got 0"):
+        fast_conv2d(torch.rand(1, 2, 9, 9), torch.rand(4, 2, 3, 3), None, stride=0)
 
 
 @pytest.mark.parametrize("bias", [True, False])
