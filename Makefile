@@ -102,7 +102,7 @@ clean:  ## remove the built book and caches; .venv stays
 # An environment is made once, and again when the lock changes or another Python or PyTorch is asked
 # for by name.
 ifneq ($(origin PYTHON),file)
-ifneq ($(shell $(BIN)/python -V 2>&1),$(shell $(PYTHON) -V 2>&1))
+ifneq ($(shell $(BIN)/python -V 2>&1 || true),$(shell $(PYTHON) -V 2>&1))
 CLEAR := --clear
 .PHONY: $(READY)
 endif
@@ -154,5 +154,5 @@ $(READY): requirements.txt pyproject.toml package-lock.json
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --offline --no-deps --no-build-isolation --editable .
 	cp package.json package-lock.json $(VENV)
-	cd $(VENV) && PATH="$$PWD/bin:$$PATH" npm ci --loglevel=error --no-audit --no-fund
+	cd $(VENV) && PATH="$$PWD/bin:$$PATH" npm ci --loglevel=error --no-audit --no-fund --no-update-notifier
 	@echo $(TORCH) >$@
