@@ -43,7 +43,7 @@ SOFT = 0.8 * 255  # ink that nowhere rises by more within one pixel of the box h
 SKIRT = 0.25  # of the strongest ink within a stroke: what is less is a soft edge
 PHONES = {".heic", ".heif"}  # a phone's, which Pillow does not read: to be refused, not left out
 MESHES = 12  # gaps between lines: more than in and around any figure
-LARGEST = 20  # parts of the ink that may surround others
+LARGEST = 40  # parts of the ink that are looked at
 DEEPEST = 3  # frames in frames
 TOUCHING = np.ones((3, 3), dtype=bool)  # a pixel and its eight neighbours
 
@@ -206,9 +206,8 @@ def open_picture(path: Path) -> Picture:
                 raise ValueError("it has no pixels")
             if picture.width * picture.height > PIXELS:
                 raise Image.DecompressionBombError
-            if picture.format == "JPEG":
-                picture = with_end_marker(picture, path)
-            return eight_bits(ImageOps.exif_transpose(picture))
+            whole = with_end_marker(picture, path) if picture.format == "JPEG" else picture
+            return eight_bits(ImageOps.exif_transpose(whole))
     except PermissionError:
         raise
     except Image.DecompressionBombError:
@@ -233,7 +232,7 @@ def with_end_marker(picture: Picture, path: Path) -> Picture:
         ended = Image.open(io.BytesIO(path.read_bytes() + b"\xff\xd9"), formats=["JPEG"])
         ended.load()
         # Rows that are missing are of one colour.
-        if np.ptp(np.atleast_3d(ended)[-1], axis=0).max() == 0:
+        if np.ptp(np.asarray(ended)[-1], axis=0).max() == 0:
             raise
         return ended
 
@@ -264,8 +263,8 @@ def eight_bits(picture: Picture) -> Picture:
 def plain(picture: Picture, channels: int, height: int, width: int) -> Tensor:
     """The largest centred part of the picture, on white, uint8 [channels, height, width]."""
     if picture.mode == "RGBA":
-        pixels = np.array(picture, dtype=float)
-        visible = np.average(pixels[..., :3].mean(axis=2), weights=pixels[..., 3] + 1e-6)
+        colours = np.array(picture, dtype=float)
+        visible = np.average(colours[..., :3].mean(axis=2), weights=colours[..., 3] + 1e-6)
         ground = "black" if visible > NEARLY_WHITE else "white"  # white icons show on black alone
         picture = Image.alpha_composite(Image.new("RGBA", picture.size, ground), picture)
     picture = ImageOps.fit(picture.convert("L" if channels == 1 else "RGB"), (width, height))
@@ -328,8 +327,7 @@ def digit(grey: Pixels, height: int, width: int, single: bool = True) -> Pixels:
 
 
 def figure(grey: Pixels, single: bool = True, depth: int = 0) -> Pixels:
-    """The ink of what is drawn, 0..255: no lines, no specks, nothing that surrounds it or that the
-    border cuts off.
+    """The ink of what is drawn, 0..255, without lines, specks, frames, and what is cut off.
 
     Raises Refused if nothing is left, or, where a single figure is asked for, several are.
     """
@@ -340,10 +338,11 @@ def figure(grey: Pixels, single: bool = True, depth: int = 0) -> Pixels:
     else:
         ink = photographed_ink(grey)
     parts, _ = ndimage.label(ink > FAINT, TOUCHING)
-    found = [Part(label, box, parts) for label, box in enumerate(ndimage.find_objects(parts), 1)]
-    found.sort(key=lambda part: part.area, reverse=True)
-    for part in found[:LARGEST]:
-        inner = part.surrounds(found[:LARGEST])
+    boxes = ndimage.find_objects(parts)
+    by_area = np.argsort(-np.bincount(parts.flat)[1:], kind="stable")
+    found = [Part(int(i) + 1, boxes[i], parts) for i in by_area[:LARGEST]]
+    for part in found:
+        inner = part.surrounds(found)
         if inner and depth < DEEPEST:  # look at what is inside as at another picture
             return figure(grey[inner], single, depth + 1)
     if single:
@@ -355,9 +354,8 @@ def figure(grey: Pixels, single: bool = True, depth: int = 0) -> Pixels:
     figures = cut_off if reaches else inside
     figures = [part for part in figures if part.belongs_to(figures[0])]
     if not figures:
-        raise Refused(
-            "no digit", "no digit found: there are only lines, and what the border cuts off", ink
-        )
+        message = "no digit found: there are only lines, and what the border cuts off"
+        raise Refused("no digit", message, ink)
     ink = np.where(np.isin(parts, [0, *(part.label for part in figures)]), ink, 0)
     if single and (count := side_by_side(figures)) > 1:
         message = f"{count} figures found where one digit was expected"
@@ -387,8 +385,9 @@ class Part:
 
     def belongs_to(self, main: "Part") -> bool:
         """Whether it is large, or near the largest part and no speck."""
-        near = max(main.height, main.width) // 6
-        around = tuple(slice(side.start - near, side.stop + near) for side in main.box)
+        near = max(main.mask.shape) // 6
+        rows, columns = (slice(side.start - near, side.stop + near) for side in main.box)
+        around = (rows, columns)
         share = 0.01 if overlap(self.box, around) else 0.15
         return self.area >= share * main.area
 
@@ -402,20 +401,17 @@ class Part:
         holes, count = ndimage.label(filled & ~self.mask)
         if count == 0:
             return None
-        sizes = np.bincount(holes.flat)[1:]
+        rows, columns = ndimage.find_objects(holes)[int(np.bincount(holes.flat)[1:].argmax())]
         top, left = self.box[0].start, self.box[1].start
-        box = ndimage.find_objects(holes)[int(sizes.argmax())]
-        box = tuple(slice(a.start + b, a.stop + b) for a, b in zip(box, (top, left), strict=True))
-        largest = max(box[0].stop - box[0].start, box[1].stop - box[1].start)
+        hole = (
+            slice(rows.start + top, rows.stop + top),
+            slice(columns.start + left, columns.stop + left),
+        )
+        least = 0.2 * max(rows.stop - rows.start, columns.stop - columns.start)
         for part in found:
-            sizeable = max(part.height, part.width) > 0.2 * largest
-            if part is not self and sizeable and within(part.box, box):
-                return box
+            if part is not self and max(part.mask.shape) > least and overlap(part.box, hole):
+                return hole
         return None
-
-
-def within(inner: Box, outer: Box) -> bool:
-    return all(a.start >= b.start and a.stop <= b.stop for a, b in zip(inner, outer, strict=True))
 
 
 def overlap(one: Box, other: Box) -> bool:
@@ -436,9 +432,7 @@ def sheet_on_desk(grey: Pixels) -> Box | None:
         return None
     light = grey > centres.mean()
     for mask in (light, ~light):
-        parts, count = ndimage.label(mask)
-        if count == 0:
-            continue
+        parts, _ = ndimage.label(mask)
         largest = int(np.bincount(parts.flat)[1:].argmax())
         box = ndimage.find_objects(parts)[largest]
         filled = ndimage.binary_fill_holes(parts[box] == largest + 1)
@@ -450,14 +444,15 @@ def sheet_on_desk(grey: Pixels) -> Box | None:
 
 def side_by_side(parts: list[Part]) -> int:
     """How many figures there are: parts of similar size that are apart, across or down."""
-    largest = max(max(part.height, part.width) for part in parts)
-    boxes = [part.box for part in parts if max(part.height, part.width) > 0.55 * largest]
+    largest = max(max(part.mask.shape) for part in parts)
+    boxes = [part.box for part in parts if max(part.mask.shape) > 0.55 * largest]
     count = 1
-    for axis in (1, 0):
+    # Slanted digits overlap a little; a five's bar may float above it.
+    for axis, gap in ((1, -0.1), (0, 0.15)):
         spans = sorted((box[axis].start, box[axis].stop) for box in boxes)
         end, groups = spans[0][1], 1
         for start, stop in spans[1:]:
-            groups += start >= end - 0.1 * (stop - start)
+            groups += start >= end + gap * largest
             end = max(end, stop)
         count = max(count, groups)
     return count

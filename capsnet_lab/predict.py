@@ -88,9 +88,10 @@ def predict(
         for i, (path, image, decoded) in enumerate(zip(batch, images, reconstructed, strict=False)):
             name = str(path).encode(errors="replace").decode()
             if error := errors.get(i):
-                refused = isinstance(error, Refused)
-                shown = image if refused and error.ink is not None else None
-                yield Prediction(name, error.answer if refused else "", None, {}, error, shown)
+                answer, shown = "", None
+                if isinstance(error, Refused):
+                    answer, shown = error.answer, image if error.ink is not None else None
+                yield Prediction(name, answer, None, {}, error, shown)
                 continue
             values = out.lengths[i].tolist()
             best = max(values)

@@ -106,6 +106,7 @@ def write_predictions(
         from capsnet_lab import figures
     if args.save and answered[0].lengths:
         (one,) = answered
+        assert one.image is not None  # what is refused has no lengths
         drawn = figures.prediction(
             one.image, one.reconstruction, [*one.lengths.values()], classes, one.answer
         )

@@ -29,6 +29,7 @@ from capsnet.training import TrainingConfig
 from capsnet.training.config import MAX_SEED, MODEL_DEPENDENT, SCHEDULES
 from capsnet.training.evaluation import evaluate
 from capsnet.training.run import CHECKPOINT, METRICS, WEIGHTS
+from capsnet_book import ledger
 from capsnet_lab import predict, routings, wild
 from capsnet_lab.cli import given, main, options
 from capsnet_lab.cli.outputs import confusion_text, per_class_table
@@ -297,6 +298,30 @@ def test_evaluate_counts_the_pictures_that_are_meant(
     assert counted(prepared / "two", "--dataset", moved) == 60  # it learned from no folder
     for part, count in (("validation", 60), ("train", 60), ("all", 120)):
         assert counted(path, "--dataset", f"folder:{split}", "--split", part) == count
+
+
+def test_evaluate_and_predict_prepare_pictures_in_the_same_way(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    """Black on white and large, which MNIST's images are not."""
+    digits, right = mnist(train=False), 0
+    for i in range(70):  # of all ten classes
+        path = tmp_path / "own" / str(int(digits.labels[i])) / f"{i}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(255 - digits.images[i, 0].numpy()).resize((90, 90)).save(path)
+    weights, own = ledger.path("mnist/weights.safetensors"), tmp_path / "own"
+    assert main(["evaluate", str(weights), "--dataset", f"folder:{own}"]) == 0
+    said = capsys.readouterr().out
+    assert "preparation digit: " in said and "accuracy 100.00% (70/70)" in said
+    assert main(["predict", str(weights), str(own)]) == 0
+    for line in capsys.readouterr().out.splitlines():
+        path, answer = line.rsplit(": ", 1)
+        right += Path(path).parent.name == answer[0]
+    assert right == 70
+    picture = next(own.rglob("*.png"))
+    words = ["evaluate", str(weights), "--dataset", f"folder:{own}", "--figure", str(picture)]
+    assert main(words) == 2
+    assert "would be overwritten: it is an input" in capsys.readouterr().err
 
 
 def test_train_learns_from_what_is_meant(

@@ -87,12 +87,43 @@ def test_what_is_no_picture_is_passed_over(tmp_path: Path, refuses) -> None:
     assert len(load(f"folder:{tmp_path}", "all")) == 6
     phone = tmp_path / "b" / "IMG_0001.HEIC"  # to be refused, and not passed over
     phone.write_bytes(b"\0\0\0\x18ftypheic" + bytes(64))
-    with refuses("1 of 7 pictures cannot be read", "IMG_0001.HEIC", "a phone exports as JPEG"):
+    with refuses("1 of 7 pictures cannot be read", "IMG_0001.HEIC", "export it as JPEG"):
         load(f"folder:{tmp_path}", "all")
     for path in (phone, *tmp_path.glob("b/*.png")):
         path.unlink()
     with refuses("no pictures in", tmp_path / "b"):
         load(f"folder:{tmp_path}")
+
+
+def test_links_and_a_macs_archive_are_no_classes(tmp_path: Path, refuses) -> None:
+    folder = tmp_path / "shapes"
+    two_classes(folder, 3)
+    picture(folder / "__MACOSX" / "a" / "0.png", 1)
+    picture(tmp_path / "elsewhere" / "0.png", 2)
+    (folder / "self").symlink_to(folder)
+    (folder / "a" / "all").symlink_to(folder)
+    (folder / "b" / "more").symlink_to(tmp_path / "elsewhere")  # this one is meant
+    found = load(f"folder:{folder}", "all")
+    assert found.classes == ("a", "b") and found.labels.bincount().tolist() == [3, 4]
+    archive = tmp_path / "shapes.zip"
+    archive.write_bytes(b"PK")
+    with refuses(archive, "is a file, expected a folder"):
+        load(f"folder:{archive}")
+    (folder / "a").rename(folder / "a\nb")
+    assert load(f"folder:{folder}", "all").classes == ("a\\nb", "b")
+
+
+@pytest.mark.parametrize("negative", [False, True])
+def test_pictures_of_mnists_kind_are_figures(tmp_path: Path, negative: bool) -> None:
+    """So a network that learns from them reads photographs; other pictures stay as they are."""
+    digits = data.load("mnist", train=False, download=False).images[:20, 0]
+    for i, digit in enumerate(digits):
+        path = tmp_path / "ab"[i % 2] / f"{i}.png"
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray((255 - digit if negative else digit).numpy()).save(path)
+    assert find(f"folder:{tmp_path}").preparation == "figure"
+    Image.fromarray(digits[0].numpy()).resize((60, 60)).save(tmp_path / "a" / "0.png")
+    assert find(f"folder:{tmp_path}").preparation == "picture"
 
 
 @pytest.mark.parametrize("name", ["val", "valid", "Validation"])

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageFilter, ImageOps
+from scipy import ndimage
 from torch import Tensor
 
 from capsnet.checkpoint import load_weights
@@ -215,6 +216,98 @@ def test_specks_and_what_reaches_the_border_are_left_out(digits: Tensor, tmp_pat
     picture.paste((40, 40, 40), (380, 260, 400, 300))  # the table, beyond the sheet
     found = read_picture(saved(tmp_path / "dirty.png", picture), SHAPE, "digit")
     assert likeness(found, expected) > 0.97
+
+
+def frame(inset: int, width: int, level: int) -> Callable[[np.ndarray], None]:
+    def draw(sheet: np.ndarray) -> None:
+        inside = sheet[inset + width : -inset - width, inset + width : -inset - width].copy()
+        sheet[inset : 300 - inset, inset : 300 - inset] = level
+        sheet[inset + width : -inset - width, inset + width : -inset - width] = inside
+
+    return draw
+
+
+def lines(*places: tuple[slice, slice], colour: object) -> Callable[[np.ndarray], None]:
+    def draw(sheet: np.ndarray) -> None:
+        for place in places:
+            sheet[place] = colour
+
+    return draw
+
+
+EVERY, ALL, BLUE = slice(10, None, 24), slice(None), (150, 170, 210)
+AROUND: dict[str, Callable[[np.ndarray], None]] = {
+    "frame of one pixel": frame(0, 1, 0),
+    "light frame of one pixel": frame(0, 1, 235),
+    "form field": frame(8, 3, 40),
+    "desk": frame(0, 30, 40),
+    "underline": lines((slice(280, 284), slice(10, 290)), colour=40),
+    "edges of a scan": lines((slice(8), ALL), (ALL, slice(5)), colour=0),
+    "squared paper": lines((EVERY, ALL), (ALL, EVERY), colour=BLUE),
+    "ruled paper": lines((EVERY, ALL), colour=BLUE),
+    "dotted paper": lines((EVERY, EVERY), colour=BLUE),
+    "card on nothing": frame(0, 30, -1),
+    "yellow ink": lambda sheet: None,
+}
+
+
+@pytest.mark.parametrize("photo", [False, True])
+@pytest.mark.parametrize("kind", AROUND)
+def test_what_is_around_a_digit_does_not_matter(
+    digits: Tensor, tmp_path: Path, kind: str, photo: bool
+) -> None:
+    """One pixel at the border must not decide; nor must paper, a frame or a desk."""
+    random = np.random.default_rng(0)
+    model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
+    read = []
+    for digit in digits[:5]:
+        large = np.asarray(grey(digit).resize((200, 200), Image.Resampling.BICUBIC)) / 255
+        strokes = np.pad(((large - 0.35) / 0.3).clip(0, 1), 50)[..., None]
+        sheet = np.full((300, 300, 3), 250.0)
+        AROUND[kind](sheet)
+        alpha = np.where(sheet < 0, 0, 255)[..., :1]
+        ink = (250, 220, 0) if kind == "yellow ink" else (30, 30, 90)
+        sheet += (np.array(ink) - sheet) * strokes
+        if photo and kind != "card on nothing":
+            sheet = ndimage.gaussian_filter(sheet, (1, 1, 0)) * np.linspace(0.9, 0.6, 300)[:, None]
+            sheet += random.normal(0, 3, (300, 300, 1))
+        picture = np.dstack([sheet, alpha]).clip(0, 255).astype(np.uint8)
+        read.append(
+            read_picture(saved(tmp_path / "x.png", Image.fromarray(picture)), SHAPE, "digit")
+        )
+    with torch.no_grad():
+        named = model(to_float(torch.stack(read))).lengths.argmax(1)
+    assert named.tolist() == [7, 2, 1, 0, 4]
+
+
+@pytest.mark.parametrize("kind", ["form field", "underline", "edges of a scan", "squared paper"])
+def test_what_is_around_no_digit_is_refused(tmp_path: Path, refuses, kind: str) -> None:
+    sheet = np.full((300, 300, 3), 250.0)
+    AROUND[kind](sheet)
+    path = saved(tmp_path / "empty.png", Image.fromarray(sheet.astype(np.uint8)))
+    with refuses(path, "no digit found"):
+        read_picture(path, SHAPE, "digit")
+
+
+def test_a_jpeg_without_its_end_is_read_but_not_half_of_it(tmp_path: Path, refuses) -> None:
+    levels = np.random.default_rng(0).integers(0, 256, (64, 64), np.uint8)
+    path = saved(tmp_path / "whole.jpg", Image.fromarray(levels))
+    whole, content = read_picture(path, (1, 64, 64)), path.read_bytes()
+    path.write_bytes(content[:-2])
+    assert torch.equal(read_picture(path, (1, 64, 64)), whole)
+    path.write_bytes(content[: len(content) // 2])
+    with refuses(path, "damaged or truncated"):
+        read_picture(path)
+
+
+def test_white_icons_are_seen(tmp_path: Path) -> None:
+    ink = Image.new("L", (40, 40))
+    ink.paste(255, (10, 10, 30, 30))
+    for level, middle, corner in ((255, 255, 0), (0, 0, 255)):
+        icon = Image.new("RGBA", (40, 40), (level, level, level, 0))
+        icon.putalpha(ink)
+        found = read_picture(saved(tmp_path / "icon.png", icon), (1, 40, 40))
+        assert (found[0, 20, 20], found[0, 0, 0]) == (middle, corner)
 
 
 def test_another_size_and_colour_channels(digits: Tensor, tmp_path: Path) -> None:
