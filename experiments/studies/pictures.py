@@ -1,20 +1,31 @@
-"""How many photographed digits does the committed network classify correctly?
+"""How many pictures of digits does `capsnet predict` classify correctly, refuse, or get wrong?
 
-    python -m experiments.studies.pictures
+    python -m experiments.studies.pictures [--before FOLDER]
 
-Twenty of MNIST's test digits are printed on made-up photographs in hard light. The network sees
-each as `capsnet predict` prepares it ("now"), and cropped, scaled and centred by mass, nothing else
-("naive"). The record has more sets of pictures, and how the reader did before it was made for soft
-ones; those counts are kept as they are.
+Pictures are drawn from MNIST's test digits and from fonts, in KINDS: on plain, squared and ruled
+paper, in frames and form fields, on a desk, on transparent ground, flat or as a photograph. Each is
+drawn from its own seed. Those of even seeds served to choose the rules of `capsnet_lab.pictures`;
+those of odd seeds chose nothing. With FOLDER, an earlier version of this repository answers the
+same pictures, as "before".
+
+The record also has sets of pictures from before there were kinds; of these, the photographs in hard
+light are counted again ("now"), and compared with digits that are cropped, scaled and centred by
+mass, nothing else ("naive"); the other counts are kept as they are.
 """
 
+import argparse
 import json
+import subprocess
+import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
 import torch
-from PIL import Image
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFilter, ImageFont
 from scipy import ndimage
 from torch import Tensor
 
@@ -23,45 +34,357 @@ from capsnet.data import load, to_float
 from capsnet.files import write_json
 from capsnet_book import ledger
 from capsnet_book.photographs import LIGHTS, photograph
-from capsnet_lab.pictures import border, place, read_picture
-from experiments.running import LEDGER
+from capsnet_lab.pictures import Refused, read_picture
+from experiments.running import LEDGER, ROOT
 
 RECORD = LEDGER / "pictures" / "readings.json"
-COUNT = 20  # digits
+COUNT = 20  # digits in each hard light
+EACH = 16  # pictures of each kind, half of them with even seeds
+SIDE = 320  # pixels
+FONTS = ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSerif", "DejaVuSansMono", "STIXGeneral")
+Random = np.random.Generator
+Sheet = NDArray[np.float64]  # [height, width, 3], levels 0..255
+Strokes = NDArray[np.float64]  # [height, width], 0..1
+
+
+def handwritten(random: Random) -> tuple[Strokes, int]:
+    """A digit of MNIST's test set, large, with hard edges; and its label."""
+    test = load("mnist", train=False)
+    index = int(random.integers(len(test)))
+    side = int(random.integers(130, 230))
+    large = Image.fromarray(test.images[index, 0].numpy()).resize(
+        (side, side), Image.Resampling.BICUBIC
+    )
+    return ((np.asarray(large) / 255 - 0.35) / 0.3).clip(0, 1), int(test.labels[index])
+
+
+def printed(random: Random, text: str | None = None) -> tuple[Strokes, int]:
+    """A digit of a font, and its label; or other text."""
+    label = int(random.integers(10))
+    path = Path(mpl.get_data_path(), "fonts", "ttf", f"{random.choice(FONTS)}.ttf")
+    font = ImageFont.truetype(path, int(random.integers(110, 200)))
+    picture = Image.new("L", (SIDE, SIDE))
+    ImageDraw.Draw(picture).text((SIDE // 2, SIDE // 2), text or str(label), 255, font, "mm")
+    return np.asarray(picture.crop(picture.getbbox())) / 255, label
+
+
+def placed(random: Random, strokes: Strokes, margin: int = 40) -> Strokes:
+    """The strokes anywhere on a sheet."""
+    height, width = strokes.shape
+    top = int(random.integers(margin, max(margin, SIDE - margin - height) + 1))
+    left = int(random.integers(margin, max(margin, SIDE - margin - width) + 1))
+    sheet = np.zeros((SIDE + height, SIDE + width))
+    sheet[top : top + height, left : left + width] = strokes
+    return sheet[:SIDE, :SIDE]
+
+
+def any_digit(random: Random, margin: int = 40) -> tuple[Strokes, int]:
+    strokes, label = (handwritten, printed)[random.integers(2)](random)
+    return placed(random, strokes, margin), label
+
+
+def paper(random: Random) -> Sheet:
+    return np.full((SIDE, SIDE, 3), random.integers(225, 256, 3).astype(float))
+
+
+def inked(sheet: Sheet, strokes: Strokes, colour: object) -> Sheet:
+    return sheet + (np.asarray(colour, float) - sheet) * strokes[..., None]
+
+
+def dark(random: Random) -> NDArray[np.int64]:
+    return random.integers(0, 90, 3)
+
+
+def lines(random: Random, across: bool, down: bool) -> Strokes:
+    """A pattern of thin lines."""
+    sheet = np.zeros((SIDE, SIDE))
+    step, width = int(random.integers(18, 50)), int(random.integers(1, 3))
+    for k in range(width):
+        if across:
+            sheet[step // 2 + k :: step] = 1
+        if down:
+            sheet[:, step // 2 + k :: step] = 1
+    return sheet
+
+
+def pattern(kind: str) -> Callable[[Random], Sheet]:
+    def draw(random: Random) -> Sheet:
+        if kind == "dotted":
+            marks = lines(random, True, False) * lines(random, False, True)
+            marks = ndimage.maximum_filter(marks, 3)
+        else:
+            marks = lines(random, True, kind == "squared")
+        return inked(paper(random), marks, random.integers(130, 215, 3))
+
+    return draw
+
+
+def boxed(sheet: Sheet, inset: int, width: int, colour: object) -> Sheet:
+    marks = np.zeros((SIDE, SIDE))
+    marks[inset : SIDE - inset, inset : SIDE - inset] = 1
+    inner = inset + width
+    marks[inner : SIDE - inner, inner : SIDE - inner] = 0
+    return inked(sheet, marks, colour)
+
+
+def framed(random: Random) -> Sheet:
+    return boxed(paper(random), 0, 1, np.full(3, random.integers(0, 236)))
+
+
+def form(random: Random) -> Sheet:
+    return boxed(
+        paper(random), int(random.integers(6, 26)), int(random.integers(1, 5)), dark(random)
+    )
+
+
+def underlined(random: Random) -> Sheet:
+    sheet, y = paper(random), int(random.integers(290, 308))
+    left, width = int(random.integers(0, 50)), int(random.integers(1, 5))
+    sheet[y : y + width, left : SIDE - left] = dark(random)
+    return sheet
+
+
+def sides(random: Random, some: bool) -> Strokes:
+    """What is not the sheet, on all sides or on some."""
+    low, high = (4, 20) if some else (20, 64)
+    margins = random.integers(low, high, 4)
+    if some:
+        margins *= random.permutation([1, *random.integers(0, 2, 2), 0])
+    top, left, bottom, right = (int(margin) for margin in margins)
+    outside = np.ones((SIDE, SIDE))
+    outside[top : SIDE - bottom, left : SIDE - right] = 0
+    return outside
+
+
+def scanned(random: Random) -> Sheet:
+    return inked(paper(random), sides(random, True), random.integers(0, 60, 3))
+
+
+def on_desk(some: bool) -> Callable[[Random], Sheet]:
+    def draw(random: Random) -> Sheet:
+        colour = random.choice([[25, 22, 20], [90, 60, 40], [120, 115, 110], [170, 130, 90]])
+        return inked(paper(random), sides(random, some), colour)
+
+    return draw
+
+
+def photographed(random: Random, sheet: Sheet) -> Sheet:
+    """In light that falls to one side, tilted, blurred, with noise, now and then with a shadow."""
+    large = Image.fromarray(sheet.clip(0, 255).astype(np.uint8))
+    edge = tuple(int(level) for level in sheet[0, 0])
+    turned = large.rotate(random.uniform(-4, 4), Image.Resampling.BICUBIC, fillcolor=edge)
+    soft = turned.filter(ImageFilter.GaussianBlur(random.uniform(0.5, 1.8)))
+    y, x = np.mgrid[0:SIDE, 0:SIDE] / SIDE
+    light = 0.9 - random.uniform(0, 0.35) * (x if random.integers(2) else 1 - x)
+    light -= random.uniform(0, 0.25) * (y if random.integers(2) else 1 - y)
+    if random.integers(3) == 0:
+        light *= 1 - 0.35 / (1 + np.exp(-(x + y - random.uniform(0.7, 1.3)) * 60))
+    noise = random.normal(0, random.uniform(1, 7), (SIDE, SIDE, 1))
+    return np.asarray(soft) * light[..., None] + noise
+
+
+def digit_on(
+    ground: Callable[[Random], Sheet],
+    colour: Callable[[Random], object] = dark,
+    photo: bool = False,
+    margin: int = 40,
+) -> Callable[[Random], tuple[Sheet, int | None]]:
+    def draw(random: Random) -> tuple[Sheet, int | None]:
+        strokes, label = any_digit(random, margin)
+        sheet = inked(ground(random), strokes, colour(random))
+        return (photographed(random, sheet) if photo else sheet), label
+
+    return draw
+
+
+def board(random: Random) -> Sheet:
+    return np.full((SIDE, SIDE, 3), random.integers(20, 80, 3).astype(float))
+
+
+def chalk(random: Random) -> object:
+    return random.integers(190, 256, 3)
+
+
+def coloured(random: Random) -> object:
+    pens = [
+        (250, 220, 0),
+        (255, 150, 0),
+        (230, 90, 160),
+        (0, 150, 220),
+        (40, 160, 60),
+        (210, 30, 30),
+    ]
+    return pens[random.integers(len(pens))]
+
+
+def cut_out(random: Random) -> tuple[Sheet, int]:
+    """Ink on nothing."""
+    strokes, label = any_digit(random)
+    colour = [(0, 0, 0), (255, 255, 255), (200, 30, 30)][random.integers(3)]
+    sheet = np.full((SIDE, SIDE, 3), np.array(colour, float))
+    return np.dstack([sheet, 255 * strokes]), label
+
+
+def card(random: Random) -> tuple[Sheet, int]:
+    """A white card, or a window with a shadow, on nothing."""
+    strokes, label = any_digit(random)
+    sheet = inked(paper(random), strokes, dark(random))
+    margin = int(random.integers(12, 36))
+    inside = np.zeros((SIDE, SIDE))
+    inside[margin:-margin, margin:-margin] = 1
+    shadow = ndimage.gaussian_filter(inside, 6) * 0.4 * random.integers(2)
+    return np.dstack([sheet * inside[..., None], 255 * np.maximum(inside, shadow)]), label
+
+
+def several(photo: bool) -> Callable[[Random], tuple[Sheet, None]]:
+    """Two or more digits, which no answer of one digit can be right for."""
+
+    def draw(random: Random) -> tuple[Sheet, None]:
+        text = "".join(map(str, random.integers(0, 10, random.integers(2, 4))))
+        strokes, _ = printed(random, text)
+        if strokes.shape[1] > SIDE - 40:
+            strokes = strokes[::2, ::2]
+        sheet = inked(paper(random), placed(random, strokes, 20), dark(random))
+        return (photographed(random, sheet) if photo else sheet), None
+
+    return draw
+
+
+def nothing(random: Random) -> tuple[Sheet, None]:
+    grounds = [paper, pattern("ruled"), pattern("squared"), framed, form, underlined, scanned]
+    sheet = grounds[random.integers(len(grounds))](random)
+    return (photographed(random, sheet) if random.integers(2) else sheet), None
+
+
+KINDS: dict[str, Callable[[Random], tuple[Sheet, int | None]]] = {
+    "drawing": digit_on(paper),
+    "drawing, light on dark": digit_on(board, chalk),
+    "photograph": digit_on(paper, photo=True),
+    "photograph, chalk on a board": digit_on(board, chalk, photo=True),
+    "photograph, coloured pens": digit_on(paper, coloured, photo=True),
+    "squared paper": digit_on(pattern("squared")),
+    "ruled paper": digit_on(pattern("ruled")),
+    "dotted paper": digit_on(pattern("dotted")),
+    "photograph, squared paper": digit_on(pattern("squared"), photo=True),
+    "photograph, ruled paper": digit_on(pattern("ruled"), photo=True),
+    "frame of one pixel": digit_on(framed),
+    "form field": digit_on(form),
+    "photograph, form field": digit_on(form, photo=True),
+    "underline": digit_on(underlined),
+    "photograph, underline": digit_on(underlined, photo=True),
+    "edges of a scan": digit_on(scanned),
+    "photograph, desk all round": digit_on(on_desk(False), photo=True, margin=72),
+    "photograph, desk on some sides": digit_on(on_desk(True), photo=True),
+    "ink on transparent ground": cut_out,
+    "card on transparent ground": card,
+    "several digits": several(False),
+    "photograph, several digits": several(True),
+    "no digit": nothing,
+}
+
+
+def draw_pictures(folder: Path) -> dict[str, tuple[str, int, int | None]]:
+    """File name → kind, seed and label; None where no digit is right."""
+    drawn: dict[str, tuple[str, int, int | None]] = {}
+    for number, (kind, make) in enumerate(KINDS.items()):
+        for seed in range(EACH):
+            sheet, label = make(np.random.default_rng([number, seed]))
+            ending = "jpg" if kind.startswith("photograph") else "png"
+            name = f"{number:02}-{seed:02}.{ending}"
+            Image.fromarray(sheet.clip(0, 255).astype(np.uint8)).save(folder / name, quality=80)
+            drawn[name] = (kind, seed, label)
+    return drawn
+
+
+def answers_of(tree: Path, folder: Path) -> dict[str, str]:
+    """What `capsnet predict` of a version of the repository says of each picture in a folder."""
+    out = folder.parent / "answers.json"
+    weights = ledger.path("mnist/weights.safetensors")
+    words = [sys.executable, "-m", "capsnet", "predict", weights, folder, "--json", out]
+    subprocess.run([*map(str, words)], cwd=tree, check=True, stdout=subprocess.DEVNULL)
+    return {Path(one["picture"]).name: one["answer"] for one in json.loads(out.read_text())}
+
+
+def counted(
+    drawn: dict[str, tuple[str, int, int | None]], answers: dict[str, str]
+) -> dict[tuple[str, int], dict[str, int]]:
+    """Right, refused and wrong for each kind and parity of the seed."""
+    counts: dict[tuple[str, int], dict[str, int]] = {}
+    for name, (kind, seed, label) in drawn.items():
+        count = counts.setdefault((kind, seed % 2), {"right": 0, "refused": 0, "wrong": 0})
+        answer = answers[name]
+        if not answer.isdigit():
+            count["right" if label is None else "refused"] += 1
+        else:
+            count["right" if answer == str(label) else "wrong"] += 1
+    return counts
 
 
 def crop_and_centre(path: Path) -> Tensor:
     """Cropped to the ink, scaled to 20 pixels, centred by mass, and nothing else."""
     grey = np.asarray(Image.open(path).convert("L")).astype(float)
-    ink = np.abs(grey - np.median(border(grey)))
+    around = np.concatenate([grey[0], grey[-1], grey[1:-1, 0], grey[1:-1, -1]])
+    ink = np.abs(grey - np.median(around))
     cropped = Image.fromarray(ink.astype(np.uint8)).crop(
         Image.fromarray(ink > 0.1 * ink.max()).getbbox()
     )
     method = Image.Resampling.BICUBIC if max(cropped.size) < 20 else Image.Resampling.BOX
     width, height = (max(1, round(20 * side / max(cropped.size))) for side in cropped.size)
     small = np.asarray(cropped.resize((width, height), method))
+    image = np.zeros((28, 28), np.uint8)
     top, left = (round(13.5 - middle) for middle in ndimage.center_of_mass(small))
-    return torch.from_numpy(place(small, top, left, 28, 28)).unsqueeze(0)
+    top, left = min(max(top, 0), 28 - height), min(max(left, 0), 28 - width)
+    image[top : top + height, left : left + width] = small
+    return torch.from_numpy(image).unsqueeze(0)
 
 
 @torch.no_grad()
-def main() -> None:
+def count_hard_lights(sets: list[dict]) -> None:
+    """Count the photographs in hard light again, in the record's sets."""
     model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
     test = load("mnist", train=False).subset(slice(COUNT))
-    document = json.loads(RECORD.read_text())
-    recorded = {found["pictures"]: found for found in document["sets"]}
+    recorded = {found["pictures"]: found for found in sets}
     for light in LIGHTS.keys() & recorded:
-        seen: dict[str, list[Tensor]] = {"naive": [], "now": []}
+        right = {"naive": 0, "now": 0}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "digit.jpg")
-            for digit in test.images[:, 0]:
+            for digit, label in zip(test.images[:, 0], test.labels, strict=True):
                 photograph(Image.fromarray(digit.numpy()), light).save(path, quality=75)
-                seen["naive"].append(crop_and_centre(path))
-                seen["now"].append(read_picture(path, (1, 28, 28), "digit"))
-        for way, images in seen.items():
-            answers = model(to_float(torch.stack(images))).lengths.argmax(dim=1)
-            recorded[light][way] = int((answers == test.labels).sum())
-        print(light, recorded[light]["naive"], recorded[light]["now"], flush=True)
+                images = {"naive": crop_and_centre(path)}
+                try:
+                    images["now"] = read_picture(path, (1, 28, 28), "digit")
+                except Refused:
+                    continue
+                for way, image in images.items():
+                    right[way] += int(model(to_float(image[None])).lengths.argmax() == label)
+        recorded[light] |= right
+        print(light, right, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--before", type=Path, help="an earlier version of the repository")
+    before = parser.parse_args().before
+    document = json.loads(RECORD.read_text())
+    kept = {(row["kind"], row["half"]): row.get("before") for row in document.get("kinds", [])}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place, "pictures")
+        folder.mkdir()
+        drawn = draw_pictures(folder)
+        now = counted(drawn, answers_of(ROOT, folder))
+        earlier = counted(drawn, answers_of(before.resolve(), folder)) if before else {}
+    document["kinds"] = []
+    for (kind, parity), count in now.items():
+        half = ("chosen on", "held out")[parity]
+        was = earlier.get((kind, parity), kept.get((kind, half)))
+        document["kinds"].append({"kind": kind, "half": half, "before": was, "now": count})
+    for half in ("chosen on", "held out"):
+        rows = [row for row in document["kinds"] if row["half"] == half]
+        for when in ("before", "now"):
+            if all(row[when] for row in rows):
+                total = {key: sum(row[when][key] for row in rows) for key in rows[0][when]}
+                print(half, when, total)
+    count_hard_lights(document["sets"])
     write_json(RECORD, document, indent=None)
 
 
