@@ -330,8 +330,9 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown := set(options.chapters) - {page.stem for page in wanted}:
         raise ChapterError(f"there is no chapter {', '.join(sorted(unknown))}")
     if options.stale:
-        made = [(notebook_path(page).relative_to(ROOT), with_outputs(page)) for page in wanted]
-        print(*(path for path, notebook in made if notebook and is_stale(notebook)))
+        made = [(notebook_path(page), with_outputs(page)) for page in wanted]
+        stale = [path for path, notebook in made if notebook is None or is_stale(notebook)]
+        print(*(path.relative_to(ROOT) for path in stale if path.exists()))
         return 0
     for chapter in wanted:
         path, executed = make(chapter, readdress=options.address)

@@ -464,10 +464,10 @@ def test_main_in_a_kernel_leaves_the_process_as_it_is(
 
 
 @pytest.mark.slow
-def test_the_readmes_torchrun_command(pictures: Path, tmp_path: Path) -> None:
+def test_the_torchrun_command_of_the_recipes(pictures: Path, tmp_path: Path) -> None:
     """On the CPU of any machine, in two processes, which import nothing that only figures need."""
     command = "torchrun --nproc-per-node 2 -m capsnet train"
-    assert command in " ".join((ROOT / "README.md").read_text().split())
+    assert command in " ".join((ROOT / "book" / "howto.md").read_text().split())
     init = tmp_path / "init.safetensors"
     save_weights(init, tiny_model(num_classes=2), TWO)
     torchrun, *words = command.split()
