@@ -3,6 +3,7 @@
     capsnet train --dataset mnist --epochs 2 --out runs/first
     python -m experiments.studies.threshold runs/first/weights.safetensors
 
+Without a file the threshold stays, and only the row of results/mnist is measured again.
 The rule: of the validation images, which this network has not seen, SHARE may be refused. Of images
 that it has learned the longest capsules are too long for that: the network in results/mnist has
 learned these, so only its test images count. Letters set nothing; they show what the rule comes to.
@@ -56,22 +57,30 @@ def refusals(model: CapsNet, threshold: float, letters: list[Path]) -> dict[str,
     return {"test": test, "letters": {"pictures": len(letters), **counts}}
 
 
-def main() -> None:
-    if len(sys.argv) != 2:
-        raise SystemExit(f"expected one file of weights, got {sys.argv[1:]}")
-    first, metadata = load_weights(sys.argv[1])
+def choose(first: CapsNet, metadata: dict[str, Any]) -> dict[str, Any]:
+    """The threshold of a network of two epochs, and what it comes to."""
     if metadata["images"] > 50_000:
         raise SystemExit("the network has learned the validation images too")
     lengths = evaluate(first, hold_out(load("mnist"))[1]).lengths.amax(dim=1)
     threshold = math.floor(100 * float(lengths.quantile(SHARE))) / 100
     validation = {"images": len(lengths), "refused": int((lengths < threshold).sum())}
-    record: dict[str, Any] = {"share": SHARE, "threshold": threshold}
-    record |= {"config": metadata["config"], "validation": validation}
-    released, _ = load_weights(ledger.path("mnist/weights.safetensors"))
+    record = {"share": SHARE, "threshold": threshold}
+    return record | {"config": metadata["config"], "validation": validation}
+
+
+def main() -> None:
+    if len(sys.argv) > 2:
+        raise SystemExit(f"expected one file of weights or none, got {sys.argv[1:]}")
+    networks = {"results/mnist": load_weights(ledger.path("mnist/weights.safetensors"))[0]}
+    if len(sys.argv) == 2:
+        networks["two epochs"], metadata = load_weights(sys.argv[1])
+        record = choose(networks["two epochs"], metadata)
+    else:
+        record = ledger.read("pictures/threshold.json")
     with tempfile.TemporaryDirectory() as folder:
         letters = draw_letters(Path(folder))
-        for name, model in (("two epochs", first), ("results/mnist", released)):
-            record[name] = refusals(model, threshold, letters)
+        for name, model in networks.items():
+            record[name] = refusals(model, record["threshold"], letters)
             print(name, *record[name].items(), sep="\n  ")
     write_json(LEDGER / "pictures" / "threshold.json", record, indent=None)
 
