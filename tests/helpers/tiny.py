@@ -5,6 +5,8 @@ import functools
 import json
 import multiprocessing
 import os
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -64,17 +66,35 @@ def run(out: str | Path, task: str = "digits", stop_after: int | None = None) ->
     fit(tiny_model(), images, held, config, out=out, stop_after=stop_after, **options)
 
 
-def start(*words: Any, **environment: str) -> multiprocessing.Process:
-    """:func:`run` in a process of its own, forked from one that has imported what it needs."""
+def start(
+    out: str | Path, task: str, killed_at: int | None = None, **environment: str
+) -> multiprocessing.Process:
+    """:func:`run` in a process of its own, forked from one that has imported what it needs.
+
+    It is killed just before it changes a file of ``out`` for the ``killed_at``-th time.
+    """
     context: Any = multiprocessing.get_context("forkserver")  # there is none on Windows
     needs = ["capsnet_book.pairs", "lightning_fabric", "torch._dynamo", "torch.utils.tensorboard"]
     context.set_forkserver_preload(needs)
-    process = context.Process(target=run_with, args=(environment, *words), daemon=True)
+    words = (out, task, killed_at, environment)
+    process = context.Process(target=run_in_this_process, args=words, daemon=True)
     process.start()
     return process
 
 
-def run_with(environment: dict[str, str], *words: Any) -> None:
+def run_in_this_process(
+    out: str | Path, task: str, killed_at: int | None, environment: dict[str, str]
+) -> None:
+    changes = 0
+
+    def count(event: str, args: tuple[Any, ...]) -> None:
+        nonlocal changes
+        if event in ("open", "os.rename", "os.remove") and str(args[0]).startswith(str(out)):
+            changes += 1
+            if changes == killed_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(count)
     torch.set_num_threads(1)
     os.environ.update(environment)
-    run(*words)
+    run(out, task)
