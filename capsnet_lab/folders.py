@@ -51,6 +51,7 @@ SIDES = range(17, 49)  # pixels: pictures of one size within keep it
 TINT = 16  # levels between the channels of a coloured pixel; those of grey JPEGs differ by less
 MANY = 20  # classes: of more, only the smallest and the largest are named
 ALIKE = 0.98  # correlation between an image of MNIST's kind, or its negative, and its figure
+FEW = 6  # pictures: of a class of so many, one at least is taken for another part
 UNEQUAL = 3  # times as many images in the largest class as in the smallest are worth a warning
 
 
@@ -220,16 +221,20 @@ class Folder(Source):
 
     def __init__(self, name: str, image_shape: Shape | None, preparation: str | None) -> None:
         self.path = Path(name.removeprefix("folder:")).expanduser()
-        if own := own_parts(self.path):
-            found = {part: class_folders(folder) for part, folder in own.items()}
-            split_by = "split by " + ", ".join(f"{folder.name}/" for folder in own.values())
-        else:
-            found = take({"train": class_folders(self.path)}, "test", self.path, 1 / 6)
-            split_by = "split by their names"
+        own = own_parts(self.path)
+        roots = own or {"train": self.path}
+        found = {part: class_folders(folder) for part, folder in roots.items()}
+        fewest = min(len(files) for files in found["train"].values())
+        split_by = "split by " + (", ".join(f"{of.name}/" for of in own.values()) or "their names")
+        if not own:
+            found = take(found, "test", self.path, 1 / 6)
         if holds_out := "validation" not in found:
             limit = 1 / 6 if own else 11 / 36  # a sixth of what is left
             found = take(found, "validation", self.path, limit)
             split_by += ", validation by names" if own else ""
+            if fewest < FEW:
+                taken = "validation" if own else "test or validation"
+                split_by += f" (a class of fewer than {FEW} pictures may have none for {taken})"
         for part, classes in found.items():
             if odd := sorted(classes.keys() ^ found["train"].keys()):
                 two = f"{own['train'].name}/ and {own[part].name}/"
@@ -346,7 +351,7 @@ def take(parts: dict[str, Classes], part: str, folder: Path, limit: float) -> di
         draw = {path: name_hash(path.relative_to(folder)) for path in files}
         order = sorted(files, key=draw.__getitem__)
         count = sum(value < limit for value in draw.values())
-        if count == 0 and len(files) >= 6:
+        if count == 0 and len(files) >= FEW:
             count = 1
         held = {*order[: min(count, len(files) - 1)]}
         train[kind] = [path for path in files if path not in held]

@@ -29,8 +29,6 @@ FORMATS = ["PNG", "JPEG", "MPO", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "J
 FORMATS += ["TGA", "ICO", "ICNS", "PCX", "QOI", "SGI"]
 NAMED = 10  # unreadable pictures
 
-PIXELS = 200_000_000  # a phone's largest photograph; a picture of more is refused
-Image.MAX_IMAGE_PIXELS = PIXELS  # above which Pillow warns, and refuses twice as many
 NEARLY_WHITE = 240  # the mean level of what is seen on black
 WORKING_SIZE = 320  # pixels of the longer side at which digits are looked for
 FAINT = 10.0  # grey levels: fainter ink does not count in a bounding box
@@ -204,15 +202,14 @@ def open_picture(path: Path) -> Picture:
         with Image.open(path, formats=formats) as picture:  # reads the header only
             if 0 in picture.size:
                 raise ValueError("it has no pixels")
-            if picture.width * picture.height > PIXELS:
-                raise Image.DecompressionBombError
             whole = with_end_marker(picture, path) if picture.format == "JPEG" else picture
             return eight_bits(ImageOps.exif_transpose(whole))
     except PermissionError:
         raise
     except Image.DecompressionBombError:
-        most = f"more than {PIXELS / 1e6:.0f} million pixels"
-        raise ValueError(f"{path} is too large, {most}: export it smaller") from None
+        most = 2 * (Image.MAX_IMAGE_PIXELS or 0) / 1e6  # Pillow warns of half as many
+        text = f"is too large, more than {most:.0f} million pixels: export it smaller"
+        raise ValueError(f"{path} {text}") from None
     except UnidentifiedImageError:
         if path.suffix.lower() in PHONES:
             text = "is a phone's HEIC, which is not read here: export it as JPEG"

@@ -65,6 +65,40 @@ def test_the_fast_arrangement_imports_nothing_heavy() -> None:
     assert int(modules) <= 10 and compiler == "False"
 
 
+SETTINGS = """
+import importlib, logging, os, sys, warnings
+import lightning_fabric, matplotlib, numpy, scipy.cluster.vq, scipy.ndimage, torch, torchvision
+import PIL.Image, PIL.ImageFile
+
+def settings():
+    return {
+        "Pillow": (PIL.Image.MAX_IMAGE_PIXELS, PIL.ImageFile.LOAD_TRUNCATED_IMAGES),
+        "PyTorch": (torch.get_default_dtype(), torch.get_num_threads(), torch.is_grad_enabled()),
+        "its precision": (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32),
+        "its seed": torch.initial_seed(),
+        "NumPy": numpy.geterr(),
+        "matplotlib": {**matplotlib.rcParams},
+        "warnings": [*warnings.filters],
+        "logging": [logging.getLogger(name).level for name in (None, "PIL", "torch")],
+        "the environment": {**os.environ},
+        "the path": [*sys.path],
+    }
+
+before = settings()
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+print([name for name, value in settings().items() if value != before[name]])
+"""
+
+
+def test_no_import_changes_a_setting_of_another_library() -> None:
+    files = [path for room in ("capsnet", "capsnet_lab") for path in (ROOT / room).rglob("*.py")]
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files}
+    command = [sys.executable, "-c", SETTINGS, *sorted(names - {"capsnet.__main__"})]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "[]\n"
+
+
 @pytest.mark.slow
 def test_what_a_wheel_brings(tmp_path: Path) -> None:
     """Built from the source distribution: all code, types, the small network, and a readme."""

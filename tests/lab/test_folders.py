@@ -73,7 +73,9 @@ def test_a_class_of_few_pictures_has_one_to_learn_from(tmp_path: Path, capsys: C
     sets = find(f"folder:{tmp_path}").read(["train", "validation", "test"], progress=True)
     assert len(sets["train"].labels.unique()) == 24
     assert [len(images) for images in sets.values()] == [36, 5, 7]
-    assert "  warning: 24 of 48 images are copies of others\n" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "fewer than 6 pictures may have none for test or validation)\n" in said
+    assert "  warning: 24 of 48 images are copies of others\n" in said
 
 
 def test_what_is_no_picture_is_passed_over(tmp_path: Path, refuses) -> None:
@@ -185,7 +187,8 @@ def test_what_is_read_is_said(tmp_path: Path, capsys: Captured) -> None:
                 picture(tmp_path / part / kind / f"{i}.png", 1)
     find(f"folder:{tmp_path}").read(["train", "validation"], progress=True)
     assert capsys.readouterr().out == (
-        f"folder:{tmp_path}: 2 classes, split by train/, test/, validation by names\n"
+        f"folder:{tmp_path}: 2 classes, split by train/, test/, validation by names "
+        "(a class of fewer than 6 pictures may have none for validation)\n"
         "preparation picture: the largest centred part, with its own ground\n"
         "13 images of 1 × 28 × 28 (grey pictures of this size), 0.0 MB in memory as uint8\n"
         "  train: 11 (b: 1; a: 10)\n"
