@@ -1,5 +1,6 @@
 """What arguments must be; and class labels as a mask. All errors say what was expected and got."""
 
+import contextlib
 import math
 import operator
 import os
@@ -79,16 +80,20 @@ def require_memory(what: str, size: int, device: torch.device) -> None:
 
 
 def total_memory(device: torch.device) -> float:
-    """Bytes of a device's memory; infinite where nothing says how many."""
+    """Bytes of memory that a process may use of a device; infinite where nothing says how many."""
     if device.type == "cuda" and torch.cuda.is_available():  # not of a fake tensor
         return float(torch.cuda.get_device_properties(device).total_memory)
     if device.type != "cpu" or not hasattr(os, "sysconf"):  # as on Windows
         return math.inf
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        return min(physical, int(CONTAINER_LIMIT.read_text()))
-    except (OSError, ValueError):  # in no container, or in one without a limit, "max"
-        return physical
+    import resource  # of Unix alone
+
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    with contextlib.suppress(OSError, ValueError):  # in no container, or its limit is "max"
+        limits.append(int(CONTAINER_LIMIT.read_text()))
+    address_space, _ = resource.getrlimit(resource.RLIMIT_AS)  # ulimit -v
+    if address_space != resource.RLIM_INFINITY:
+        limits.append(address_space)
+    return min(limits)
 
 
 def device_of(network: nn.Module) -> torch.device:

@@ -129,10 +129,10 @@ def as_image_set(data: Any, num_classes: int) -> ImageSet:
     transform is drawn once for each image, and ``fit`` makes its own batches, in random order.
 
     Args:
-        data: an :class:`ImageSet`, which is returned; a tuple of images and labels; a Dataset with
-            a length whose items are (image, label); or a DataLoader of such a dataset. Images are
-            tensors, [channels, height, width], of uint8, or of numbers in 0 … 1, of which 256
-            levels are kept. Labels are class indices of any integer type, or one-hot.
+        data: an :class:`ImageSet`, which is returned; a tuple or a list of images and labels; a
+            Dataset with a length whose items are (image, label); or a DataLoader of such a dataset.
+            Images are tensors, [channels, height, width], of uint8, or of numbers in 0 … 1, of
+            which 256 levels are kept. Labels are class indices of any integer type, or one-hot.
         num_classes: of the network. The classes have the names in the dataset's ``classes``, else
             they are numbered.
 
@@ -155,8 +155,11 @@ def as_image_set(data: Any, num_classes: int) -> ImageSet:
                 "give a torch.utils.data.Subset"
             )
         options = {"num_workers": data.num_workers, "collate_fn": data.collate_fn}
-    single = isinstance(data, tuple)
-    batches = [data] if single else DataLoader(dataset, READ_AT_ONCE, **options)
+    # A list is a Dataset, of pairs, unless it holds a tensor or an array.
+    in_one = isinstance(data, tuple) or (
+        isinstance(data, list) and any(hasattr(part, "shape") for part in data)
+    )
+    batches = [data] if in_one else DataLoader(dataset, READ_AT_ONCE, **options)
     images, labels = [], []
     try:
         for some_images, some_labels in batches:

@@ -17,15 +17,12 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ExponentialLR, LRScheduler, OneCycleLR
 
 from capsnet.checkpoint import check_savable, save_weights, unwrapped
-from capsnet.checks import require_memory
 from capsnet.data import ImageSet, shifted_batch
 from capsnet.device import describe_machine, make_fabric, resolve_compile
-from capsnet.fast.routing import LANES
 from capsnet.functional import margin_loss
-from capsnet.layers import CapsuleLayer
 from capsnet.text import bar_interval
 from capsnet.training.config import TrainingConfig
-from capsnet.training.evaluation import Evaluation, evaluate, images_for
+from capsnet.training.evaluation import Evaluation, check_memory, evaluate, images_for
 from capsnet.training.loss import Criterion, TrainingLoss
 from capsnet.training.run import WEIGHTS, Run, RunFolder, resumed
 from capsnet.training.step import Step, make_optimizer, make_step
@@ -159,10 +156,9 @@ def fit(
         "validation_loss", which are of the margin loss, whatever the criterion.
 
     Raises:
-        ValueError: the images do not fit the model, the training does not fit into the memory, a
-            batch cannot be divided among the processes,
-            ``out`` holds another run's checkpoint or a damaged one, or with ``out`` the network
-            could not be loaded again or a function has no name.
+        ValueError: the images do not fit the model, there is too little memory, a batch cannot be
+            divided among the processes, ``out`` holds another run's checkpoint or a damaged one, or
+            with ``out`` the network could not be loaded again or a function has no name.
         TrainingError: the loss or a weight is not finite.
         OSError: ``out`` cannot be written.
     """
@@ -174,7 +170,8 @@ def fit(
     training = images_for(model, training)
     if validation is not None:
         validation = images_for(model, validation).to(fabric.device)
-    check_memory(model, config, fabric.device)
+    copies = 5 if config.average else 4  # weights, gradients, Adam's two moments, their average
+    check_memory("training's", model, copies, fabric.device)
     config.check_shift(training.images.shape[1:])
     functions = {
         "criterion": criterion, "draw": draw, "loss": loss, "order": order, "schedule": schedule,
@@ -280,16 +277,6 @@ def train_epoch(
         "seconds": round(seconds, 3),
         "images_per_second": round(batches.images / seconds, 1),
     }
-
-
-def check_memory(model: nn.Module, config: TrainingConfig, device: torch.device) -> None:
-    """Raise ValueError if a device has less memory than the weights and the predictions need."""
-    weights = sum(parameter.nbytes for parameter in model.parameters())
-    copies = 5 if config.average else 4  # weights, gradients, Adam's two moments, their average
-    predictions = 0
-    if device.type == "cpu" and isinstance(layer := getattr(model, "digits", None), CapsuleLayer):
-        predictions = LANES * 4 * layer.weight[:, :, 0].numel()  # û of as many images, at least
-    require_memory("training's weights and a batch", copies * weights + predictions, device)
 
 
 def check_finite(name: str, value: float, step: int) -> None:

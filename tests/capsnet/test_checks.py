@@ -1,5 +1,7 @@
 """What arguments must be: numbers of things, class labels, dtypes; and what each error says."""
 
+import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,8 +10,8 @@ import torch
 from torch.func import vmap
 from torch.testing import assert_close
 
-from capsnet import CapsuleLayer, Decoder, PrimaryCapsules
-from capsnet.checks import as_image_shape, as_int, check_dtype, class_mask
+from capsnet import CapsuleLayer, Decoder, PrimaryCapsules, checks
+from capsnet.checks import as_image_shape, as_int, check_dtype, class_mask, total_memory
 from capsnet.functional import dynamic_routing, margin_loss, reconstruction_loss, squash
 from capsnet.layers import channels_to_capsules
 from helpers import Refuses
@@ -34,6 +36,34 @@ def test_the_least_number_may_be_another() -> None:
 def test_what_is_no_integer_of_at_least_1_is_refused(refuses: Refuses, value: Any) -> None:
     with refuses("n must be a whole number of at least 1, got "):
         as_int("n", value)
+
+
+def test_memory_is_what_the_machine_and_each_limit_leave(
+    tmp_path: Path, refuses: Refuses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container's limit, which may be "max", and the one of ``ulimit -v``."""
+    resource = pytest.importorskip("resource", reason="Windows tells none of these")
+    monkeypatch.setattr(checks, "CONTAINER_LIMIT", tmp_path / "memory.max")
+    cpu, (soft, hard) = torch.device("cpu"), resource.getrlimit(resource.RLIMIT_AS)
+    physical = total_memory(cpu)
+    for text, limit, expected in (
+        ("max", soft, physical),
+        ("3000000", soft, 3_000_000),
+        ("max", 2_000_000, 2_000_000),
+        ("1000000", 2_000_000, 1_000_000),
+    ):
+        checks.CONTAINER_LIMIT.write_text(text)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+        try:
+            found = total_memory(cpu)
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        assert found == expected
+    assert total_memory(torch.device("meta")) == math.inf
+    checks.CONTAINER_LIMIT.write_text("1000000000")
+    checks.require_memory("these", 1_000_000_000, cpu)
+    with refuses("these take at least 1.0 GB, cpu has 1.0 GB"):
+        checks.require_memory("these", 1_000_000_001, cpu)
 
 
 def test_class_mask_makes_indices_one_hot() -> None:

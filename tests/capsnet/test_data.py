@@ -72,7 +72,8 @@ def test_whatever_pytorch_holds_images_in_is_an_image_set(digits: ImageSet) -> N
     images, labels, pictures = few.images, few.labels, Pictures(few, to_tensor)
     one_hot = torch.nn.functional.one_hot(labels, 10)
     for given in (
-        few, (images, labels), (images[:, 0].numpy(), labels.numpy().astype("uint8")),
+        few, (images, labels), [images, labels], [to_float(images), labels.tolist()],
+        (images[:, 0].numpy(), labels.numpy().astype("uint8")), [*zip(images, labels, strict=True)],
         (to_float(images), labels.int()), (images, one_hot), (images, one_hot.bool()),
         TensorDataset(to_float(images).half(), labels.short()), pictures,
         DataLoader(pictures, 7, shuffle=True, drop_last=True), DataLoader(pictures, num_workers=1),

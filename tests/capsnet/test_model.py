@@ -3,6 +3,7 @@
 import inspect
 import io
 import json
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -189,10 +190,14 @@ def test_capsules_that_are_none_are_not_read_out(refuses: Refuses) -> None:
                 model.read_out(torch.rand(shape))
 
 
-def test_without_a_decoder() -> None:
+def test_without_a_decoder(refuses: Refuses) -> None:
     model, images = small(reconstruct=False), pictures()
     out = model(images, LABELS)
     assert model.decoder is None and out.reconstruction is None
+    with warnings.catch_warnings():  # torch.jit.trace is deprecated, and warns of each check
+        warnings.simplefilter("ignore")
+        with refuses("torch.jit.trace takes no None", "use torch.export"):
+            torch.jit.trace(model, images)
     with_decoder = small()
     with_decoder.load_state_dict(model.state_dict(), strict=False)
     assert_close(with_decoder(images).capsules, out.capsules, rtol=0, atol=0)

@@ -11,11 +11,10 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from capsnet import CapsNet
+from capsnet import checks
 from capsnet.checkpoint import load_weights, read_tensors
 from capsnet.data import ImageSet, to_float
 from capsnet.training import TrainingConfig, TrainingError, evaluate, make_step
-from capsnet.training.fit import check_memory
 from capsnet.training.run import CHECKPOINT, LOCK, METRICS, WEIGHTS
 from helpers import Refuses
 from helpers.tiny import FP32, fit, parameters, records_in, some_digits, tiny_model
@@ -155,11 +154,14 @@ def test_what_could_not_be_loaded_again_is_not_trained(
     assert not (tmp_path / "run").exists()
 
 
-def test_too_little_memory_is_said_before_the_training(refuses: Refuses) -> None:
-    with torch.device("meta"):
-        model = CapsNet((3, 500, 500), 1000)
-    with refuses("training's weights and a batch take at least", "GB, cpu has", "smaller images"):
-        check_memory(model, TrainingConfig(), torch.device("cpu"))
+def test_too_little_memory_is_said_before_the_work(
+    tmp_path: Path, digits: ImageSet, refuses: Refuses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "memory.max").write_text("1000000")
+    monkeypatch.setattr(checks, "CONTAINER_LIMIT", tmp_path / "memory.max")
+    for work, whose in ((fit, "training's"), (evaluate, "evaluation's")):
+        with refuses(f"{whose} weights and a batch take at least", "cpu has 0.0 GB", "smaller"):
+            work(tiny_model(), digits)
 
 
 def test_images_that_do_not_fit(digits: ImageSet, refuses) -> None:
