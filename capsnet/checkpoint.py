@@ -205,10 +205,15 @@ def load_weights(path: str | Path) -> tuple[CapsNet, dict[str, Any]]:
     if not isinstance(config, dict):
         raise ValueError(f"{path} does not say which network it holds")
     dequantize(path, tensors, metadata.pop("int8", []))
-    network = class_of(path, metadata.pop("class", None))
+    name = str(metadata.pop("class", full_name(CapsNet)))
+    if name not in NETWORKS:
+        raise ValueError(
+            f"{path} holds a {name}, which is not registered: import its module first, and see "
+            "capsnet.checkpoint.register"
+        )
     try:
         with torch.device("meta"):  # no memory and no random numbers before the shapes are checked
-            model = network(**config)
+            model = NETWORKS[name](**config)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"{path} describes a network this version does not know: {error}"
@@ -228,30 +233,14 @@ def load_weights(path: str | Path) -> tuple[CapsNet, dict[str, Any]]:
     return model.eval(), metadata
 
 
-def class_of(path: str | Path, name: object) -> Any:
-    """The class of the network that a file names; :class:`CapsNet` if it names none."""
-    name = full_name(CapsNet) if name is None else str(name)
-    if name not in NETWORKS:
-        raise ValueError(
-            f"{path} holds a {name}, which is not registered: import its module first, and see "
-            "capsnet.checkpoint.register"
-        )
-    return NETWORKS[name]
-
-
-def dequantize(path: str | Path, tensors: dict[str, Tensor], names: object) -> None:
+def dequantize(path: str | Path, tensors: dict[str, Tensor], names: Any) -> None:
     """Put float32 in place of what :func:`quantized` made."""
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{path} is damaged: int8 should be a list of names, it is {names}")
-    for name in names:
-        matrix, scale = tensors.get(name), tensors.pop(name + SCALE, None)
-        if (
-            matrix is None
-            or scale is None
-            or scale.shape != matrix.shape[: max(1, matrix.dim() - 2)]
-        ):
-            raise ValueError(f"{path} is damaged: {name} and its scales do not fit together")
-        tensors[name] = matrix * broadcastable(scale, matrix)
+    try:
+        for name in names:
+            scale = tensors.pop(name + SCALE)
+            tensors[name] = tensors[name] * broadcastable(scale, tensors[name])
+    except (TypeError, LookupError, RuntimeError) as error:
+        raise ValueError(f"{path} is damaged: its 8-bit tensors do not fit ({error})") from error
 
 
 def check_state(expected: Mapping[str, Tensor], got: Mapping[str, Tensor]) -> None:

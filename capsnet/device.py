@@ -117,7 +117,8 @@ def make_fabric(device: str = "auto") -> "Fabric":
     """
     from lightning_fabric import Fabric
 
-    logging.getLogger("lightning_fabric.utilities.rank_zero").addFilter(is_no_tf32_hint)
+    # Lightning's hints, such as to allow TF32, are not for who calls `fit`.
+    logging.getLogger("lightning_fabric.utilities.rank_zero").setLevel(logging.WARNING)
     world, local = 1, 1
     # Schedulers set WORLD_SIZE too, and then nobody would start the other processes.
     if torch.distributed.is_available() and torch.distributed.is_torchelastic_launched():
@@ -130,11 +131,6 @@ def make_fabric(device: str = "auto") -> "Fabric":
     )
     fabric.launch()
     return fabric
-
-
-def is_no_tf32_hint(record: logging.LogRecord) -> bool:
-    """Logging filter: drop Lightning's TF32 hint."""
-    return "Tensor Cores" not in record.getMessage()
 
 
 def resolve_compile(wish: bool | None, device: torch.device) -> bool:

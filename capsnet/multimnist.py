@@ -12,7 +12,7 @@ from capsnet.data import ImageSet, draw, pad_centred, random_shift, to_float
 class MultiMNIST(NamedTuple):
     """Pairs of overlapping digits, made by :func:`multimnist`."""
 
-    images: Tensor  # uint8 [n, c, size, size], the two digits of a pair overlaid_batch
+    images: Tensor  # uint8 [n, c, size, size], the two digits of a pair overlaid
     labels: Tensor  # int64 [n, 2], their classes, which differ
     digits: Tensor  # uint8 [n, 2, c, size, size], each digit alone: the decoder's two targets
 
@@ -25,7 +25,7 @@ def multimnist(
     max_shift: int = 4,
     size: int | None = None,
 ) -> MultiMNIST:
-    """Make the paper's MultiMNIST (section 6): two digits of different classes, overlaid_batch.
+    """Make the paper's MultiMNIST (section 6): two digits of different classes, overlaid.
 
     Each digit moves by up to max_shift pixels in each direction, from the middle of a canvas of
     size × size pixels, and the sum of the two is cut off at 255. When size is None, the canvas just

@@ -23,9 +23,7 @@ def load(name: str) -> CapsNet:
         ValueError: there is no network of this name.
         FileNotFoundError: its weights are not here. Nothing is downloaded.
     """
-    from capsnet.checkpoint import (
-        load_weights,
-    )  # needs safetensors, which `import capsnet` does not
+    from capsnet.checkpoint import load_weights  # safetensors, which `import capsnet` does without
 
     return load_weights(weights_file(name))[0]
 

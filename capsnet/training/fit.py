@@ -30,7 +30,6 @@ from capsnet.training.trouble import find_trouble
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
-    from tqdm import tqdm
 
 # Image set, indices, largest shift and generator → what the loss takes.
 Draw = Callable[[ImageSet, Tensor, int, torch.Generator], tuple[Tensor, ...]]
@@ -240,12 +239,17 @@ def train_epoch(
     run: Run, step: Step, batches: Batches, folder: RunFolder | None, show: bool
 ) -> dict[str, Any]:
     """Train for the next epoch, and return its record."""
+    from tqdm import tqdm
+
     config, fabric = batches.config, batches.fabric
     epoch = len(run.records)
     start = time.perf_counter()
     unread: list[Tensor] = []
     losses: list[float] = []
-    with progress_bar(batches.images, epoch, config.epochs, show) as bar:
+    with tqdm(
+        desc=f"epoch {epoch + 1}/{config.epochs}", total=batches.images, unit=" images",
+        leave=False, disable=not show, mininterval=bar_interval(),
+    ) as bar:  # fmt: skip
         for i, batch in enumerate(batches.epoch_batches(epoch)):
             unread.append(step(*batch))
             rate = run.schedule.get_last_lr()[0]
@@ -363,15 +367,6 @@ def name_of(argument: str, value: Any, tag: str | None) -> str | None:
             "give a function of a module, or a tag= that names this run"
         )
     return f"{getattr(value, '__module__', None)}.{name or type(value).__name__}"
-
-
-def progress_bar(images: int, epoch: int, epochs: int, show: bool) -> "tqdm":
-    from tqdm import tqdm
-
-    return tqdm(
-        desc=f"epoch {epoch + 1}/{epochs}", total=images, unit=" images", leave=False,
-        disable=not show, mininterval=bar_interval(),
-    )  # fmt: skip
 
 
 def describe(record: dict[str, Any], epochs: int) -> str:

@@ -1,6 +1,5 @@
-"""The routed layer in chunks: against ``reference.py`` and ``dynamic_routing``; derivatives."""
+"""The routed layer in chunks: against ``dynamic_routing``; derivatives."""
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -12,7 +11,6 @@ from capsnet.fast import routing
 from capsnet.fast.routing import LANES, chunk_size, routed_capsules
 from capsnet.functional import dynamic_routing
 from experiments.bench.memory import tensor_peak
-from helpers import reference
 
 F64 = torch.float64
 
@@ -36,23 +34,6 @@ def with_gradients(*tensors: Tensor | None) -> list[Tensor]:
 @pytest.mark.equation("procedure 1")
 @pytest.mark.equation(2)
 @pytest.mark.equation(3)
-@pytest.mark.parametrize(("dtype", "rtol"), [(F64, 1e-10), (torch.float32, 1e-5)])
-@pytest.mark.parametrize("iterations", [1, 2, 3])
-@pytest.mark.parametrize("with_prior", [False, True])
-def test_it_is_procedure_1(
-    dtype: torch.dtype, rtol: float, iterations: int, with_prior: bool, device: torch.device
-) -> None:
-    u, weight, prior = random(2, 5, 3, 2, 4, with_prior)
-    expected = []
-    for image in u:
-        u_hat = reference.predictions(weight.numpy(), image.numpy())
-        start = np.zeros((5, 3)) if prior is None else prior.numpy()
-        expected.append(reference.procedure_1(u_hat, iterations, start)[-1].v)
-    inputs = [None if x is None else x.to(device, dtype) for x in (u, weight, prior)]
-    v = routed_capsules(inputs[0], inputs[1], iterations, inputs[2])
-    assert_close(v.cpu(), torch.tensor(np.stack(expected)).to(dtype), rtol=rtol, atol=rtol * 0.1)
-
-
 @given(
     batch=st.integers(0, 2 * LANES + 3),
     i=st.sampled_from([1, 2, 7, 12, 32, 64]),

@@ -283,7 +283,7 @@ def two_processes(task: str, *outs: Path) -> list[int | None]:
         environment = {name: str(value) for name, value in (common | own).items()}
         processes.append(tiny.start(outs[rank // local], task, **environment))
     for process in processes:
-        process.join(600)
+        process.join()
     return [process.exitcode for process in processes]
 
 
