@@ -1,7 +1,6 @@
 """Training, epoch by epoch: ``fit``."""
 
 import dataclasses
-import functools
 import json
 import math
 import sys
@@ -140,13 +139,13 @@ def fit(
         on_epoch: called in every process with optimizer, scheduler and the epoch's record, after
             each epoch and before its checkpoint.
         tag: distinguishes runs that differ in something without a name, such as the weights that
-            training starts from, a lambda or a closure.
+            training starts from, a lambda, a closure or a partial.
         facts: more to store with the weights, as JSON.
         stop_after: stop after so many epochs, with the schedule for all; a later call goes on.
         progress: show a bar with rate and time left, and a line an epoch, on stderr.
 
     A checkpoint belongs to this run if the model's config, the configuration, the images, ``tag``
-    and the names of the functions passed are the same, with what partials of them were given.
+    and the names of the functions passed are the same.
 
     Returns:
         one record an epoch: "epoch", "step", "loss", "learning_rate", "seconds" and
@@ -336,37 +335,28 @@ def identify(
             "crc32": [zlib.crc32(array) for array in arrays],
         },
         "task": {
-            **{key: name_of(key, value, tag) for key, value in functions.items()},
+            **{key: name_of(key, f, tag) for key, f in functions.items() if f is not None},
             "tag": tag,
         },
     }
     return cast(dict[str, Any], json.loads(json.dumps(identity)))  # as a checkpoint returns it
 
 
-def name_of(argument: str, value: Any, tag: str | None) -> str | None:
-    """What tells a function from others: module and name, and of a partial what it was given.
+def name_of(argument: str, function: Any, tag: str | None) -> str:
+    """Module and name of a function, which tell it from others.
 
     Raises:
         ValueError: it has no name of its own, and there is no ``tag`` in place of one.
     """
-    if value is None:
-        return None
-    if isinstance(value, functools.partial):
-        keywords = [f"{key}={name_of(argument, of, tag)}" for key, of in value.keywords.items()]
-        given = [str(name_of(argument, of, tag)) for of in value.args] + keywords
-        return f"{name_of(argument, value.func, tag)}({', '.join(given)})"
-    if isinstance(value, bool | int | float | str):
-        return repr(value)
-    name = getattr(value, "__qualname__", "").removeprefix("_VariableFunctionsClass.")  # torch's
-    bound = getattr(value, "__self__", None)  # None of a function, its module of a built-in one
-    if tag is None and (
-        not name or "<" in name or not isinstance(bound, NoneType | ModuleType | type)
-    ):
+    name = getattr(function, "__qualname__", "").removeprefix("_VariableFunctionsClass.")  # torch's
+    owner = getattr(function, "__self__", None)  # None of a function, its module of a built-in one
+    named = name and "<" not in name and isinstance(owner, NoneType | ModuleType | type)
+    if not named and tag is None:
         raise ValueError(
-            f"{argument} ({name or type(value).__name__}) has no name that tells it from others: "
-            "give a function of a module, or a tag= that names this run"
+            f"{argument} ({name or type(function).__name__}) has no name that tells it from "
+            "others: give a function of a module, or a tag= that names this run"
         )
-    return f"{getattr(value, '__module__', None)}.{name or type(value).__name__}"
+    return f"{getattr(function, '__module__', None)}.{name or type(function).__name__}"
 
 
 def describe(record: dict[str, Any], epochs: int) -> str:

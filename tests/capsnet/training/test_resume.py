@@ -110,6 +110,10 @@ def test_a_finished_run_is_not_run_again(tmp_path: Path, digits: ImageSet) -> No
     assert torch.equal(parameters(model), parameters(load_weights(tmp_path / WEIGHTS)[0]))
 
 
+def twice(lengths: Tensor, labels: Tensor) -> Tensor:
+    return 2 * margin_loss(lengths, labels)
+
+
 def test_another_run_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: Refuses) -> None:
     def go_on(**changes: Any) -> list[dict[str, Any]]:
         usual = {"model": tiny_model(), "images": digits, "config": FP32, "tag": "one"}
@@ -132,7 +136,7 @@ def test_another_run_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: R
             "capsnet.multimnist.overlaid_batch",
         ),
         ({"loss": PairsLoss}, "capsnet.training.loss.TrainingLoss", "capsnet_book.pairs.PairsLoss"),
-        ({"criterion": scaled(2)}, "capsnet.functional.margin_loss", "test_resume.times(2)"),
+        ({"criterion": twice}, "capsnet.functional.margin_loss", "test_resume.twice"),
     ):
         with refuses(tmp_path / CHECKPOINT, "another run", *words):
             go_on(**changes)
@@ -140,31 +144,18 @@ def test_another_run_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: R
     assert len(go_on()) == FP32.epochs
 
 
-def times(factor: float, lengths: Tensor, labels: Tensor) -> Tensor:
-    return factor * margin_loss(lengths, labels)
-
-
-def scaled(factor: float) -> functools.partial[Tensor]:
-    return functools.partial(times, factor)
-
-
-def test_partials_are_told_apart_and_what_has_no_name_needs_a_tag(
-    tmp_path: Path, digits: ImageSet, refuses: Refuses
-) -> None:
+def test_what_has_no_name_needs_a_tag(tmp_path: Path, digits: ImageSet, refuses: Refuses) -> None:
     def go_on(criterion: Any, **options: Any) -> list[dict[str, Any]]:
         return fit(tiny_model(), digits, None, FP32, out=tmp_path, criterion=criterion, **options)
 
-    go_on(scaled(2), stop_after=1)
-    for other in (scaled(3), functools.partial(times, factor=2)):
-        with refuses("another run: its task has criterion", "test_resume.times("):
-            go_on(other)
-    nameless = [lambda *both: times(2, *both), functools.partial(times, torch.ones(2))]
-    for each in (*nameless, scaled(2).__call__, nn.MSELoss()):
+    nameless = [lambda *both: twice(*both), functools.partial(margin_loss, m_pos=0.8)]
+    for each in (*nameless, twice.__call__, nn.MSELoss()):
         with refuses("criterion (", "has no name that tells it from others", "tag="):
             go_on(each)
-    with refuses("its task has criterion"):
-        go_on(nameless[0], tag="twice")
-    assert len(go_on(scaled(2), stop_after=2)) == 2
+    go_on(nameless[0], tag="twice", stop_after=1)
+    with refuses("another run: its task has criterion", "test_resume.twice"):
+        go_on(twice, tag="twice")
+    assert len(go_on(nameless[0], tag="twice", stop_after=2)) == 2
 
 
 def test_a_damaged_checkpoint_changes_nothing(tmp_path: Path, digits: ImageSet, refuses) -> None:
