@@ -74,7 +74,7 @@ if not importlib.util.find_spec("capsnet_book"):
     import capsnet_book
 """
 # A notebook whose code calls one of these trains a network, and asks Colab for a GPU.
-TRAINS = re.compile(r"\b(?:fit|make_step|cli\.main)\(")
+TRAINS = re.compile(r"\b(?:fit|make_step|cli\.main|optimizer\.step)\(")
 ADDRESS = re.compile(r'(repository = \\")[^"\\]*')  # in the file, where quotes are escaped
 # What a notebook asked of the ledger, read from its kernel when all cells have run.
 ASKED = """\

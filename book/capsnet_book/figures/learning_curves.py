@@ -31,7 +31,7 @@ def loss_curves(records: Sequence[Mapping[str, float]], mean_image: float) -> Fi
         mean = np.convolve(values, np.full(SPAN, 1 / SPAN), "valid")
         middle = (SPAN - 1) // 2
         axes.plot(steps[middle : middle + len(mean)], mean, color=colour, linewidth=1.8, label=name)
-    axes.axhline(mean_image, color=FAINT, linestyle=":", label="if the mean image were drawn")
+    axes.axhline(mean_image, color=FAINT, linestyle=":", label="loss of the mean image")
     logarithmic(axes, "y")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set(xlabel="training step (batches seen)", ylabel="loss per image")
@@ -65,7 +65,7 @@ def image_in_training(
     pictures.set_yticks([])
     pictures.tick_params(length=0)
     pictures.spines[:].set_visible(False)
-    pictures.set_ylabel("drawing", rotation=0, ha="right", va="center")
+    pictures.set_ylabel("reconstruction", rotation=0, ha="right", va="center")
     pictures.text(len(steps), 1.15, "image", ha="center", fontsize=9)
 
     others = np.delete(values, label, axis=1)
@@ -84,7 +84,7 @@ def image_in_training(
     coupling.set_ylabel(f"shares c\nto the {label}")
 
     pull.plot(columns, 100 * array(ratios), "o-", color=INK, ms=4, linewidth=1.3)
-    pull.set(ylim=(0, None), ylabel="drawing's pull,\n% of margin's")
+    pull.set(ylim=(0, None), ylabel="gradient,\n% of margin's")
     pull.set_xticks(columns, [str(step) for step in steps])
     pull.set(xlim=(-0.5, len(steps) + 0.5), xlabel="training step")
     figure.align_ylabels([long, coupling, pull])

@@ -63,7 +63,7 @@ def network(
         _Box("votes û", votes.shape, U_HAT, lambda a: _cells(a, some, _fading(U_HAT)), "routing"),
         _Box("digit capsules v", parents.shape, V, lambda a: _bars(a, lengths), "mask"),
         _Box("one is kept", [parents.size], V, lambda a: _cells(a, kept, on_faint), "decode"),
-        _Box("drawing", decoded.shape, INK, lambda a: show(a, decoded)),
+        _Box("reconstruction", decoded.shape, INK, lambda a: show(a, decoded)),
     ]  # fmt: skip
     return _flow(boxes, across=4)
 
