@@ -11,7 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")  # of Linux
+# Of Linux: which group this process belongs to, and the limits of all groups. In a container the
+# folder itself is its group.
+OWN_CGROUP, CGROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
 def as_int(name: str, value: Any, minimum: int = 1) -> int:
@@ -88,8 +90,10 @@ def total_memory(device: torch.device) -> float:
     import resource  # of Unix alone
 
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    with contextlib.suppress(OSError, ValueError):  # in no container, or its limit is "max"
-        limits.append(int(CONTAINER_LIMIT.read_text()))
+    own = OWN_CGROUP.read_text().rpartition("::")[2] if OWN_CGROUP.exists() else ""
+    for folder in (CGROUPS, CGROUPS / own.strip().lstrip("/")):
+        with contextlib.suppress(OSError, ValueError):  # there is no file, or it says "max"
+            limits.append(int((folder / "memory.max").read_text()))
     address_space, _ = resource.getrlimit(resource.RLIMIT_AS)  # ulimit -v
     if address_space != resource.RLIM_INFINITY:
         limits.append(address_space)

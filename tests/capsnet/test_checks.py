@@ -38,32 +38,50 @@ def test_what_is_no_integer_of_at_least_1_is_refused(refuses: Refuses, value: An
         as_int("n", value)
 
 
-def test_memory_is_what_the_machine_and_each_limit_leave(
-    tmp_path: Path, refuses: Refuses, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("container", "job", "address_space", "expected"),
+    [
+        ("max", "max", None, None),  # what the machine has
+        ("3000000", None, None, 3_000_000),
+        ("max", "2000000", None, 2_000_000),
+        (None, None, 1_000_000, 1_000_000),
+        ("3000000", "2000000", 1_000_000, 1_000_000),
+    ],
+)
+def test_memory_is_what_the_machine_and_its_limits_leave(
+    container: str | None,
+    job: str | None,
+    address_space: int | None,
+    expected: int | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A container's limit, which may be "max", and the one of ``ulimit -v``."""
+    """The limits of a container, of a scheduler's job, and of ``ulimit -v``."""
     resource = pytest.importorskip("resource", reason="Windows tells none of these")
-    monkeypatch.setattr(checks, "CONTAINER_LIMIT", tmp_path / "memory.max")
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "own").write_text("1:name=old:/\n0::/jobs\n")
+    monkeypatch.setattr(checks, "OWN_CGROUP", tmp_path / "own")
+    monkeypatch.setattr(checks, "CGROUPS", tmp_path)
+    for folder, limit in ((tmp_path, container), (tmp_path / "jobs", job)):
+        if limit is not None:
+            (folder / "memory.max").write_text(limit + "\n")
     cpu, (soft, hard) = torch.device("cpu"), resource.getrlimit(resource.RLIMIT_AS)
-    physical = total_memory(cpu)
-    for text, limit, expected in (
-        ("max", soft, physical),
-        ("3000000", soft, 3_000_000),
-        ("max", 2_000_000, 2_000_000),
-        ("1000000", 2_000_000, 1_000_000),
-    ):
-        checks.CONTAINER_LIMIT.write_text(text)
-        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
-        try:
-            found = total_memory(cpu)
-        finally:
-            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-        assert found == expected
+    resource.setrlimit(resource.RLIMIT_AS, (address_space or soft, hard))
+    try:
+        found = int(total_memory(cpu))
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    assert found == expected or (expected is None and found > 10**8)
     assert total_memory(torch.device("meta")) == math.inf
-    checks.CONTAINER_LIMIT.write_text("1000000000")
-    checks.require_memory("these", 1_000_000_000, cpu)
-    with refuses("these take at least 1.0 GB, cpu has 1.0 GB"):
-        checks.require_memory("these", 1_000_000_001, cpu)
+
+
+def test_what_just_fits_into_the_memory_is_taken(
+    refuses: Refuses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "total_memory", lambda device: 1e9)
+    checks.require_memory("these", 10**9, torch.device("cpu"))
+    with refuses("these take at least 1.0 GB, cpu has 1.0 GB: smaller images"):
+        checks.require_memory("these", 10**9 + 1, torch.device("cpu"))
 
 
 def test_class_mask_makes_indices_one_hot() -> None:

@@ -160,7 +160,7 @@ def test_too_little_memory_is_said_before_the_work(
     tmp_path: Path, digits: ImageSet, refuses: Refuses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "memory.max").write_text("1000000")
-    monkeypatch.setattr(checks, "CONTAINER_LIMIT", tmp_path / "memory.max")
+    monkeypatch.setattr(checks, "CGROUPS", tmp_path)
     for work, whose in ((fit, "training's"), (evaluate, "evaluation's")):
         with refuses(f"{whose} weights and a batch take at least", "cpu has 0.0 GB", "smaller"):
             work(tiny_model(), digits)
