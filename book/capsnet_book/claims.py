@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +12,7 @@ from scipy import stats
 from capsnet import CapsNet
 from capsnet.data import ImageSet, to_float
 from capsnet.functional import RoutingStep, dynamic_routing
-from capsnet_book import ledger
+from capsnet_book import glue, ledger
 
 Errors = Mapping[int, float]  # percent of images classified wrongly, by seed
 
@@ -49,6 +49,10 @@ class Difference:
         direction = "fewer" if self.points > 0 else "more"
         digits = 3 if self.half < 0.015 else 2
         return f"{abs(self.points):.{digits}f} ± {self.half:.{digits}f} points {direction}"
+
+    def signed(self) -> str:
+        """The difference as a table has it: "+0.12 ± 0.05"."""
+        return f"{self.points:+.2f} ± {self.half:.2f}".replace("-", "−")
 
 
 def difference(claim: Claim) -> Difference:
@@ -96,10 +100,45 @@ def judged() -> dict[str, tuple[Difference, float, str]]:
     }
 
 
-def errors(experiment: str, row: str, budget: str = "cpu") -> Errors:
-    """The error rates of a row of the ledger, by seed."""
+def quoted(*names: str) -> dict[str, tuple[Difference, float, str]]:
+    """These of :func:`judged`, glued for the prose as "name" and as "verdict, name"."""
+    every = judged()
+    for name in names:
+        found, _, said = every[name]
+        glue(name, str(found))
+        glue(f"verdict, {name}", said)
+    return {name: every[name] for name in names}
+
+
+def errors(experiment: str, row: str, budget: str = "cpu", sets: Sequence[str] = ()) -> Errors:
+    """The error rates of a row of the ledger, by seed, on `sets` as in :func:`ledger.missed`."""
     runs = ledger.trainings(experiment, budget)[row]
-    return {seed: ledger.missed(record) for seed, record in runs.items()}
+    return {seed: ledger.missed(record, *sets) for seed, record in runs.items()}
+
+
+def by_other_means() -> list[tuple[str, ...]]:
+    """A table: each claim as it is judged, by the other of the two tests, and on test images alone.
+
+    "error" is left out, because it compares runs with a number, for which there is no other test.
+    """
+    table = [("claim", "as judged", "the other test", "test images alone")]
+    on_test = declared("test")
+    for name, claim in declared().items():
+        if name != "error":
+            other = dataclasses.replace(claim, paired=not claim.paired)
+            ways = (difference(each) for each in (claim, other, on_test[name]))
+            table.append((name, *(way.signed() for way in ways)))
+    return table
+
+
+def by_row(experiment: str, budget: str = "cpu", *sets: str) -> list[tuple[str, ...]]:
+    """A table: each row's mean error, its standard deviation, and how many runs it has."""
+    table = [("network", "error, %", "deviation", "runs")]
+    for row, runs in ledger.trainings(experiment, budget).items():
+        of = [ledger.missed(record, *sets) for record in runs.values()]
+        deviation = f"{statistics.stdev(of):.2f}" if len(of) > 1 else ""
+        table.append((row, f"{statistics.mean(of):.2f}", deviation, str(len(of))))
+    return table
 
 
 def mean_of(one: Errors, other: Errors) -> Errors:
@@ -112,9 +151,9 @@ def minus(one: Errors, other: Errors) -> Errors:
     return {seed: one[seed] - other[seed] for seed in one.keys() & other.keys()}
 
 
-def of_table_1(claim: str, experiment: str, **options: object) -> Claim:
+def of_table_1(claim: str, experiment: str, sets: Sequence[str] = (), **options: object) -> Claim:
     """A claim about the four networks of the paper's Table 1, at one learning rate."""
-    of = functools.partial(errors, experiment, budget="gpu")
+    of = functools.partial(errors, experiment, budget="gpu", sets=sets)
     one, three = of("1 iteration"), of("3 iterations")
     one_drawn, three_drawn = of("1 iteration, reconstruction"), of("3 iterations, reconstruction")
     more, fewer = {
@@ -125,40 +164,43 @@ def of_table_1(claim: str, experiment: str, **options: object) -> Claim:
     return Claim(more, fewer, **options)  # type: ignore[arg-type]
 
 
-def declared() -> dict[str, Claim]:
-    """The claims that compare training runs. The primary analysis of each is fixed here."""
+def declared(*sets: str) -> dict[str, Claim]:
+    """The claims that compare training runs. The primary analysis of each is fixed here.
+
+    `sets` are those on which errors are counted, as in :func:`ledger.missed`.
+    """
+    errors_in = functools.partial(errors, sets=sets)
     claims = {}
     # The ten training runs on all images with the augmentation of the paper and no other.
     all_images = [("W 0.01", "cpu"), ("W 0.1", "gpu")]
     all_images += [("3 iterations, reconstruction", budget) for budget in ("cpu", "gpu")]
-    pooled = [e for row, budget in all_images for e in errors("headline", row, budget).values()]
+    pooled = [e for row, budget in all_images for e in errors_in("headline", row, budget).values()]
     ours = dict(enumerate(pooled))
     claims["error"] = Claim(more=dict.fromkeys(ours, 0.25), fewer=ours)
 
-    full = functools.partial(errors, "all-images", budget="gpu")
+    full = functools.partial(errors_in, "all-images", budget="gpu")
     one, three = full("1 iteration, rate 0.0015"), full("3 iterations, rate 0.003")
     claims["routing, all images"] = Claim(one, three, at_least=0.04)
 
     for name, at_least in (("routing", 0.04), ("reconstruction", 0.05), ("together", 0.05)):
-        other = of_table_1(name, "table-1")
-        better = of_table_1(name, "table-1-slower", at_least=at_least, other_rate=other)
-        claims[name] = better
+        other = of_table_1(name, "table-1", sets)
+        claims[name] = of_table_1(name, "table-1-slower", sets, at_least=at_least, other_rate=other)
 
-    capsules = errors("table-1-slower", "3 iterations, reconstruction", "gpu")
+    capsules = errors_in("table-1-slower", "3 iterations, reconstruction", "gpu")
     for name, row, at_least in (
         ("paper's CNN", "baseline CNN", 0.14),
         ("CNN as large", "CNN as large", 0.0),
     ):
-        rates = errors("table-1", row, "gpu")
+        rates = errors_in("table-1", row, "gpu")
         fair = name == "paper's CNN"  # the other was tuned in shorter training runs only
         claims[name] = Claim(rates, capsules, paired=False, at_least=at_least, fair=fair)
 
-    pairs = functools.partial(errors, "multimnist", budget="gpu")
+    pairs = functools.partial(errors_in, "multimnist", budget="gpu")
     three = pairs("3 iterations, reconstruction")
     claims["pairs"] = Claim(pairs("baseline CNN"), three, paired=False)
     claims["routing, pairs"] = Claim(pairs("1 iteration, reconstruction"), three)
 
-    places = functools.partial(errors, "places", budget="gpu")
+    places = functools.partial(errors_in, "places", budget="gpu")
     three = places("3 iterations")
     claims["affine"] = Claim(places("CNN"), three, paired=False, at_least=79 - 66)
     claims["routing, affine"] = Claim(places("1 iteration"), three)
@@ -166,23 +208,23 @@ def declared() -> dict[str, Claim]:
 
     for count in (10, 100):
         of_each = f"{count} of each class"
-        capsules = errors("labels", f"capsules, {of_each}")
+        capsules = errors_in("labels", f"capsules, {of_each}")
         for name, row in (
             ("routing", "capsules, 1 iteration"),
             ("pooled CNN", "CNN"),
             ("CNN with decoder", "CNN, margin loss and decoder"),
         ):
             claims[f"{name}, {count} labels"] = Claim(
-                errors("labels", f"{row}, {of_each}"), capsules
+                errors_in("labels", f"{row}, {of_each}"), capsules
             )
 
-    short, controls = (functools.partial(errors, name) for name in ("deviations", "controls"))
+    short, controls = (functools.partial(errors_in, name) for name in ("deviations", "controls"))
     plain = short("none")
     claims["faster W, early"] = Claim(plain, controls("1 iteration, louder votes, W 0.025"))
     claims["routing, early"] = Claim(short("uniform-shares"), plain, fair=False)
     claims["eight, early"] = Claim(plain, controls("8 iterations"))
     claims["stopped gradient"] = Claim(plain, short("stopped-gradient"))
-    stack = errors("routings", "a stack of two")
+    stack = errors_in("routings", "a stack of two")
     claims["stack"] = Claim(stack, plain, paired=False)
     return claims
 

@@ -139,20 +139,13 @@ def trainings(experiment: str, budget: str = "cpu") -> dict[str, dict[int, dict[
     return found
 
 
-def in_tuning(experiment: str, row: str) -> dict[int, dict[str, Any]]:
-    """A row's trainings in the experiment's tuning, at the rate that was chosen for it, by seed:
-    other seeds than the row's own.
-    """
-    (rate,) = {run["config"]["learning_rate"] for run in trainings(experiment)[row].values()}
-    return trainings(f"{experiment}-tuning")[f"{row}, rate {rate}"]
-
-
 def counted(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The sets of images that a run did not learn from: the test set, and others."""
     return [record[part] for part in ("test", "unseen") if part in record]
 
 
-def missed(record: Mapping[str, Any]) -> float:
-    """Percent of wrong answers on all images that are :func:`counted`."""
-    right, total = (sum(s[key] for s in counted(record)) for key in ("correct", "total"))
+def missed(record: Mapping[str, Any], *sets: str) -> float:
+    """Percent of wrong answers on these sets of a record's images, or on all :func:`counted`."""
+    images = [record[each] for each in sets] or counted(record)
+    right, total = (sum(each[key] for each in images) for key in ("correct", "total"))
     return 100 * (1 - right / total)

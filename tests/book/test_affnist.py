@@ -10,8 +10,8 @@ from scipy import ndimage
 
 from capsnet import data
 from capsnet.data import ImageSet
-from capsnet_book.affnist import affine, moved_whole
-from helpers.tiny import some_digits
+from capsnet_book.affnist import LIMITS, affine, bend, matrix, moved_whole, sweep
+from helpers.tiny import some_digits, tiny_model
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -67,6 +67,33 @@ def test_affine_is_rotation_times_shear_times_scaling(digits: ImageSet) -> None:
         offset = 19.5 - inverse @ (19.5, 19.5)
         expected = ndimage.affine_transform(canvas[i, 0], inverse, offset, order=1)
         assert np.abs(bent[i, 0].numpy() - expected).max() < 1
+
+
+def test_bend_makes_the_same_images_as_affine_to_a_grey_level(digits: ImageSet) -> None:
+    few = digits.images[:50]
+    changes = [
+        matrix(40 * angle - 20, 0.4 * k - 0.2, 0.8 + 0.4 * width, 0.8 + 0.4 * height)
+        for angle, k, width, height in torch.rand(50, 4, generator=seeded()).tolist()
+    ]
+    bent = 255 * bend(data.to_float(data.centred(digits, 40).images[:50]), torch.stack(changes))
+    assert (bent.round() - affine(few, seeded())).abs().max() <= 1
+    assert LIMITS["rotation θ, °"] == (-20, 20) and LIMITS["size a = b"] == (0.8, 1.2)
+
+
+def test_sweep_counts_right_answers_and_lengths(digits: ImageSet) -> None:
+    some = digits.subset(slice(40))
+    torch.manual_seed(0)
+    model = tiny_model().eval()
+    swept = sweep(model, some)
+    assert swept.keys() == LIMITS.keys()
+    amounts, right, length = swept["rotation θ, °"]
+    turned = bend(data.to_float(some.images), matrix(degrees=amounts[-1]))
+    with torch.no_grad():
+        lengths = model((255 * turned).round() / 255).lengths
+    found = (lengths.argmax(dim=1) == some.labels).double().mean().item()
+    assert right[-1] == pytest.approx(100 * found)
+    true = lengths.gather(1, some.labels[:, None]).mean().item()
+    assert length[-1] == pytest.approx(true, abs=1e-5)
 
 
 @pytest.mark.parametrize("generator", [seeded(), None], ids=["drawn here", "drawn there"])

@@ -1,12 +1,14 @@
 """The rule by which the chapter *What capsules do and do not solve* judges claims."""
 
+import statistics
+
 import pytest
 import torch
 from scipy import stats
 
 from capsnet import CapsNet
 from capsnet.data import ImageSet
-from capsnet_book import claims
+from capsnet_book import claims, ledger, matched
 from capsnet_book.claims import Claim, difference
 
 MORE = {0: 1.2, 1: 1.8, 2: 1.1, 3: 1.4}
@@ -50,6 +52,53 @@ def test_the_p_values_of_the_whole_family_are_adjusted() -> None:
     adjusted = stats.false_discovery_control([found.p for found, _, _ in judged.values()])
     assert [p for _, p, _ in judged.values()] == pytest.approx(list(adjusted))
     assert all(p >= found.p for found, p, _ in judged.values())
+
+
+def test_tables_of_other_analyses() -> None:
+    declared, on_test = claims.declared(), claims.declared("test")
+    head, *rows = claims.by_other_means()
+    assert {row[0] for row in rows} == declared.keys() - {"error"} and len(head) == 4
+    row = {name: rest for name, *rest in rows}["pooled CNN, 100 labels"]
+    found = difference(declared["pooled CNN, 100 labels"])
+    assert row[0] == f"{found.points:+.2f} ± {found.half:.2f}"
+    more, fewer = (list(of.values()) for of in (on_test["pairs"].more, on_test["pairs"].fewer))
+    low, high = stats.ttest_rel(more, fewer).confidence_interval(0.95)
+    row = {name: rest for name, *rest in rows}["pairs"]
+    assert row[1].endswith(f"{(high - low) / 2:.2f}")
+    head, *rows = claims.by_row("places", "gpu", "middle")
+    runs = ledger.trainings("places", "gpu")["CNN"].values()
+    errors = [100 - run["middle"]["correct"] / 100 for run in runs]
+    expected = f"{statistics.mean(errors):.2f}", f"{statistics.stdev(errors):.2f}", "3"
+    assert ("CNN", *expected) in rows and len(head) == 4
+
+
+def test_claims_are_glued_for_the_prose(monkeypatch: pytest.MonkeyPatch) -> None:
+    glued: dict[str, str] = {}
+    monkeypatch.setattr(claims, "glue", glued.__setitem__)
+    assert claims.quoted("pairs") == {"pairs": claims.judged()["pairs"]}
+    assert glued["pairs"].endswith("points more") and glued["verdict, pairs"] == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("level", "errors"), [(4.0, 10.0), (3.0, 9.0), (2.5, 8.5), (1.0, 6.0), (2.0, 8.0)]
+)
+def test_errors_at_a_level_lie_on_straight_lines(level: float, errors: float) -> None:
+    course = [(5.0, 11.0), (3.0, 9.0), (2.0, 8.0), (2.5, 7.0), (1.0, 6.0)]
+    assert matched.at_level(course, level) == pytest.approx(errors)
+    with pytest.raises(ValueError, match="no epoch falls"):
+        matched.at_level(course, 0.5)
+
+
+def test_networks_are_compared_where_all_their_runs_get() -> None:
+    level = matched.common_level("3 iterations", "CNN")
+    ends = {row: matched.courses(row) for row in ("3 iterations", "CNN")}
+    lowest = [min(plain for plain, _ in run) for of in ends.values() for run in of.values()]
+    assert level == max(lowest)
+    claim = matched.at_common_level("CNN", "3 iterations")
+    assert claim.more[0] == matched.at_level(ends["CNN"][0], level) and not claim.paired
+    record = ledger.record("places", "CNN", 0, "gpu")
+    last = (ledger.missed(record, "placed"), ledger.missed(record, "test"))
+    assert ends["CNN"][0][-1] == pytest.approx(last)
 
 
 def test_what_is_measured_on_a_network() -> None:

@@ -1,0 +1,53 @@
+"""Networks compared at equal errors on plain digits, as the paper compares them on affNIST."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from capsnet_book import ledger
+from capsnet_book.claims import Claim
+
+Course = Sequence[tuple[float, float]]  # percent of errors on plain and on affine digits, by epoch
+
+
+def courses(row: str) -> dict[int, Course]:
+    """The training runs of a row of the experiment "places", by seed."""
+    found = {}
+    for seed, run in ledger.trainings("places", "gpu")[row].items():
+        of_set = (
+            [100 * (1 - epoch[kind] / run[kind]["total"]) for epoch in run["records"]]
+            for kind in ("placed", "test")
+        )
+        found[seed] = list(zip(*of_set, strict=True))
+    return found
+
+
+def common_level(*rows: str) -> float:
+    """The fewest errors on plain digits, in percent, that every run of these rows reaches."""
+    return max(min(course)[0] for row in rows for course in courses(row).values())
+
+
+def at_level(course: Course, level: float) -> float:
+    """The errors on affine digits where those on plain digits first fall to `level`.
+
+    Between two epochs they lie on a straight line.
+
+    Raises:
+        ValueError: they never fall to it.
+    """
+    for (before, high), (after, low) in pairwise(course):
+        if before > level >= after:
+            return high + (low - high) * (before - level) / (before - after)
+    raise ValueError(f"no epoch falls to {level} % of errors on plain digits")
+
+
+def at_common_level(more: str, fewer: str) -> Claim:
+    """The claim that the row `fewer` makes fewer errors on affine digits, at equal plain errors.
+
+    The interval is Welch's: a network's first weights say nothing of when it reaches the level.
+    """
+    level = common_level(more, fewer)
+    rates = (
+        {seed: at_level(course, level) for seed, course in courses(row).items()}
+        for row in (more, fewer)
+    )
+    return Claim(*rates, paired=False)
