@@ -53,7 +53,6 @@ MD5 = {  # of MNIST's archives, as everybody has them
     "t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
     "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
 }
-DEBIAN_FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")  # package dataset-fashion-mnist
 READ_AT_ONCE = 256  # images of a Dataset
 DOWNLOAD_TIMEOUT = 30.0  # seconds without an answer
 
@@ -218,9 +217,8 @@ def load(name: str, train: bool = True, *, download: bool = True) -> ImageSet:
     """Load the training or the test images of a data set.
 
     They are looked for where torchvision puts them, below ``$CAPSNET_DATA``, ``data`` of the
-    working directory, then of the repository, and for Fashion-MNIST in Debian's package
-    dataset-fashion-mnist. Only where they are nowhere does torchvision download them, into
-    ``$CAPSNET_DATA`` or ``./data``.
+    working directory, then of the repository. Only where they are nowhere does torchvision download
+    them, into ``$CAPSNET_DATA`` or ``./data``.
 
     Args:
         name: mnist, fashion-mnist, kmnist, emnist-letters, emnist-balanced, cifar-10 or svhn.
@@ -233,7 +231,8 @@ def load(name: str, train: bool = True, *, download: bool = True) -> ImageSet:
     """
     if name not in NAMES:
         raise ValueError(f"unknown data set {name!r}; expected one of: {', '.join(NAMES)}")
-    folders = places(name)
+    below = "." if name in ("cifar-10", "svhn") else f"{SOURCES[name]}/raw"
+    folders = [root / below for root in data_folders()]
     for folder in folders if name in MNIST_LIKE else ():
         if all((folder / file).is_file() for file in archives(train)):
             return read_archives(name, folder, train)
@@ -250,10 +249,9 @@ def load(name: str, train: bool = True, *, download: bool = True) -> ImageSet:
             trouble = f"the download failed: {' '.join(str(error).split())}"
         finally:
             socket.setdefaulttimeout(timeout)
-    debian = ", or install Debian's dataset-fashion-mnist" if name == "fashion-mnist" else ""
     raise FileNotFoundError(
         f"{name} is missing or damaged: looked in {', '.join(map(str, folders))}; {trouble}; put "
-        f"the files of torchvision's {SOURCES[name]} into {folders[0]}{debian}"
+        f"the files of torchvision's {SOURCES[name]} into {folders[0]}"
     )
 
 
@@ -262,13 +260,6 @@ def data_folders() -> list[Path]:
     given = os.environ.get("CAPSNET_DATA")
     first = [Path(given).expanduser()] if given else []
     return [*first, Path("data"), Path(__file__).resolve().parents[1] / "data"]
-
-
-def places(name: str) -> list[Path]:
-    """The folders where the files of a data set may be, in the order in which they are tried."""
-    below = Path() if name in ("cifar-10", "svhn") else Path(SOURCES[name], "raw")
-    found = [root / below for root in data_folders()]
-    return [*found, DEBIAN_FASHION_MNIST] if name == "fashion-mnist" else found
 
 
 def archives(train: bool) -> tuple[str, str]:

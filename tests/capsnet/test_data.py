@@ -124,7 +124,6 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CAPSNET_DATA", raising=False)
     monkeypatch.setattr(data, "__file__", str(tmp_path / "site/capsnet/data.py"))
-    monkeypatch.setattr(data, "DEBIAN_FASHION_MNIST", tmp_path / "debian")
 
     def refuse(*_: object, **__: object) -> None:
         raise URLError("no network")
@@ -175,47 +174,42 @@ def test_the_variable_comes_first_and_its_folder_is_only_read(
     ("download", "trouble"), [(False, "download=False"), (True, "the download failed.*no network")]
 )
 def test_nothing_found_says_where_and_how(elsewhere: Path, download: bool, trouble: str) -> None:
-    looked = rf"data/FashionMNIST/raw.*{elsewhere / 'debian'}"
-    line = rf"^fashion-mnist is missing[^\n]*{looked}[^\n]*{trouble}[^\n]*dataset-fashion-mnist$"
+    looked = rf"data/FashionMNIST/raw, {elsewhere}/site/data/FashionMNIST/raw"
+    line = (
+        rf"^fashion-mnist is missing[^\n]*{looked}[^\n]*{trouble}[^\n]* torchvision's FashionMNIST"
+    )
     with pytest.raises(FileNotFoundError, match=line):
         load("fashion-mnist", download=download)
     assert not [path for path in elsewhere.rglob("*") if path.is_file()]
 
 
-def test_debians_fashion_mnist(elsewhere: Path, refuses) -> None:
-    """Packed anew, it has other MD5s than the official archives."""
-    folder = elsewhere / "debian"
-    folder.mkdir()
-    names = data.archives(train=False)
-    (folder / names[0]).write_bytes(gzip.compress(bytes(16) + bytes([0, 7] * 784)))
-    (folder / names[1]).write_bytes(gzip.compress(bytes(8) + bytes([9, 4])))
+def test_archives_that_were_packed_anew(elsewhere: Path, refuses) -> None:
+    """As Debian's of Fashion-MNIST are: of other MD5s than the official ones."""
+    folder = elsewhere / "data" / "FashionMNIST" / "raw"
+    folder.mkdir(parents=True)
+    images, labels = (folder / name for name in data.archives(train=False))
+    images.write_bytes(gzip.compress(bytes(16) + bytes([0, 7] * 784)))
+    labels.write_bytes(gzip.compress(bytes(8) + bytes([9, 4])))
     found = load("fashion-mnist", train=False, download=False)
     assert found.images.shape == (2, 1, 28, 28) and found.images[1, 0, 0, :2].tolist() == [0, 7]
     assert found.labels.tolist() == [9, 4] and found.classes[9] == "Ankle boot"
-    content = bytearray((folder / names[1]).read_bytes())
+    content = bytearray(labels.read_bytes())
     content[-6] ^= 1  # a bit of gzip's checksum
-    (folder / names[1]).write_bytes(content)
-    with refuses(folder / names[1], "damaged"):
+    labels.write_bytes(content)
+    with refuses(labels.relative_to(elsewhere), "damaged"):
         load("fashion-mnist", train=False, download=False)
 
 
 PIXELS = np.arange(2 * 3 * 32 * 32, dtype=np.uint8).reshape(2, 3, 32, 32)
 GREY = torch.arange(2 * 28 * 28, dtype=torch.uint8).view(2, 28, 28)
+LABELS = torch.tensor([9, 4])
 
 
 READ = {  # what torchvision's class is asked for and holds, and what comes of it
-    "kmnist": (False, {"data": GREY, "targets": torch.tensor([9, 4])}, GREY[:, None]),
+    "kmnist": (False, {"data": GREY, "targets": LABELS}, GREY[:, None]),
     # Its images are stored column by column, and there is no letter 0.
-    "emnist-letters": (
-        "letters",
-        {"data": GREY, "targets": torch.tensor([10, 5])},
-        GREY.mT[:, None],
-    ),
-    "emnist-balanced": (
-        "balanced",
-        {"data": GREY, "targets": torch.tensor([9, 4])},
-        GREY.mT[:, None],
-    ),
+    "emnist-letters": ("letters", {"data": GREY, "targets": LABELS + 1}, GREY.mT[:, None]),
+    "emnist-balanced": ("balanced", {"data": GREY, "targets": LABELS}, GREY.mT[:, None]),
     "cifar-10": (False, {"data": PIXELS.transpose(0, 2, 3, 1), "targets": [9, 4]}, PIXELS),
     "svhn": ("test", {"data": PIXELS, "labels": np.array([9, 4])}, PIXELS),
 }
