@@ -90,10 +90,12 @@ def total_memory(device: torch.device) -> float:
     import resource  # of Unix alone
 
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    own = OWN_CGROUP.read_text().rpartition("::")[2] if OWN_CGROUP.exists() else ""
-    for folder in (CGROUPS, CGROUPS / own.strip().lstrip("/")):
+    groups = [""]
+    with contextlib.suppress(OSError):  # outside of Linux there are none
+        groups.append(OWN_CGROUP.read_text().rpartition("::")[2].strip())
+    for group in groups:
         with contextlib.suppress(OSError, ValueError):  # there is no file, or it says "max"
-            limits.append(int((folder / "memory.max").read_text()))
+            limits.append(int(Path(f"{CGROUPS}{group}/memory.max").read_text()))
     address_space, _ = resource.getrlimit(resource.RLIMIT_AS)  # ulimit -v
     if address_space != resource.RLIM_INFINITY:
         limits.append(address_space)

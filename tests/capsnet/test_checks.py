@@ -59,7 +59,8 @@ def test_memory_is_what_the_machine_and_its_limits_leave(
     """The limits of a container, of a scheduler's job, and of ``ulimit -v``."""
     resource = pytest.importorskip("resource", reason="Windows tells none of these")
     (tmp_path / "jobs").mkdir()
-    (tmp_path / "own").write_text("1:name=old:/\n0::/jobs\n")
+    if job is not None:
+        (tmp_path / "own").write_text("1:name=old:/\n0::/jobs\n")
     monkeypatch.setattr(checks, "OWN_CGROUP", tmp_path / "own")
     monkeypatch.setattr(checks, "CGROUPS", tmp_path)
     for folder, limit in ((tmp_path, container), (tmp_path / "jobs", job)):
