@@ -84,7 +84,7 @@ def verdict(claim: Claim, found: Difference, adjusted_p: float) -> str:
             return "depends on the learning rate"
     if adjusted_p <= 0.05:
         return "confirmed" if found.points > 0 else "refuted"
-    if found.points + found.half < claim.at_least:
+    if 0 < claim.at_least > found.points + found.half:
         return "no difference as large as claimed"
     return "open"
 
