@@ -23,7 +23,7 @@ from capsnet.model import CapsNet
 SCALE = ".scale"  # ends the name of the scales of a tensor that is stored in 8 bits
 TOO_LARGE = "expected finite numbers of moderate size"
 NETWORKS: dict[str, Any] = {}  # the classes that `load_weights` makes, by module and name
-OWN_KEYS = ("class", "model", "int8")  # of a file's document, beside the user's
+OWN_KEYS = ("class", "model", "int8")  # of a file's document, besides the user's
 Network = TypeVar("Network", bound=type[nn.Module])
 
 

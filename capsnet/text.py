@@ -26,5 +26,5 @@ def stderr_is_terminal() -> bool:
 
 
 def bar_interval() -> float:
-    """Seconds between two updates of a bar: few where each adds a line to a file or a pipe."""
+    """Seconds between two updates of a bar; many where each adds a line to a file or a pipe."""
     return 0.2 if stderr_is_terminal() else 15
