@@ -19,7 +19,7 @@ export function onCall(name, bytes, tell) {
   let network;
   return async (question) => {
     const hired = (network ??= hire(new URL(`${name}.safetensors`, FILES), (got) =>
-      tell(`The network comes: ${megabytes(got)} of ${megabytes(bytes)} MB …`)));
+      tell(`Loading the network: ${megabytes(got)} of ${megabytes(bytes)} MB …`)));
     try {
       return await hired.ask(question);
     } catch (error) {

@@ -46,8 +46,8 @@ export async function mount(stage, { digits, lengths: first, drawn: drawing, amo
   const which = digitChoice("digit", label, (k) => ((label = k), show(true)));
   const graphs = KEYS.map((key) => {
     const { min, max, usual, title, says } = CHANGES[key];
-    const graph = plot({ width: 300, height: 190, x: [min, usual, max], y: [0, 50, 100], xName: title, yName: "read rightly, %",
-      label: `right answers by ${title}: ${amounts[key].map((at, n) => `${says(at)} ${(100 * accuracy[key][n]).toFixed(0)} %`).join(", ")}` });
+    const graph = plot({ width: 300, height: 190, x: [min, usual, max], y: [0, 50, 100], xName: title, yName: "accuracy, %",
+      label: `accuracy by ${title}: ${amounts[key].map((at, n) => `${says(at)} ${(100 * accuracy[key][n]).toFixed(0)} %`).join(", ")}` });
     graph.curve((at) => rate(key, at));
     return { graph, dot: graph.svg.appendChild(el("circle", { r: 6, class: "dot" })) };
   });
@@ -58,7 +58,7 @@ export async function mount(stage, { digits, lengths: first, drawn: drawing, amo
     show(true);
   });
 
-  /** Percent read rightly, between the amounts that were measured.
+  /** Percent classified correctly, between the amounts that were measured.
    * @param {Change} key @param {number} at
    */
   function rate(key, at) {
@@ -81,7 +81,7 @@ export async function mount(stage, { digits, lengths: first, drawn: drawing, amo
     const usual = label === START && KEYS.every((key) => now[key] === CHANGES[key].usual);
     writeState(NAME, usual ? {} : { digit: label, moved, ...now });
     if (touched) ask(image).catch((error) => (says.textContent = error.message));
-    else says.textContent = `Move a slider. A small network (${megabytes(BYTES)} MB) is then loaded, and reads along.`;
+    else says.textContent = `Move a slider to load a small network (${megabytes(BYTES)} MB), which then classifies the digit.`;
   }
 
   /** @param {Float32Array} image */
@@ -90,20 +90,20 @@ export async function mount(stage, { digits, lengths: first, drawn: drawing, amo
     if (!seen) return; // the sliders have moved on
     lengths.show(seen.lengths, [seen.longest]);
     drawDigit(drawn, seen.drawn);
-    set(drawn, { "aria-label": `what it draws: ${aDigit(seen.longest)}` });
-    const right = seen.longest === label ? "" : ", and is wrong";
+    set(drawn, { "aria-label": `reconstruction: ${aDigit(seen.longest)}` });
+    const right = seen.longest === label ? "" : ", which is wrong";
     const rates = rate(moved, now[moved]).toFixed(0);
-    says.textContent = `It reads ${aDigit(seen.longest)}${right}. Of ${images} digits changed so by this slider alone, it reads ${rates} % rightly.`;
+    says.textContent = `The network classifies it as ${aDigit(seen.longest)}${right}. Of ${images} digits that only this slider changes as much, it classifies ${rates} % correctly.`;
   }
 
   lengths.show(first, [START]);
   drawDigit(drawn, drawing);
-  set(drawn, { "aria-label": `what it draws: a ${START}` });
+  set(drawn, { "aria-label": `reconstruction: a ${START}` });
   stage.append(
     el("div", { class: "bar" }, which, reset),
     el("div", { class: "abreast" },
-      el("figure", {}, bent, el("figcaption", {}, "what it sees")),
-      el("figure", {}, drawn, el("figcaption", {}, "what it draws")),
+      el("figure", {}, bent, el("figcaption", {}, "image")),
+      el("figure", {}, drawn, el("figcaption", {}, "reconstruction")),
       el("div", {}, "‖v‖", lengths.list)),
     says,
     el("div", { class: "below" }, el("div", {}, ...sliders), el("div", {}, ...graphs.map(({ graph }) => graph.svg))),

@@ -68,7 +68,7 @@ export async function mount(stage, { votes, image, label }) {
     moved: (to) => ((r = to - 1), show()) });
   const which = slider("child", { min: 0, max: SHAPE.children - 1, step: 1, value: child, says: (x) => String(x + 1),
     moved: (to) => ((child = to), show()) });
-  const to = digitChoice("shares to", parent, (k) => ((parent = k), show()));
+  const to = digitChoice("given to", parent, (k) => ((parent = k), show()));
 
   const reset = button("Reset", () => {
     clock.value = (r = 2) + 1;
@@ -108,8 +108,8 @@ export async function mount(stage, { votes, image, label }) {
     parents.show(lengths(v, 16));
     gives.forEach((each, k) => each.show(c[child * 10 + k]));
     which.value = child;
-    says.textContent = `Each square is a child, 32 at each of 6 × 6 places; the darker, the more it gives ${parent}. ${firm} of 1152 give it more than 0.2.`;
-    set(canvas, { "aria-label": `the shares of all children that go to ${parent}, at 6 × 6 places` });
+    says.textContent = `Each square is a child, 32 at each of 6 × 6 places. Darker squares give more to ${parent}; ${firm} of 1152 give it more than 0.2.`;
+    set(canvas, { "aria-label": `the coupling coefficients of all children for ${parent}, at 6 × 6 places` });
     const usual = r === 2 && parent === label && child === decided();
     writeState(NAME, usual ? {} : { r, to: parent, child });
   }
@@ -123,7 +123,7 @@ export async function mount(stage, { votes, image, label }) {
       el("div", {}, canvas, says)),
     to,
     el("div", { class: "bar" }, which, button("The most decided", () => ((child = decided()), show())), reset),
-    el("ol", { class: "gives", "aria-label": "what the child gives to each parent" }, ...gives.map(({ row }) => row)),
+    el("ol", { class: "gives", "aria-label": "the child’s coupling coefficient for each parent" }, ...gives.map(({ row }) => row)),
   );
   show();
 }

@@ -68,7 +68,7 @@ export function disc(parent, title, children, moved) {
         set(stick, { x2: x, y2: -y });
         for (const round of [grip, knob]) set(round, { cx: x, cy: -y });
         set(number, { x, y: -y });
-        const words = `right ${x.toFixed(2)}, up ${y.toFixed(2)}; share ${share.toFixed(2)}`;
+        const words = `right ${x.toFixed(2)}, up ${y.toFixed(2)}; coefficient ${share.toFixed(2)}`;
         set(group, { "aria-valuenow": length.toFixed(2), "aria-valuetext": words });
       },
     };

@@ -115,13 +115,13 @@ export async function mount(stage) {
     lengths.show(found, found[first] > SHORT ? [first] : []);
     drawDigit(drawing, drawn);
     const moved = bent.some(Boolean);
-    set(drawing, { "aria-label": `what the decoder draws of capsule ${first}${moved ? ", moved by the sliders" : ""}` });
+    set(drawing, { "aria-label": `reconstruction from capsule ${first}${moved ? ", moved by the sliders" : ""}` });
     from16.textContent = `from capsule ${first} alone${moved ? ", moved" : ""}`;
     const long = found[first].toFixed(2);
     const empty = !image.some((p) => p > 0.1);
     if (found[first] < SHORT)
       says.textContent = `${empty ? "Nothing is there, and no" : "No"} capsule is long: the longest, ${first}, is ${long}.`;
-    else if (empty) says.textContent = `You drew nothing, and it sees ${aDigit(first)}, of length ${long}! In training it never saw an empty page.`;
+    else if (empty) says.textContent = `You drew nothing, and the capsule of ${aDigit(first)} is ${long} long. In training the network never saw an empty page.`;
     else if (found[second] > SHORT) says.textContent = `${aDigit(first)}, or ${aDigit(second)}: both capsules are long.`.replace(/^a/, "A");
     else says.textContent = `${found[first] < SURE ? "Perhaps " : ""}${aDigit(first)}: its capsule is ${long} long.`.replace(/^a/, "A");
   }
@@ -130,7 +130,7 @@ export async function mount(stage) {
     const { parameters, bytes, correct, total } = data.networks[which];
     facts.textContent =
       `${which === "page" ? "A small capsule network" : "The paper’s network"}: ${parameters.toLocaleString("en")} weights, ` +
-      `${megabytes(bytes)} MB, ${((100 * correct) / total).toFixed(2)} % of ${total.toLocaleString("en")} test digits right. ` +
+      `${megabytes(bytes)} MB, ${((100 * correct) / total).toFixed(2)} % of ${total.toLocaleString("en")} test digits classified correctly. ` +
       `It runs here, on your machine.`;
   }
 
@@ -148,7 +148,7 @@ export async function mount(stage) {
     el("div", { class: "tools" }, el("div", { class: "bar" }, clear, reset, el("span", { class: "hint" }, "or take one:")),
       el("div", { class: "digits" }, ...digits)),
     el("div", { class: "lengths" }, head("Ten lengths ‖v‖"), lengths.list),
-    el("div", { class: "drawn" }, head("Drawn again"), drawing, from16),
+    el("div", { class: "drawn" }, head("Reconstruction"), drawing, from16),
     el("div", { class: "sliders" }, head("Bend what it draws"), ...sliders),
     says,
     el("div", { class: "below" }, network, facts),

@@ -68,7 +68,7 @@ export async function mount(stage, { votes, label, trained }) {
   const lines = Array.from({ length: parents }, (_, k) => el("polyline", { class: `curve ${k === label ? "v" : "other"}` }));
   const now = el("line", { class: "now", y1: course.py(0), y2: course.py(1) });
   course.svg.append(...lines, now);
-  const shares = plot({ width: 320, height: 250, x: [0.1, 0.5, 1], y: [0, 0.5, 1], xName: "its largest share c", yName: "share of the children", label: "Children by the largest share that they give to one parent." });
+  const shares = plot({ width: 320, height: 250, x: [0.1, 0.5, 1], y: [0, 0.5, 1], xName: "its largest coefficient c", yName: "part of the children", label: "Children by their largest coupling coefficient." });
   const columns = Array.from({ length: BINS }, (_, k) => {
     const [from, to] = [k, k + 1].map((edge) => shares.px(0.1 + (0.9 * edge) / BINS));
     return el("rect", { class: "c", x: from, width: to - from - 1 });
@@ -78,7 +78,7 @@ export async function mount(stage, { votes, label, trained }) {
   const said = el("p", { class: "said", "aria-live": "polite" });
   const time = slider("iterations", { min: 0, max: TIMES.length - 1, step: 1, value: state.at, says: (at) => `${TIMES[at]}`, moved: (at) => moved(at) });
   let playing = 0;
-  const play = button("Let it route", () => {
+  const play = button("Route", () => {
     if (still()) return moved(TIMES.length - 1);
     clearInterval(playing);
     moved(0);

@@ -24,7 +24,7 @@ export async function mount(stage, data) {
   const first = { tab: /** @type {Tab} */ ("numbers"), digit: data.digit, example: examples - 1, way: 0.5 };
   let state = { ...first }; // beside the capsule: the tab, where the walk ends, how far it is
 
-  const drawing = picture("what the decoder draws");
+  const drawing = picture("the reconstruction");
   const image = picture("the image");
   const length = el("output");
   const said = el("p", { class: "said", "aria-live": "polite" });
@@ -74,7 +74,7 @@ export async function mount(stage, data) {
   let loading;
   /** The weights come when they are first needed. */
   function ready() {
-    if (!loading) said.textContent = "The decoder is on its way: 1.4 MB …";
+    if (!loading) said.textContent = "Loading the decoder: 1.4 MB …";
     loading ??= weights().then((buffer) => {
       const { tensors } = readWeights(buffer);
       capsule.decoder = [1, 2, 3].map((n) => ({ weight: tensors[`fc${n}.weight`], bias: tensors[`fc${n}.bias`] }));
@@ -82,7 +82,7 @@ export async function mount(stage, data) {
     });
     return loading.catch((error) => {
       loading = undefined; // the next move asks again
-      said.textContent = "The decoder's weights did not come. Move something to ask again.";
+      said.textContent = "The decoder's weights could not be loaded. Move something to try again.";
       throw error;
     });
   }

@@ -55,8 +55,8 @@ export async function mount(stage) {
 
   const size = { width: 320, height: 190, x: [0, 0.5, 1], xName: "length ‖v‖" };
   const graphs = [
-    { ...plot({ ...size, y: [0, 0.5, 1], yName: "its loss", label: "Loss of one class, for its length: present, it falls to 0 at 0.9; absent, it rises from 0 at 0.1." }), of: (/** @type {number[]} */ norms, /** @type {number[]} */ there, /** @type {number} */ downWeight) => marginLoss(Float64Array.from(norms), there, { downWeight }) },
-    { ...plot({ ...size, y: [-2, -1, 0, 1, 2], yName: "its gradient", label: "Gradient of that loss: negative and rising to 0 at 0.9 if present; 0 up to 0.1, then positive, if absent." }), of: gradient },
+    { ...plot({ ...size, y: [0, 0.5, 1], yName: "loss", label: "Loss of one class, for its length: present, it falls to 0 at 0.9; absent, it rises from 0 at 0.1." }), of: (/** @type {number[]} */ norms, /** @type {number[]} */ there, /** @type {number} */ downWeight) => marginLoss(Float64Array.from(norms), there, { downWeight }) },
+    { ...plot({ ...size, y: [-2, -1, 0, 1, 2], yName: "gradient", label: "Gradient of that loss: negative and rising to 0 at 0.9 if present; 0 up to 0.1, then positive, if absent." }), of: gradient },
   ].map((graph) => ({ ...graph, lines: /** @type {Element[]} */ ([]), dots: DIGITS.map((k) => el("g", { class: "number" }, el("circle", { r: 8 }), el("text", { y: 4, "text-anchor": "middle" }, `${k}`))) }));
   for (const { svg, dots } of graphs) svg.append(...dots);
 
@@ -90,7 +90,7 @@ export async function mount(stage) {
       row.style.setProperty("--from", String(Math.min(from, to)));
       row.style.setProperty("--long", String(Math.abs(to - from)));
       pull.className = `pull ${short ? "none" : to > from ? "up" : "down"}`;
-      bar.setAttribute("aria-valuetext", `${number(from)}; ${short ? "nothing pulls" : to > from ? "pulled up" : "pushed down"}`);
+      bar.setAttribute("aria-valuetext", `${number(from)}; ${short ? "no gradient" : to > from ? "pulled up" : "pushed down"}`);
       cost.textContent = number(losses[k]);
     });
     for (const graph of graphs) {

@@ -48,7 +48,7 @@ export async function mount(stage, { pictures, labels, lengths }) {
       const pair = `${row}${column}`;
       const count = mistakes.filter((each) => pairOf(each) === pair).length;
       const cell = count
-        ? button(`${count}`, () => choose(state.pair === pair ? "" : pair), { "aria-label": `${row} taken for ${column}: ${count}`, style: `--much: ${Math.min(1, count / 5)}` })
+        ? button(`${count}`, () => choose(state.pair === pair ? "" : pair), { "aria-label": `${row} classified as ${column}: ${count}`, style: `--much: ${Math.min(1, count / 5)}` })
         : el("span", row === column ? { class: "right" } : {});
       if (count) cells.set(pair, cell);
       matrix.append(cell);
@@ -56,7 +56,7 @@ export async function mount(stage, { pictures, labels, lengths }) {
   }
 
   const thumbs = mistakes.map((each, n) => {
-    const thumb = button("", () => moved({ pick: n }), { class: "thumb", "aria-label": `Mistake ${n + 1}` });
+    const thumb = button("", () => moved({ pick: n }), { class: "thumb", "aria-label": `Error ${n + 1}` });
     thumb.append(show(digit(), each.images[0], "a digit"));
     return thumb;
   });
@@ -95,7 +95,7 @@ export async function mount(stage, { pictures, labels, lengths }) {
       set(thumb, { "aria-pressed": n === pick });
       thumb.classList.toggle("done", answers.has(n));
     });
-    which.textContent = pair ? `${pair[0]} taken for ${pair[1]}` : `All ${mistakes.length} mistakes, the surest first`;
+    which.textContent = pair ? `${pair[0]} classified as ${pair[1]}` : `All ${mistakes.length} errors, the longest wrong capsule first`;
     everything.hidden = !pair;
     show(large, one.images[0], "The digit in question");
     score.textContent = answers.size ? `You and the labels agree on ${[...answers].filter(([n, said]) => mistakes[n].true === said).length} of ${answers.size}.` : "";
@@ -114,7 +114,7 @@ export async function mount(stage, { pictures, labels, lengths }) {
       return [el("rect", { x: x - 6, y: 92 - high, width: 12, height: Math.max(1, high), class: kind }), el("text", { x, y: 108, "text-anchor": "middle", class: kind }, `${k}`), ...value];
     }));
     [one.true, one.said].forEach((k, place) => {
-      show(drawings[place], one.images[place + 1], `What the capsule of ${k} draws`);
+      show(drawings[place], one.images[place + 1], `Reconstruction from the capsule of ${k}`);
       captions[place].textContent = `its ${k}`;
     });
   }

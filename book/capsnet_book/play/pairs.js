@@ -54,7 +54,7 @@ export async function mount(stage, { digits, lengths: firstLengths, drawn: drawi
   const pixels = (/** @type {number} */ k) => digits.subarray((k * examples + now.example) * OWN * OWN, (k * examples + now.example + 1) * OWN * OWN);
 
   const image = el("canvas", { class: "digit", role: "img" });
-  const drawn = el("canvas", { class: "digit", role: "img", "aria-label": "what it draws: a 4 in green, a 6 in magenta" });
+  const drawn = el("canvas", { class: "digit", role: "img", "aria-label": "reconstruction: a 4 in green, a 6 in magenta" });
   const lengths = bars("the lengths of the ten capsules");
   const says = el("p", { class: "says", "aria-live": "polite" });
   const network = onCall("multimnist", BYTES, (text) => (says.textContent = text));
@@ -94,7 +94,7 @@ export async function mount(stage, { digits, lengths: firstLengths, drawn: drawi
     const changed = Object.entries(first).some(([key, usual]) => now[/** @type {keyof typeof first} */ (key)] !== usual);
     writeState(NAME, changed ? now : {});
     if (touched) ask(seen).catch((error) => (says.textContent = error.message));
-    else says.textContent = `Drag the second digit. The network of this chapter (${megabytes(BYTES)} MB) is then loaded, and takes the two apart.`;
+    else says.textContent = `Drag the second digit. The network of this chapter (${megabytes(BYTES)} MB) is then loaded, and separates the two.`;
   }
 
   /** @param {Float32Array} seen */
@@ -108,9 +108,9 @@ export async function mount(stage, { digits, lengths: firstLengths, drawn: drawi
     for (const k of named) pair.push(await network({ draw: found.v, of: k }));
     if (!pair[0] || !pair[1]) return;
     drawBoth(drawn, pair[0], pair[1]);
-    set(drawn, { "aria-label": `what it draws: ${aDigit(named[0])} in green, ${aDigit(named[1])} in magenta` });
+    set(drawn, { "aria-label": `reconstruction: ${aDigit(named[0])} in green, ${aDigit(named[1])} in magenta` });
     const right = [now.a, now.b].every((k) => named.includes(k));
-    const alike = now.a === now.b ? " (It never saw two of a kind.)" : right ? "" : " It is wrong.";
+    const alike = now.a === now.b ? " It never saw two equal digits in training." : right ? "" : " It is wrong.";
     says.textContent = `It names ${named[0]} (green) and ${named[1]} (magenta).${alike}`;
   }
 
@@ -118,8 +118,8 @@ export async function mount(stage, { digits, lengths: firstLengths, drawn: drawi
   drawBoth(drawn, drawings.subarray(0, SIDE * SIDE), drawings.subarray(SIDE * SIDE));
   stage.append(
     el("div", { class: "abreast" },
-      el("figure", {}, image, el("figcaption", {}, "what it sees: drag")),
-      el("figure", {}, drawn, el("figcaption", {}, "what it draws")),
+      el("figure", {}, image, el("figcaption", {}, "image: drag the second digit")),
+      el("figure", {}, drawn, el("figcaption", {}, "reconstruction")),
       el("div", {}, "‖v‖", lengths.list)),
     says, one, two,
     el("div", { class: "bar moves" }, right, down, another, reset),

@@ -19,13 +19,13 @@ const WHOLES = ["house", "boat"];
 /** @typedef {"parents" | "children"} Over */
 
 const PHASES = [
-  { name: "softmax", line: 4, does: "Each child has one whole to give, and divides it.", equation: "(3)",
+  { name: "softmax", line: 4, does: "Each child has one unit of support, and divides it among the parents.", equation: "(3)",
     tex: `<i class="q-c">c</i><sub>ij</sub> = exp <i class="q-b">b</i><sub>ij</sub> / Σ<sub>k</sub> exp <i class="q-b">b</i><sub>ik</sub>` },
-  { name: "sum", line: 5, does: "Each parent adds up its votes, each times its share.", equation: "(2)",
+  { name: "sum", line: 5, does: "Each parent adds up its votes, each times its coefficient.", equation: "(2)",
     tex: `<b class="q-s">s</b><sub>j</sub> = Σ<sub>i</sub> <i class="q-c">c</i><sub>ij</sub> <b class="q-uhat">û</b><sub>j|i</sub>` },
-  { name: "squash", line: 6, does: "The sum shrinks to a length below 1.", equation: "(1)",
+  { name: "squash", line: 6, does: "The sum is squashed to a length below 1.", equation: "(1)",
     tex: `<b class="q-v">v</b><sub>j</sub> = squash(<b class="q-s">s</b><sub>j</sub>)` },
-  { name: "agree", line: 7, does: "Votes that point where the output does gain, and opposite ones lose.", equation: "",
+  { name: "agree", line: 7, does: "The logits of votes that agree with the output grow, and the others fall.", equation: "",
     tex: `<i class="q-b">b</i><sub>ij</sub> ← <i class="q-b">b</i><sub>ij</sub> + <b class="q-uhat">û</b><sub>j|i</sub> · <b class="q-v">v</b><sub>j</sub>` },
 ];
 
@@ -65,7 +65,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     const [a, b] = PARENTS.map((parent) => el("span", { class: `share of-${parent}` }));
     const [givesA, givesB, logits] = ["c", "c", "b"].map((q) => el("td", { class: `q-${q}` }));
     const row = el("tr", {}, el("th", { scope: "row" }, String(i + 1)), givesA,
-      el("td", { class: "shares", "aria-hidden": true }, a, b), givesB, logits);
+      el("td", { class: "coefficients", "aria-hidden": true }, a, b), givesB, logits);
     return { row, show(/** @type {number} */ toA, /** @type {number} */ toB, /** @type {string} */ grows) {
       a.style.width = `${100 * toA}%`;
       b.style.width = `${100 * toB}%`;
@@ -74,7 +74,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
       logits.textContent = grows;
     } };
   });
-  const head = el("tr", {}, ...["child", "to A", "shares", "to B", "logits b"].map((t) => el("th", { scope: "col" }, t)));
+  const head = el("tr", {}, ...["child", "to A", "coefficients", "to B", "logits b"].map((t) => el("th", { scope: "col" }, t)));
   const table = el("table", { class: "children" }, el("thead", {}, head), el("tbody", {}, ...rows.map(({ row }) => row)));
 
   const cards = PHASES.map(({ name, line, does, tex, equation }, phase) => {
@@ -85,9 +85,9 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
   });
 
   const back = button("◀", () => go(time - 1), { "aria-label": "one phase back" });
-  const on = button("▶", () => go(time + 1), { "aria-label": "one phase on" });
+  const on = button("▶", () => go(time + 1), { "aria-label": "one phase forward" });
   const farBack = button("◀◀", () => go(time - 4), { "aria-label": "one iteration back" });
-  const farOn = button("▶▶", () => go(time + 4), { "aria-label": "one iteration on" });
+  const farOn = button("▶▶", () => go(time + 4), { "aria-label": "one iteration forward" });
   const clock = slider("step", { min: 0, max: 4 * ITERATIONS - 1, step: 1, value: time, moved: (t) => go(t),
     says: (t) => `${Math.floor(t / 4) + 1} · ${PHASES[t % 4].name}` });
   clock.classList.add("clock");
@@ -110,7 +110,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
    * @param {number} phase @param {Numbers} norms @param {Float64Array} votes @param {Numbers} v
    */
   function happens(phase, norms, votes, v) {
-    if (phase === 0) return over === "parents" ? PHASES[0].does : "Each parent has one whole to give, and divides it among the children.";
+    if (phase === 0) return over === "parents" ? PHASES[0].does : "Each parent has one unit of support, and divides it among the children.";
     if (phase === 1) return PHASES[1].does;
     if (phase === 2) return `A is ${norms[0].toFixed(2)} long, B ${norms[1].toFixed(2)}.`;
     const grows = agreement(votes, /** @type {Float64Array} */ (v), SHAPE);

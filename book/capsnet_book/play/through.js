@@ -103,7 +103,7 @@ export async function mount(stage, { image, maps, fields, votes, longest, turns,
       el("rect", { class: "length", x: 40 * j + 10, width: 20, y: 112 - 34 * length, height: 34 * length }),
       el("text", { x: 40 * j + 20, y: 126 }, String(j)),
     ]));
-  const drawn = canvas("what the network draws of it");
+  const drawn = canvas("its reconstruction");
 
   stage.append(
     el("div", { class: "bar" }, reading, reset),
@@ -115,8 +115,8 @@ export async function mount(stage, { image, maps, fields, votes, longest, turns,
       el("svg", { class: "list", viewBox: "0 0 1152 60", role: "img", "aria-label": "its place in the list of 1152" }, el("rect", { y: 20, width: CHILDREN, height: 20 }), mark)),
     part("the eight channels of its type", "channels", ...channels.map(({ cells, own, name }) => el("div", {}, el("svg", { viewBox: "-0.2 -0.2 6.4 6.4", "aria-hidden": true }, el("path", { class: "frame", d: squares([[0, 0]], 6) }), ...cells, own), name))),
     part("its eight numbers", "numbers", el("svg", { viewBox: "0 0 272 80", "aria-hidden": true }, el("path", { class: "frame", d: "M0 32H272" }), ...numbers.flatMap(({ bar, text }) => [bar, text]))),
-    part("its ten votes û: up is where the parent’s v points. Below, what all votes come to: ‖v‖", "votes", voting),
-    part("drawing", "drawing", drawn),
+    part("its ten votes û: up is where the parent’s v points. Below: the lengths ‖v‖ of the parents", "votes", voting),
+    part("decoded", "drawing", drawn),
   );
   drawDigit(drawn, shades(drawing), 28);
   drawDigit(seen, shades(image), 28);
@@ -158,7 +158,7 @@ export async function mount(stage, { image, maps, fields, votes, longest, turns,
     });
 
     const whole = read === "permute";
-    none.textContent = whole ? "" : "no votes: the network never learned of these eight";
+    none.textContent = whole ? "" : "no votes: the network has no weights for these eight";
     const vote = lengths.map((_, j) => (longest * votes[10 * child + j]) / 255);
     arrows.forEach((arrow, j) => {
       const turn = (Math.acos(turns[10 * child + j] / 127) * 180) / Math.PI;
@@ -173,7 +173,7 @@ export async function mount(stage, { image, maps, fields, votes, longest, turns,
     const [top, bottom, left, right] = fields[row][column];
     said.textContent = whole
       ? `Child ${child} = 36 · ${type} + 6 · ${row} + ${column}: one place, in channels ${8 * type} to ${8 * type + 7}. It sees rows ${top} to ${bottom} and columns ${left} to ${right}.`
-      : `No error, but these eight stand at ${different.length} places, in ${new Set(places.map(({ channel }) => channel)).size === 1 ? "one channel" : "two channels"}. They describe no one thing.`;
+      : `No error, but these eight stand at ${different.length} places, in ${new Set(places.map(({ channel }) => channel)).size === 1 ? "one channel" : "two channels"}. They do not describe one place.`;
   }
 
   const asked = readState("through");

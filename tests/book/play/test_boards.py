@@ -21,7 +21,7 @@ def test_a_cell_shows_its_mistakes_and_no_others(page_of: Any, data_of: Any) -> 
     assert thumbs.count() == len(pairs)
     assert tab.locator(".play .matrix button").count() == len(set(pairs))
     pair = max(pairs, key=pairs.count)
-    cell = tab.get_by_role("button", name=f"{pair[0]} taken for {pair[1]}")
+    cell = tab.get_by_role("button", name=f"{pair[0]} classified as {pair[1]}")
     shown = [n for n, other in enumerate(pairs) if other == pair]
     assert int(cell.inner_text()) == len(shown)
     cell.press("Enter")

@@ -140,11 +140,11 @@ def test_a_digit_is_bent_as_the_chapter_bends_it(page_of: Any, data_of: Any) -> 
         expected = bent(image, *change).flatten()
         torch.testing.assert_close(torch.tensor(found), expected, atol=1e-4, rtol=0)
     tab.get_by_label("turn", exact=True).fill("30")
-    said = answer(tab, "It reads")
+    said = answer(tab, "The network classifies it")
     out = network("page")(bent(image, 30, 0, 1)).lengths[0]
     assert numbers(tab, LENGTHS) == pytest.approx(out.tolist(), abs=0.0061)
     rate = np.interp(30, data["amounts"]["degrees"], data["accuracy"]["degrees"])
-    assert f"It reads a {int(out.argmax())}" in said and f"{100 * rate:.0f} % rightly" in said
+    assert f"classifies it as a {int(out.argmax())}" in said and f"{100 * rate:.0f} % correctly" in said
 
 
 @torch.no_grad()

@@ -284,7 +284,7 @@ def test_a_drawing_follows_the_theme_and_enlarges(visit: Any) -> None:
     [
         ("index", "front", "slant", "its capsule is"),
         ("inside", "knobs", "2", ""),
-        ("bent", "bend", "shear", "It reads"),
+        ("bent", "bend", "shear", "The network classifies"),
         ("pairs", "pairs", "down", "It names"),
     ],
 )
