@@ -28,7 +28,8 @@ class CNN(nn.Module):
     The defaults make the baseline of section 5. Only convolutions that keep the size of the image
     give the 35.4 million parameters that the paper names. The paper says no more than "dropout";
     here half of the last hidden layer is dropped. ``pool`` halves height and width after each
-    convolution. Images [batch, *image_shape] → logits as ``lengths``, [batch, num_classes], and as
+    convolution. Where ``strides`` are given, the convolutions move by them and are not padded.
+    Images [batch, *image_shape] → logits as ``lengths``, [batch, num_classes], and as
     capsules with one component; there is no reconstruction.
     """
 
@@ -41,15 +42,21 @@ class CNN(nn.Module):
         pool: bool = False,
         hidden: tuple[int, ...] = (328, 192),
         dropout: float = 0.5,
+        strides: tuple[int, ...] = (),
     ) -> None:
         super().__init__()
         sizes = {"channels": list(channels), "kernels": list(kernels), "hidden": list(hidden)}
         shape = {"image_shape": list(image_shape), "num_classes": num_classes}
         self.config: dict[str, Any] = {**shape, **sizes, "pool": pool, "dropout": dropout}
+        self.config["strides"] = list(strides)
         before, height, width = image_shape
         layers: list[nn.Module] = []
-        for after, side in zip(channels, kernels, strict=True):
-            layers.append(nn.Conv2d(before, after, side, padding=side // 2))
+        for n, (after, side) in enumerate(zip(channels, kernels, strict=True)):
+            if strides:
+                layers.append(nn.Conv2d(before, after, side, strides[n]))
+                height, width = ((size - side) // strides[n] + 1 for size in (height, width))
+            else:
+                layers.append(nn.Conv2d(before, after, side, padding=side // 2))
             if pool:
                 layers.append(nn.MaxPool2d(2))
                 height, width = height // 2, width // 2
@@ -196,6 +203,18 @@ KINDS = {
     "cnn-drawing": Kind(
         functools.partial(
             ReconstructingCNN, channels=(64, 128), kernels=(5, 5), pool=True, hidden=(1024,)
+        ),
+        arrangement="plain",
+    ),
+    # The paper's network with a dense layer in place of primary capsules, votes and routing.
+    "cnn-dense": Kind(
+        functools.partial(
+            ReconstructingCNN,
+            channels=(256, 256),
+            kernels=(9, 9),
+            strides=(1, 2),
+            hidden=(),
+            dropout=0.0,
         ),
         arrangement="plain",
     ),

@@ -18,6 +18,7 @@ from capsnet.training import TrainingLoss, evaluate
 from capsnet.training.fit import Draw
 from capsnet_book import affnist
 from capsnet_book.pairs import PairsLoss
+from experiments.attacks import count_attacked
 
 BATCH = 250  # images at a time
 TRACED, LONGEST = 128, 10  # images, and iterations, of which the ledger keeps the routing
@@ -101,6 +102,12 @@ def routing_of(model: CapsNet, test: ImageSet) -> dict[str, Any]:
     return found
 
 
+def attacked_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
+    """The first thousand images as they are; and the first of them under attack."""
+    plain = evaluate(model, test.subset(slice(1000)), arrangement=arrangement)
+    return {"test": plain.summary(), "attacked": count_attacked(model, test)}
+
+
 def distorted(
     image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
@@ -173,6 +180,7 @@ def placed_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) ->
 TASKS = {
     "digits": Task(shifted_batch, digits_test),
     "drawn": Task(distorted, digits_test),
+    "attacked": Task(shifted_batch, attacked_test),
     "pairs": Task(overlaid_batch, pairs_test, PairsLoss),
     "placed": Task(placed, placed_test, course=placed_course),
 }
