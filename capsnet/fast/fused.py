@@ -49,9 +49,8 @@ def is_supported(u: Tensor, weight: Tensor) -> bool:
     """Whether the kernels support this dtype, this shape, and as many predictions."""
     supported = u.dtype in (torch.float32, torch.bfloat16, torch.float16)
     predictions = len(u) * weight[:, :, 0].numel()
-    return (
-        supported and 0 < predictions < 2**31 and shape_is_supported(weight)
-    )  # offsets have 32 bits
+    in_range = 0 < predictions < 2**31  # offsets have 32 bits
+    return supported and in_range and shape_is_supported(weight)
 
 
 @functools.cache
