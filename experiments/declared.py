@@ -377,7 +377,7 @@ EXPERIMENTS = {
     ),
     # Table 1 at the paper's own level. The primary analysis, declared before any of these runs, is
     # the difference of test errors, 1 iteration minus 3, paired by seed, with a 95 % t interval
-    # over the eight seeds: `capsnet_book.statistics.error_added` of the two rows. Each network
+    # over the eight seeds: `capsnet_book.claims.difference` of the two rows. Each network
     # trains at the rate with the fewest mistakes in "all-images-tuning", or at the lower of two
     # equal ones. The paper's difference is 0.04 points (0.29 and 0.25 %), four of 10,000 images.
     "all-images": Experiment(

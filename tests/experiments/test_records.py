@@ -6,7 +6,7 @@ import pkgutil
 import pytest
 
 from capsnet_book import ledger
-from capsnet_book.statistics import error_added
+from capsnet_book.claims import Claim, difference
 from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS
 from experiments import running, studies
 from experiments.declared import BUDGETS, EXPERIMENTS
@@ -49,10 +49,12 @@ def test_all_images_exclude_the_papers_four_images() -> None:
     """The declared primary analysis: test errors, 1 iteration minus 3, paired by seed."""
     trained = ledger.trainings("all-images", "gpu")
     three, one = trained["3 iterations, rate 0.003"], trained["1 iteration, rate 0.0015"]
-    difference, half, seeds = error_added(one, three)
-    assert half is not None and seeds == 8
-    assert 100 * difference == pytest.approx(-1.0) and 100 * half == pytest.approx(4.5, abs=0.05)
-    assert 100 * (difference + half) < 4
+    rates = ({seed: ledger.missed(run) for seed, run in runs.items()} for runs in (one, three))
+    found = difference(Claim(*rates))
+    assert found.seeds == 8
+    assert 100 * found.points == pytest.approx(-1.0)
+    assert 100 * found.half == pytest.approx(4.5, abs=0.05)
+    assert 100 * (found.points + found.half) < 4
     for row, rates in (("1 iteration", [49, 47, 48]), ("3 iterations", [39, 44, 41])):
         tuned = ledger.trainings("all-images-tuning", "gpu")
         wrong = [
