@@ -1,6 +1,7 @@
 """The way from book/*.md to notebooks/*.ipynb, and what is committed there."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -352,3 +353,11 @@ def test_the_committed_notebook_is_its_chapter_executed_in_order(chapter):
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     kinds = {output.get("name", output.output_type) for cell in cells for output in cell.outputs}
     assert not kinds & {"error", "stderr"}
+
+
+@pytest.mark.parametrize("chapter", notebooks.chapters(), ids=lambda path: path.stem)
+def test_every_value_that_a_chapter_names_stands_in_its_text(chapter):
+    """The reverse, a value that no cell names, is an error when the notebook is made."""
+    named = notebooks.glued_values(nbformat.read(notebooks.notebook_path(chapter), as_version=4))
+    roles = re.findall(r"\{glue:text\}`([^`]*)`", chapter.read_text(encoding="utf-8"))
+    assert not named.keys() - {" ".join(role.split()) for role in roles}
