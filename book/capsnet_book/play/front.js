@@ -121,7 +121,7 @@ export async function mount(stage) {
     const empty = !image.some((p) => p > 0.1);
     if (found[first] < SHORT)
       says.textContent = `${empty ? "Nothing is there, and no" : "No"} capsule is long: the longest, ${first}, is ${long}.`;
-    else if (empty) says.textContent = `You drew nothing, and the capsule of ${aDigit(first)} is ${long} long. In training the network never saw an empty page.`;
+    else if (empty) says.textContent = `An empty page, and yet the capsule of ${aDigit(first)} is ${long} long.`;
     else if (found[second] > SHORT) says.textContent = `${aDigit(first)}, or ${aDigit(second)}: both capsules are long.`.replace(/^a/, "A");
     else says.textContent = `${found[first] < SURE ? "Perhaps " : ""}${aDigit(first)}: its capsule is ${long} long.`.replace(/^a/, "A");
   }
@@ -137,7 +137,8 @@ export async function mount(stage) {
   function remember() {
     /** @type {Record<string, string | number>} */
     const state = {};
-    if (taken >= 0 && (taken !== data.shown || bent.some(Boolean) || which !== "page")) state.digit = taken;
+    if (taken < 0) state.drawing = board.written();
+    else if (taken !== data.shown || bent.some(Boolean) || which !== "page") state.digit = taken;
     data.sliders.forEach((/** @type {string} */ name, /** @type {number} */ k) => bent[k] && (state[name] = bent[k]));
     if (which !== "page") state.network = which;
     writeState(NAME, state);
@@ -160,9 +161,15 @@ export async function mount(stage) {
   const state = readState(NAME);
   if (state.network === "mnist") network.value = which = "mnist";
   const wanted = data.sliders.map((/** @type {string} */ name) => Math.max(-data.reach, Math.min(data.reach, Number(state[name]) || 0)));
-  if (/^\d$/.test(state.digit ?? "")) {
+  if (/^\d$/.test(state.digit ?? "") || state.drawing !== undefined) {
     tell();
-    take(Number(state.digit));
+    if (state.drawing === undefined) take(Number(state.digit));
+    else {
+      taken = -1;
+      board.draw(state.drawing);
+      image = board.image();
+      look();
+    }
     bent = wanted;
     sliders.forEach((/** @type {{ value: number }} */ each, /** @type {number} */ k) => (each.value = wanted[k]));
   }

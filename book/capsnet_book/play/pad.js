@@ -9,7 +9,38 @@ const MIDDLE = 14; // where MNIST has the centre of mass, counting pixels from 0
 const [CORE, EDGE] = [0.7, 1]; // pixels: half of a stroke's white core, and its soft edge
 const STROKE = 2 * CORE + EDGE;
 
+const APART = 0.5; // pixels between the points of a stroke, at least
+
+// Strokes in the page's address: three characters a point, which is one of FINE × FINE, and dots between.
+const FINE = 512;
+const SYMBOLS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const STROKES = /^(?:(?:[\w-]{3})+(?:\.(?:[\w-]{3})+)*)?$/;
+
 /** @typedef {[x: number, y: number]} Point  in pixels; whole numbers are their middles */
+
+/** @param {Point[][]} strokes */
+export function written(strokes) {
+  const step = (/** @type {number} */ x) => Math.max(0, Math.min(FINE - 1, Math.round(((x + 0.5) * FINE) / SIDE)));
+  const point = (/** @type {Point} */ [x, y]) => {
+    const n = FINE * step(x) + step(y);
+    return SYMBOLS[n >> 12] + SYMBOLS[(n >> 6) % 64] + SYMBOLS[n % 64];
+  };
+  return strokes.map((stroke) => stroke.map(point).join("")).join(".");
+}
+
+/** What `written` wrote; no strokes if it did not write this.
+ * @param {string} text
+ * @returns {Point[][]}
+ */
+export function strokesOf(text) {
+  if (!text || !STROKES.test(text)) return [];
+  return text.split(".").map((stroke) =>
+    Array.from(stroke.match(/.{3}/g) ?? [], (three) => {
+      const n = [...three].reduce((sum, symbol) => 64 * sum + SYMBOLS.indexOf(symbol), 0);
+      return [(Math.floor(n / FINE) * SIDE) / FINE - 0.5, ((n % FINE) * SIDE) / FINE - 0.5];
+    }),
+  );
+}
 
 /** What strokes leave on a ground: lines of a soft brush, each point of them moved by `at`.
  * @param {Point[][]} strokes
@@ -91,13 +122,25 @@ export function pad(drawn) {
   canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
     if (!event.isPrimary || !canvas.hasPointerCapture(event.pointerId)) return;
     const every = event.getCoalescedEvents();
-    strokes[strokes.length - 1].push(...(every.length ? every : [event]).map(place));
+    const stroke = strokes[strokes.length - 1];
+    for (const point of (every.length ? every : [event]).map(place)) {
+      const [x, y] = stroke[stroke.length - 1];
+      if (Math.hypot(point[0] - x, point[1] - y) >= APART) stroke.push(point);
+    }
     paint();
     drawn(image());
   });
   return {
     canvas,
     image,
+    /** What was drawn by hand, for the page's address. */
+    written: () => written(strokes),
+    /** Draw what `written` wrote. @param {string} text */
+    draw(text) {
+      this.take();
+      strokes = strokesOf(text);
+      paint();
+    },
     /** A digit, as it is, or with none an empty pad.
      * @param {Float32Array} [digit]
      * @param {string} [name]

@@ -27,6 +27,7 @@ PAGE = """<!doctype html><html lang="en" data-theme="light"><head><title>{name}<
 <link rel="stylesheet" href="book.css"><link rel="stylesheet" href="play.css">
 <link rel="stylesheet" href="{name}.css">
 <style>{palette}
+[hidden] {{ display: none !important; }} /* as the theme has it */
 * {{ box-sizing: border-box; }} button {{ font: inherit; }} figure {{ margin: 0 17px; }}
 html {{ --pst-color-border: #d0d7de; --pst-color-surface: #f6f8fa; --pst-color-primary: #0b5cad;
   --pst-color-background: #fff; background: var(--pst-color-background); color: #1f2328; }}

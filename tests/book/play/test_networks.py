@@ -59,7 +59,7 @@ def test_what_is_drawn_on_the_front_page_is_classified_and_bent(page_of: Any) ->
     correct = ledger.read("page/evaluation.json")["correct"]
     assert f"{correct / 100:.2f} % of 10,000 test digits" in tab.inner_text(".facts")
     tab.get_by_role("button", name="Clear").click()
-    answer(tab, "You drew nothing")
+    answer(tab, "An empty page")
     nothing = model(torch.zeros(1, 1, 28, 28)).lengths[0]
     assert numbers(tab, LENGTHS) == pytest.approx(nothing.tolist(), abs=0.0051)
     box = tab.locator(".pad").bounding_box()
@@ -144,7 +144,10 @@ def test_a_digit_is_bent_as_the_chapter_bends_it(page_of: Any, data_of: Any) -> 
     out = network("page")(bent(image, 30, 0, 1)).lengths[0]
     assert numbers(tab, LENGTHS) == pytest.approx(out.tolist(), abs=0.0061)
     rate = np.interp(30, data["amounts"]["degrees"], data["accuracy"]["degrees"])
-    assert f"classifies it as a {int(out.argmax())}" in said and f"{100 * rate:.0f} % correctly" in said
+    assert (
+        f"classifies it as a {int(out.argmax())}" in said
+        and f"{100 * rate:.0f} % correctly" in said
+    )
 
 
 @torch.no_grad()
