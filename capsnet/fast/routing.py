@@ -163,7 +163,7 @@ def chunk_backward(
     # s_j, and the gradient of b_ij with the sum of v.
     loops = squash_backward, attend_backward, outer
     squash_back, attend_back, outer_fn = map(compiled, loops) if options.compile else loops
-    v_sums = options.squash(s[:-1], 2).cumsum(0).unbind() if len(s) > 1 else ()
+    v_sums = options.squash(s[:-1], 2).cumsum(0)
     terms: list[tuple[Tensor | None, Tensor]] = []
     grad_sum = torch.zeros_like(grad_v)  # each v is part of the sums of all later iterations
     grad_logits = torch.zeros((), dtype=grad_v.dtype, device=grad_v.device)

@@ -75,6 +75,20 @@ def test_chunks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_close(torch.autograd.grad(parts, inputs, grad), torch.autograd.grad(whole, inputs, grad))
 
 
+def test_the_loops_are_compiled_where_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them; that torch.compile computes the same, slower tests show."""
+    u, weight, prior = random(3, 8, 3, 2, 4, True)
+    inputs = with_gradients(u, weight, prior)
+    loops, asked = (routing.attend, routing.squash_backward, routing.attend_backward), []
+    monkeypatch.setattr(routing, "compiled", lambda loop: asked.append(loop) or loop)
+    gradients = []
+    for compile, expected in ((False, []), (True, [*loops, routing.outer])):
+        v = routed_capsules(u, weight, 3, prior, compile=compile)
+        gradients.append(torch.autograd.grad(v.square().sum(), inputs))
+        assert asked == expected
+    assert_close(gradients[1], gradients[0], rtol=0, atol=0)
+
+
 def test_the_logits_are_added_up_in_float32(device: torch.device) -> None:
     """In bfloat16 64 + 0.2 is 64: the agreements would be lost in the logits."""
     u, weight, _ = random(3, 6, 4, 2, 3, False, torch.bfloat16)
