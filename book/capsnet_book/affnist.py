@@ -21,6 +21,7 @@ LIMITS = {"size a = b": (0.8, 1.2), "rotation θ, °": (-20.0, 20.0), "shear k":
 SIZES = (0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
 ANGLES = (-60, -40, -20, 0, 20, 40, 60)
 SHEARS = (-1.0, -0.6, -0.2, 0.0, 0.2, 0.6, 1.0)
+Sweep = tuple[Sequence[float], Sequence[float], Sequence[float]]  # amounts, % right, lengths
 
 
 def affine(
@@ -94,9 +95,7 @@ def bend(images: Tensor, A: Tensor) -> Tensor:
     return F.grid_sample(images, grid, align_corners=False)
 
 
-def sweep(
-    model: nn.Module, images: ImageSet
-) -> dict[str, tuple[Sequence[float], list[float], list[float]]]:
+def sweep(model: nn.Module, images: ImageSet) -> dict[str, Sweep]:
     """How a network answers as digits change more and more, in one way at a time.
 
     Returns:
@@ -108,7 +107,7 @@ def sweep(
         "rotation θ, °": (ANGLES, [matrix(degrees=angle) for angle in ANGLES]),
         "shear k": (SHEARS, [matrix(shear=k) for k in SHEARS]),
     }
-    swept = {}
+    swept: dict[str, Sweep] = {}
     for name, (amounts, changes) in ways.items():
         accuracy, length = [], []
         for change in changes:

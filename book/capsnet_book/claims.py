@@ -15,6 +15,7 @@ from capsnet.functional import RoutingStep, dynamic_routing
 from capsnet_book import glue, ledger
 
 Errors = Mapping[int, float]  # percent of images classified wrongly, by seed
+Table = list[tuple[str, ...]]  # for capsnet.text.columns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,12 +117,12 @@ def errors(experiment: str, row: str, budget: str = "cpu", sets: Sequence[str] =
     return {seed: ledger.missed(record, *sets) for seed, record in runs.items()}
 
 
-def by_other_means() -> list[tuple[str, ...]]:
+def by_other_means() -> Table:
     """A table: each claim as it is judged, by the other of the two tests, and on test images alone.
 
     "error" is left out, because it compares runs with a number, for which there is no other test.
     """
-    table = [("claim", "as judged", "the other test", "test images alone")]
+    table: Table = [("claim", "as judged", "the other test", "test images alone")]
     on_test = declared("test")
     for name, claim in declared().items():
         if name != "error":
@@ -131,9 +132,9 @@ def by_other_means() -> list[tuple[str, ...]]:
     return table
 
 
-def by_row(experiment: str, budget: str = "cpu", *sets: str) -> list[tuple[str, ...]]:
+def by_row(experiment: str, budget: str = "cpu", *sets: str) -> Table:
     """A table: each row's mean error, its standard deviation, and how many runs it has."""
-    table = [("network", "error, %", "deviation", "runs")]
+    table: Table = [("network", "error, %", "deviation", "runs")]
     for row, runs in ledger.trainings(experiment, budget).items():
         of = [ledger.missed(record, *sets) for record in runs.values()]
         deviation = f"{statistics.stdev(of):.2f}" if len(of) > 1 else ""

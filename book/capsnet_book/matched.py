@@ -11,13 +11,13 @@ Course = Sequence[tuple[float, float]]  # percent of errors on plain and on affi
 
 def courses(row: str) -> dict[int, Course]:
     """The training runs of a row of the experiment "places", by seed."""
-    found = {}
+    found: dict[int, Course] = {}
     for seed, run in ledger.trainings("places", "gpu")[row].items():
-        of_set = (
+        plain, affine = (
             [100 * (1 - epoch[kind] / run[kind]["total"]) for epoch in run["records"]]
             for kind in ("placed", "test")
         )
-        found[seed] = list(zip(*of_set, strict=True))
+        found[seed] = list(zip(plain, affine, strict=True))
     return found
 
 
@@ -46,8 +46,8 @@ def at_common_level(more: str, fewer: str) -> Claim:
     The interval is Welch's: a network's first weights say nothing of when it reaches the level.
     """
     level = common_level(more, fewer)
-    rates = (
-        {seed: at_level(course, level) for seed, course in courses(row).items()}
-        for row in (more, fewer)
-    )
-    return Claim(*rates, paired=False)
+
+    def rates(row: str) -> dict[int, float]:
+        return {seed: at_level(course, level) for seed, course in courses(row).items()}
+
+    return Claim(rates(more), rates(fewer), paired=False)
