@@ -66,7 +66,7 @@ def dynamic_routing(
         iterations: r, at least 1. With one iteration no agreement counts: the predictions are
             added up, weighted by the softmax of the prior over the parents, and squashed.
         prior: initial logits b_ij, [in_capsules, out_capsules]; zeros where not given.
-        trace: a list that receives one :class:`RoutingStep` an iteration.
+        trace: a list that receives one :class:`RoutingStep` per iteration.
 
     Returns:
         v_j, the parents' outputs, [batch, out_capsules, out_dim].

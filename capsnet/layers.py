@@ -167,7 +167,7 @@ class Decoder(nn.Module):
     and a sigmoid.
 
     Args:
-        num_classes: capsules, one a class.
+        num_classes: capsules, one per class.
         capsule_dim: components of each.
         image_shape: [channels, height, width] of the reconstruction.
         hidden: units of the two hidden layers.

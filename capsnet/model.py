@@ -26,7 +26,7 @@ from capsnet.layers import CapsuleLayer, Decoder, PrimaryCapsules
 class CapsNetOutput(NamedTuple):
     """What :class:`CapsNet` returns."""
 
-    capsules: Tensor  # v, one a class: [batch, num_classes, capsule_dim]
+    capsules: Tensor  # v, one per class: [batch, num_classes, capsule_dim]
     lengths: Tensor  # ‖v‖, how present each class is: [batch, num_classes], float32 or wider
     reconstruction: Tensor | None  # shaped like the images, in 0 … 1; None without a decoder
 
@@ -36,7 +36,7 @@ pytree._register_namedtuple(CapsNetOutput, serialized_type_name="capsnet.model.C
 
 
 class CapsNet(nn.Module):
-    """Convolution, primary capsules, one routed capsule a class, and a decoder.
+    """Convolution, primary capsules, one routed capsule per class, and a decoder.
 
     The defaults are the paper's network for MNIST: 8,215,568 parameters, 6,804,224 without the
     decoder.
@@ -44,7 +44,7 @@ class CapsNet(nn.Module):
     Args:
         image_shape: [channels, height, width]; height and width of at least 17 with the default
             kernels, so that one primary capsule of each type is left.
-        num_classes: parents j, one a class; at least 1.
+        num_classes: parents j, one per class; at least 1.
         routing_iterations: r of Procedure 1, at least 1.
         learn_prior: learn the routing's initial logits.
         reconstruct: have a decoder.
@@ -133,11 +133,11 @@ class CapsNet(nn.Module):
         return config
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
-        """Images → one capsule a class (section 4).
+        """Images → one capsule per class (section 4).
 
         Args:
             images: as :meth:`forward`.
-            trace: a list that receives one :class:`RoutingStep` an iteration.
+            trace: a list that receives one :class:`RoutingStep` per iteration.
 
         Returns:
             v_j, [batch, num_classes, capsule_dim].
@@ -227,7 +227,7 @@ class CapsNet(nn.Module):
             images: as :meth:`forward`.
 
         Returns:
-            one :class:`RoutingStep` an iteration, without gradients.
+            one :class:`RoutingStep` per iteration, without gradients.
 
         Raises:
             ValueError: as :meth:`encode`.

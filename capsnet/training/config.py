@@ -31,7 +31,7 @@ class TrainingConfig:
     """
 
     epochs: int = 10  # passes over the training images
-    # Images a step, over all devices together. The partial batch that ends an epoch is left out;
+    # Images per step, over all devices together. The partial batch that ends an epoch is left out;
     # the images are shuffled, so each epoch leaves out other ones.
     batch_size: int = 128
     learning_rate: float = 3e-3  # Adam's (peak) rate

@@ -74,7 +74,7 @@ class Batches:
             raise ValueError(f"{len(training)} images are too few for {processes} processes")
         self.training, self.config, self.fabric = training.to(fabric.device), config, fabric
         self.draw, self.order = draw, order
-        self.size = share * processes  # images a batch, over all processes
+        self.size = share * processes  # images per batch, over all processes
         self.images = len(training) // self.size * self.size  # an epoch, over all processes
         self.mine = slice(fabric.global_rank * share, (fabric.global_rank + 1) * share)
 
@@ -142,13 +142,13 @@ def fit(
             training starts from, a lambda, a closure or a partial.
         facts: more to store with the weights, as JSON.
         stop_after: stop after so many epochs, with the schedule for all; a later call goes on.
-        progress: show a bar with rate and time left, and a line an epoch, on stderr.
+        progress: show a bar with rate and time left, and a line per epoch, on stderr.
 
     A checkpoint belongs to this run if the model's config, the configuration, the images, ``tag``
     and the names of the functions passed are the same.
 
     Returns:
-        one record an epoch: "epoch", "step", "loss", "learning_rate", "seconds" and
+        one record per epoch: "epoch", "step", "loss", "learning_rate", "seconds" and
         "images_per_second" of training, and with validation images "validation_accuracy", with a
         decoder "validation_reconstruction", and of a :class:`CapsNet` "validation_margin" and
         "validation_loss", which are of the margin loss, whatever the criterion.

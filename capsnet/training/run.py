@@ -36,7 +36,7 @@ class Run:
     schedule: LRScheduler
     decay: float  # of the weights' moving average; 0 for none
     identity: dict[str, dict[str, Any]]  # must be equal for a checkpoint to be this run's
-    records: list[dict[str, Any]] = field(default_factory=list)  # one an epoch
+    records: list[dict[str, Any]] = field(default_factory=list)  # one per epoch
     step: int = 0
     averaged: nn.Module = field(init=False)  # the network to evaluate and to save
 
