@@ -24,35 +24,17 @@ def accuracy_table(runs: Mapping[str, Records]) -> str:
     """
     rows: list[tuple[str, ...]] = [("", "published", "epochs", "here", "ours")]
     for name, made in IMPLEMENTATIONS.items():
-        if not (made.published or name in runs):
+        if name not in runs:
             continue
         last = [of.accuracy for of in made.published if of.what == made.published[-1].what]
         published = "/".join(f"{percent:.2f}" for percent in last)
-        epochs, here, ours = 0, "", ""
-        if name in runs:
-            epochs = runs[name][0]["records"][-1]["epoch"]
-            here = accuracy(runs[name])
-            ours = accuracy(runs.get(f"ours, {epochs} epochs", {}))
+        epochs = runs[name][0]["records"][-1]["epoch"]
+        here = accuracy(runs[name])
+        ours = accuracy(runs.get(f"ours, {epochs} epochs", {}))
         of_all = made.recipe["epochs"]
         share = str(of_all) if epochs == of_all else f"{epochs}/{of_all}"
         rows.append((name, published, share, here, ours))
     return columns([[row[0], *(cell or "·" for cell in row[1:])] for row in rows])
-
-
-def commands(runs: Mapping[str, Records], *names: str) -> str:
-    """The command that trains each of these networks, what was published, and the result here."""
-    lines = []
-    for name in names:
-        made, records = IMPLEMENTATIONS[name], runs[name]
-        published = f"{made.published[-1].accuracy:.2f} %" if made.published else "nothing"
-        epochs = f"after {records[0]['records'][-1]['epoch']} of {made.recipe['epochs']} epochs"
-        if records[0]["config"]["precision"] != made.recipe["precision"]:
-            epochs += ", in bfloat16"
-        if made.recipe["schedule"] == "plateau":  # --as has no rate that the test set leads
-            epochs += ", its rate led by the test images"
-        result = f"published: {published}; here: {accuracy(records)} % {epochs}"
-        lines += [made.command, f"    {result}"]
-    return "\n".join(lines)
 
 
 def accuracy(records: Records) -> str:

@@ -1,31 +1,19 @@
-"""What *Other implementations* shows of :mod:`capsnet_lab.wild`: source, folds, a board."""
+"""What *Other implementations* shows of :mod:`capsnet_lab.wild`: costs, source, a board."""
 
 import inspect
 import textwrap
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
+from scipy import stats
+
 from capsnet import CapsNet, CapsuleLayer
-from capsnet_lab.check.checker import RECIPE
+from capsnet_book import claims, ledger
+from capsnet_book.claims import Claim, Difference
 from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS, Deviation, Parts, found_in
 from capsnet_lab.wild.implementations import PAPER_RECIPE
 
 NOT_ALONE = "not measured alone"
-# Other chapters that show in a cell what a deviation does.
-ELSEWHERE = {
-    "stopped-gradient": "Where routing ends",
-    "one-iteration-more": "Where routing ends",
-    "uniform-shares": "Other routing algorithms",
-    "shared-w": "Other routing algorithms",
-    "leak": "Few labels, other data",
-    "prediction-mask": "Decoder and reconstruction",
-    "mean-margin": "Decoder and reconstruction",
-    "mean-reconstruction": "Decoder and reconstruction",
-    "view-without-permute": "Layers",
-    "bare-norm": "Squash",
-    "softmax-of-lengths": "Margin loss",
-}
 # What a deviation's parts and options replace.
 OURS: dict[str, Any] = {
     **vars(Parts()),
@@ -33,6 +21,23 @@ OURS: dict[str, Any] = {
     **PAPER_RECIPE,
     "start_w": CapsuleLayer.reset_parameters,
 }
+
+
+def costs() -> dict[str, Difference]:
+    """The error that each deviation adds in the short training runs, by its name in the ledger.
+
+    A deviation's runs are compared with those without any, seed by seed.
+    """
+    plain = claims.errors("deviations", "none")
+    rows = [row for row in ledger.trainings("deviations") if row != "none"]
+    return {row: claims.difference(Claim(claims.errors("deviations", row), plain)) for row in rows}
+
+
+def adjusted(found: Mapping[str, Difference]) -> dict[str, float]:
+    """The p-value of each difference after the Benjamini–Hochberg adjustment over all of them."""
+    return dict(
+        zip(found, stats.false_discovery_control([of.p for of in found.values()]), strict=True)
+    )
 
 
 def assignment(name: str, part: Any) -> str:
@@ -50,41 +55,6 @@ def diff(deviation: Deviation) -> list[str]:
             code = "".join(parts[::2])  # without the docstring
         lines += [f"+ {line}" for line in code.splitlines() if line.strip()]
     return lines
-
-
-def switchboard(costs: Mapping[str, str], measured: Mapping[str, str]) -> Any:
-    """A fold for each deviation, for a notebook.
-
-    Args:
-        costs: what each costs, by its name.
-        measured: the checker's evidence of each that shows in a network.
-    """
-    from IPython.display import HTML
-
-    folds = []
-    for name, deviation in DEVIATIONS.items():
-        who = [f'<a href="{IMPLEMENTATIONS[each].link}">{each}</a>' for each in found_in(deviation)]
-        rows = {
-            "the paper": escape(deviation.paper),
-            "the code": escape(deviation.code),
-            "who": ", ".join(who) or "none of these; it is here to compare with",
-            "measured": escape(measured.get(name, RECIPE)),
-            "cost": escape(cost_of(name, costs)),
-        }
-        if name in ELSEWHERE:
-            rows["shown in"] = f"<em>{ELSEWHERE[name]}</em>"
-        text = "<br>".join(f"<b>{term}:</b> {words}" for term, words in rows.items())
-        # The classes of Pygments, for which the theme has colours.
-        changes = [
-            f'<span class="{"gd" if x[0] == "-" else "gi"}">{escape(x)}</span>'
-            for x in diff(deviation)
-        ]
-        folds.append(
-            f"<details><summary><code>{name}</code> · {len(who)}</summary><p>{text}</p>"
-            f'<div class="highlight"><pre>{"<br>".join(changes)}</pre></div>'
-            "</details>"
-        )
-    return HTML("\n".join(folds))
 
 
 def cost_of(name: str, costs: Mapping[str, str]) -> str:

@@ -5,39 +5,19 @@ from typing import Any
 from capsnet_book import headlines, ledger
 
 
-def record(wrong: int, epochs: int = 3, precision: str = "fp32") -> dict[str, Any]:
+def record(wrong: int, epochs: int = 3) -> dict[str, Any]:
     """Of a training: so many wrong of a thousand test images."""
     return {
         "test": {"correct": 1000 - wrong, "total": 1000},
         "records": [{"epoch": 1}, {"epoch": epochs}],  # of a long one, not all are kept
-        "config": {"precision": precision},
     }
-
-
-def test_a_command_for_each_headline() -> None:
-    published = {
-        "labml": {0: record(100, 2, "auto")},
-        "cezannec": {0: record(100, 2)},
-        "adambielski": {0: record(90, 2), 1: record(110, 2)},
-    }
-    assert headlines.commands(published, "cezannec", "labml", "adambielski").splitlines() == [
-        "capsnet train --as cezannec --all --test",
-        "    published: 98.90 %; here: 90.00 % after 2 of 3 epochs",
-        "capsnet train --as labml --all --test",
-        "    published: nothing; here: 90.00 % after 2 of 10 epochs, in bfloat16",
-        "capsnet train --as adambielski --all --test",
-        "    published: 99.65 %; here: 90.00 (89.00–91.00) % after 2 of 250 epochs, "
-        "its rate led by the test images",
-    ]
 
 
 def test_headlines_of_what_there_is() -> None:
     def row(name: str, table: str) -> list[str]:
         return next(line.split() for line in table.splitlines() if line.startswith(name))
 
-    nothing = headlines.accuracy_table({})
-    assert row("xifengguo", nothing) == ["xifengguo", "99.66", "0/50", "·", "·"]
-    assert "labml  " not in nothing  # nothing published, nothing trained
+    assert len(headlines.accuracy_table({}).splitlines()) == 1  # what was not trained has no row
     some = headlines.accuracy_table(
         {
             "cezannec": {0: record(10), 1: record(12)},

@@ -1,4 +1,4 @@
-"""The pages around the chapters: glossary, notation, differences, bibliography, contents.
+"""The pages around the chapters: glossary, notation, reference tables, bibliography, contents.
 
 That terms, sources and links lead somewhere is the build's own check: its warnings are errors.
 """
@@ -44,20 +44,19 @@ def test_the_names_of_the_notation_exist():
     assert "weight" in dict(capsnet.CapsuleLayer(2, 2, 2, 2).named_parameters())
 
 
-def test_the_functions_and_options_that_the_differences_name_exist():
+def test_the_functions_and_options_that_the_reference_names_exist():
     names = ("functional", "layers", "model", "training", "data")
     modules = [importlib.import_module(f"capsnet.{name}") for name in names]
-    table = PAGES["differences"].partition("## What the text leaves open")[2]
-    rows = [line.split("|") for line in table.partition("### Measured")[0].splitlines()]
-    places = [row[4].strip() for row in rows if len(row) == 6][2:]
-    assert len(places) > 10
+    table = PAGES["wild"].partition(":::{admonition} Reference")[2].partition("\n:::")[0]
+    rows = [re.sub(r"\{\S+?\}`.*?`", "", line).split("|") for line in table.splitlines()]
+    here = [row[4] for row in rows if len(row) == 6]
+    places = {name for cell in here for name in re.findall("`([^`]+)`", cell) if name[0] != "-"}
+    assert {"CapsNet(learn_prior=True)", "squash", "TrainingConfig.shift"} <= places
     for place in places:
-        head, *rest = re.match(r"`([\w.]+)", place)[1].split(".")
-        if head != "torch":
-            thing = next(getattr(module, head) for module in modules if hasattr(module, head))
-            for name in rest:
-                assert hasattr(thing, name), place
-    assert {"CapsNet(learn_prior=True)", "squash"} <= {place.split("`")[1] for place in places}
+        head, *rest = re.match(r"[\w.]+", place)[0].split(".")
+        thing = next(getattr(module, head) for module in modules if hasattr(module, head))
+        for name in rest:
+            assert hasattr(thing, name), place
 
 
 @pytest.mark.parametrize("name", SOURCES)
