@@ -5,6 +5,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import pytest
+import yaml
 from fontTools.ttLib import TTFont
 
 import cards
@@ -13,6 +14,8 @@ import dress
 import mathml
 from capsnet_book import figures
 from capsnet_lab.figures import style
+from helpers import ROOT
+from myst import directives
 
 
 def test_an_equation_is_set_with_its_quantities_marked() -> None:
@@ -66,3 +69,12 @@ def test_what_a_card_says(tmp_path: Path) -> None:
 def test_a_figure_is_drawn_the_same_again() -> None:
     one, other = (figures.palette()._repr_svg_() for _ in range(2))
     assert one == other
+
+
+def test_the_front_page_has_a_card_of_every_numbered_chapter() -> None:
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    parts = [part for part in toc["parts"] if "numbered" in part]
+    chapters = [Path(each["file"]).name for part in parts for each in part["chapters"]]
+    index = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
+    shown = [found.content.split() for found in directives(index) if found.name == "cards"]
+    assert [name for names in shown for name in names] == chapters
