@@ -37,8 +37,13 @@ def accuracy_table(runs: Mapping[str, Records]) -> str:
     return columns([[row[0], *(cell or "·" for cell in row[1:])] for row in rows])
 
 
-def accuracy(records: Records) -> str:
-    """The mean of a row's runs in percent and, of several, their range; "" of none."""
-    shares = [100 - missed({"test": record["test"]}) for record in records.values()]
+def mean_accuracy(runs: Records) -> float:
+    """The mean test accuracy of a row's runs in percent."""
+    return 100 - statistics.mean(missed(record, "test") for record in runs.values())
+
+
+def accuracy(runs: Records) -> str:
+    """The mean of a row's test accuracies in percent and, of several, their range; "" of none."""
+    shares = [100 - missed(record, "test") for record in runs.values()]
     several = f" ({min(shares):.2f}–{max(shares):.2f})" if len(shares) > 1 else ""
-    return f"{statistics.mean(shares):.2f}{several}" if shares else ""
+    return f"{mean_accuracy(runs):.2f}{several}" if shares else ""
