@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from capsnet.checks import as_image_shape
 from capsnet_lab.check.evidence import sums_to_one, tensors_in, without_ones
 
 CallFunction = Callable[[Any, Tensor, Tensor], Any]  # network, images, labels → what it returns
@@ -55,13 +56,7 @@ class Adapter:
     def __post_init__(self) -> None:
         if self.routing is not None and (self.primary or self.digits):
             raise ValueError("expected an Adapter with routing, or primary and digits, got both")
-        shape: Any = self.image_shape
-        sides = [*shape] if isinstance(shape, Sequence) else []
-        if len(sides) != 3 or not all(isinstance(side, int) and side > 0 for side in sides):
-            raise ValueError(
-                "image_shape must be [channels, height, width], three positive whole numbers, "
-                f"got {shape!r}"
-            )
+        as_image_shape(self.image_shape)
 
 
 class Output(NamedTuple):

@@ -36,7 +36,6 @@ STAGES = "primary and digits"
 NEEDS = {
     **dict.fromkeys(("activation", "routed_to_types", "group"), "primary"),
     **dict.fromkeys(("primary_axis", "same_padding", "start"), "primary"),
-    **dict.fromkeys(("same_padding", "start"), "primary"),
     **dict.fromkeys(("margin", "mean_over_classes", "margin_weight"), "loss"),
     **dict.fromkeys(("mean_over_pixels", "prepare", "lengths"), "loss"),
 }
@@ -209,7 +208,6 @@ AT_LAYER = [Probe(STAGES, examine_layer)]
 WITHOUT_LAYER = [
     Probe("call", outside.check_batch_independence, "batch-logits"),
     Probe("call", outside.check_gradient, "stopped-gradient"),
-    Probe("call", outside.examine_growth, "squash-over-classes squash-by-component"),
     Probe("call", examine_layer_inside),
 ]
 AT_LOSS = [Probe("loss", examine_loss)]

@@ -1,12 +1,12 @@
 """Verdicts on deviations, and the measurements that several looks at a network share."""
 
-import copy
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
 import torch
+from scipy import stats
 from torch import Tensor, nn
 
 from capsnet.fast.routing import Squash
@@ -24,9 +24,8 @@ class NotExamined(NamedTuple):
     unnamed: bool = False  # what was measured is not the paper's, but is no named deviation
 
 
-Verdict = (
-    str | NotExamined | None
-)  # evidence; or why it is open; or the network has no such deviation
+# Evidence; or why it is open; or None: the network has no such deviation.
+Verdict = str | NotExamined | None
 Verdicts = dict[str, Verdict]  # by the deviation's name
 
 
@@ -152,46 +151,28 @@ def gradient_verdict(f: Map, x: Tensor, generator: torch.Generator) -> Verdicts:
     return {"stopped-gradient": text if abs(by_autograd - true) > 1e-5 * abs(true) else None}
 
 
-def largest_lengths(
-    capsules: Callable[[nn.Module], Tensor], model: nn.Module
-) -> tuple[float, float, float]:
-    """How long a capsule, one component of all capsules, and a number become as weights grow."""
-    model = copy.deepcopy(model)
-    lengths = []
-    for _ in range(8):
-        v = capsules(model).detach().nan_to_num()
-        lengths.append([float(x.max()) for x in (v.norm(dim=2), v.norm(dim=1), v.abs())])
-        scale_weights(model, 1.5)
-    capsule, component, number = map(max, zip(*lengths, strict=True))
-    return capsule, component, number
+def drawn_from(values: Tensor, distribution: Any) -> bool:
+    """Whether values may be samples of a symmetric distribution of :mod:`scipy.stats`.
 
-
-def drawn_from(values: Tensor, cdf: Map, std: float, bound: float = float("inf")) -> bool:
-    """Whether values may be drawn so, by Kolmogorov-Smirnov, their deviation and the largest."""
-    values = values.detach().flatten().sort().values
-    count, probability, largest = len(values), cdf(values), values.abs().max()
-    if count < 2:
-        return False
-    steps = torch.arange(count + 1) / count
-    distance = torch.maximum(probability - steps[:-1], steps[1:] - probability).max().item()
-    beyond = 1 - (cdf(largest) - cdf(-largest)).item()
-    return (
-        distance < 2.5 * count**-0.5
-        and abs(values.std().item() / std - 1) < 4 * (2 * count) ** -0.5
-        and beyond < 14 / count  # one sample in a million has a smaller largest value
-        and largest.item() <= bound * (1 + 1e-6)
+    The test of Kolmogorov and Smirnov hardly sees where a normal is cut off; the standard deviation
+    and the largest value do.
+    """
+    samples = values.detach().flatten().numpy()
+    largest = abs(samples).max()
+    ratio = samples.std() / distribution.std()
+    return bool(
+        len(samples) > 1
+        and stats.kstest(samples, distribution.cdf, method="asymp").pvalue > 1e-5
+        and abs(ratio - 1) < 4 * (2 * len(samples)) ** -0.5
+        and 2 * distribution.sf(largest) < 14 / len(samples)  # so in all but one of a million
+        and largest <= distribution.support()[1] * (1 + 1e-6)
     )
 
 
-def is_uniform(values: Tensor, bound: float) -> bool:
-    return drawn_from(values, lambda x: (x / bound + 1) / 2, bound / 3**0.5, bound)
+def uniform_within(bound: float) -> Any:
+    return stats.uniform(-bound, 2 * bound)
 
 
-def is_normal(values: Tensor, std: float) -> bool:
-    return drawn_from(values, torch.distributions.Normal(0.0, std).cdf, std)
-
-
-def is_truncated(values: Tensor, std: float) -> bool:
-    """Normal up to two standard deviations: 0.9545 of the values, with 0.8796 of the deviation."""
-    cdf = torch.distributions.Normal(0.0, std).cdf
-    return drawn_from(values, lambda x: (cdf(x) - 0.5) / 0.9545 + 0.5, 0.8796 * std, 2 * std)
+def cut_normal(std: float) -> Any:
+    """A normal, cut off at two of its standard deviations."""
+    return stats.truncnorm(-2, 2, scale=std)

@@ -9,10 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import squash
 from capsnet_lab.check.evidence import (
     EXACT,
-    TRANSPOSED,
     Map,
     NotExamined,
     Verdict,
@@ -20,13 +18,9 @@ from capsnet_lab.check.evidence import (
     batch_verdict,
     depends_on,
     gradient_verdict,
-    largest_lengths,
-    no_known_squash,
     not_examined,
     relative_error,
-    scale_weights,
     sums_to_one,
-    unsquash,
     without_ones,
 )
 from capsnet_lab.check.subject import Subject
@@ -147,42 +141,3 @@ def check_batch_independence(net: Subject) -> Verdicts:
 def check_gradient(net: Subject) -> Verdicts:
     """Is the gradient of the whole network its derivative?"""
     return gradient_verdict(lambda x: net.output(net.rescaled, x).answer, net.images, net.generator)
-
-
-def examine_growth(net: Subject) -> Verdicts:
-    """Along which axis is squashed? Seen in how long capsules become as all weights grow."""
-    if net.output(net.rescaled).capsules is None:
-        return {}
-    names = "squash-over-classes", "squash-by-component"
-    own, component, number = largest_lengths(lambda model: net.output(model).answer, net.rescaled)
-    if max(own, component) < 1:
-        return not_examined(names, "capsules stay short, whatever the weights")
-    if number > 1 + EXACT:
-        return no_known_squash(names, f"numbers of capsules become {number:.2g}")
-    text = f"capsules become {own:.2f} long, one component of all classes {component:.2f}"
-    over_classes = own > 1 + EXACT and component <= 1 + EXACT
-    by_component = own > 1 + EXACT and component > 1 + EXACT
-    if by_component and not are_squashed_numbers(net):
-        return no_known_squash(names, f"{text}, and a single number at most {number:.2f}")
-    faint = copy.deepcopy(net.rescaled)
-    scale_weights(faint, 1e-3)
-    left = net.output(faint).norms.max().item()
-    if left > 0.9:
-        return no_known_squash(names, f"capsules stay {left:.2f} long, however small the weights")
-    return {
-        "squash-over-classes": f"{text}; {TRANSPOSED}" if over_classes else None,
-        "squash-by-component": text if by_component else None,
-    }
-
-
-def are_squashed_numbers(net: Subject) -> bool:
-    """Whether s is linear in a small W if each component was squashed by itself."""
-    s = []
-    for factor in 1e-3, 1e-4:
-        model = copy.deepcopy(net.rescaled)
-        for parameter in net.class_weights(model):
-            parameter.data *= factor
-        v = net.output(model).capsules
-        assert v is not None
-        s.append(unsquash(v.detach(), squash, 3))
-    return relative_error(10 * s[1], s[0]) < 1e-3

@@ -1,12 +1,9 @@
 """Which deviations the primary capsules show, as a map from images to u."""
 
-import contextlib
-import functools
-from collections.abc import Iterator
-from typing import Any
+import copy
 
+import torch
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
 
 from capsnet.functional import squash
 from capsnet_lab.check.evidence import (
@@ -14,15 +11,17 @@ from capsnet_lab.check.evidence import (
     NotExamined,
     Verdict,
     Verdicts,
+    cut_normal,
     depends_on,
-    is_truncated,
-    is_uniform,
-    largest_lengths,
+    drawn_from,
     no_known_squash,
     not_examined,
+    scale_weights,
+    tensors_in,
+    uniform_within,
     unsquash,
 )
-from capsnet_lab.check.subject import Subject
+from capsnet_lab.check.subject import Call, Subject, watched
 from capsnet_lab.wild.parts import RELEASED_BIAS
 
 NORMS = nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LayerNorm, nn.LocalResponseNorm
@@ -34,49 +33,27 @@ def examine_primary(net: Subject) -> Verdicts:
     if not u.any():
         raise ValueError("all primary capsules are zero or NaN")
     text = f"none of the {u.numel()} numbers of primary capsules is negative"
-    verdicts: Verdicts = {"relu-before-squash": None if (u < 0).any() else text}
-    with without_norms(net.biased) as norms:
-        verdicts |= maps_verdicts(net)
-    if norms:
-        text = f"maps are normalised between the convolutions: {', '.join(sorted(norms))}"
-        verdicts["norm"] = NotExamined(text, unnamed=True)
-    return verdicts
+    return {"relu-before-squash": None if (u < 0).any() else text, **maps_verdicts(net)}
 
 
-@contextlib.contextmanager
-def without_norms(model: nn.Module) -> Iterator[set[str]]:
-    """Make normalisations of maps return their input, and collect the types of those called."""
+def norms_of_maps(net: Subject) -> set[str]:
+    """The types of the modules that normalise maps on their way to the primary capsules."""
     called: set[str] = set()
 
-    def return_input(bias: Tensor | None, module: nn.Module, given: Any, named: Any, _: Any) -> Any:
-        maps = next(iter([*given, *named.values()]))
-        if maps.dim() != 4:  # it normalises capsules
-            return None
-        called.add(type(module).__name__)
-        return maps if bias is None else maps + bias[:, None, None]
+    def note(name: str, call: Call) -> None:
+        module = net.biased.get_submodule(name)
+        if isinstance(module, NORMS) and tensors_in(call.returned)[0].dim() == 4:
+            called.add(type(module).__name__)
 
-    hooks: list[RemovableHandle] = []
-    no_bias = False
-    for module in model.modules():
-        if isinstance(module, nn.Conv2d):
-            no_bias = module.bias is None
-        elif isinstance(module, NORMS):
-            # Its own bias takes the place of the one that the convolution before it lacks.
-            by_map = no_bias and not isinstance(module, nn.LayerNorm)
-            bias = getattr(module, "bias", None) if by_map else None
-            hook = functools.partial(return_input, bias)
-            hooks.append(module.register_forward_hook(hook, with_kwargs=True))
-    try:
-        yield called
-    finally:
-        for handle in hooks:
-            handle.remove()
+    with watched(net.biased, note):
+        net.children(net.images)
+    return called
 
 
 def maps_verdicts(net: Subject) -> Verdicts:
-    """Which numbers are squashed together, and what the convolutions do, without normalisation."""
+    """Which numbers are squashed together, and what the convolutions do."""
     u = net.children(net.images)
-    own, component, _ = largest_lengths(lambda model: net.primary(model, net.images), net.biased)
+    own, component = largest_lengths(net)
     if min(own, component) > 1 + EXACT:
         names = "squash-over-children", "view-without-permute", "same-padding", "routed-to-types"
         length = min(own, component)
@@ -101,6 +78,19 @@ def maps_verdicts(net: Subject) -> Verdicts:
     }
 
 
+@torch.no_grad()
+def largest_lengths(net: Subject) -> tuple[float, float]:
+    """How long a primary capsule, and a number of all of them, become as weights grow."""
+    model = copy.deepcopy(net.biased)
+    own, component = 0.0, 0.0
+    for _ in range(8):
+        u = net.primary(model, net.images).nan_to_num()
+        own = max(own, float(u.norm(dim=2).max()))
+        component = max(component, float(u.norm(dim=1).max()))
+        scale_weights(model, 1.5)
+    return own, component
+
+
 def view_verdict(maps: Tensor) -> Verdicts:
     """Does a capsule hold neighbours of one map, which are equal for a uniform image?"""
     later = maps[:, 1:].abs()
@@ -114,23 +104,23 @@ def view_verdict(maps: Tensor) -> Verdicts:
 
 def convolution_verdicts(net: Subject, maps: Tensor) -> Verdicts:
     """Are there padding, routing to types, a ReLU? ``maps``, [children, dim]: a uniform image's."""
+    names = "same-padding", "routed-to-types"
+    if norms := norms_of_maps(net):
+        text = f"maps are normalised between the convolutions: {', '.join(sorted(norms))}"
+        return not_examined(names, text, unnamed=True)
     dim = maps.shape[1]
     kernels, biases = convolutions(net, net.biased)
     first = [kernel.shape[1] == net.images.shape[1] for kernel in kernels]
     channels = sum(len(k) for k, at_first in zip(kernels, first, strict=True) if not at_first)
-    names = "same-padding", "routed-to-types"
     if sum(first) != 1:
-        return not_examined(
-            names, "the primary capsules do not come from two stages of convolutions"
-        )
+        why = "the primary capsules do not come from two stages of convolutions"
+        return not_examined(names, why)
     if len(kernels) != len(biases):
-        return not_examined(
-            names, f"{len(kernels)} kernels of convolutions have {len(biases)} biases"
-        )
+        why = f"{len(kernels)} kernels of convolutions have {len(biases)} biases"
+        return not_examined(names, why)
     if channels % dim:
-        return not_examined(
-            names, f"{channels} maps are not a multiple of a capsule's {dim} numbers"
-        )
+        why = f"{channels} maps are not a multiple of a capsule's {dim} numbers"
+        return not_examined(names, why)
     different = 1 + int((maps.flatten().sort().values.diff() > 1e-5).sum())
     text = f"edges are seen: {channels} maps of a uniform image have {different} different numbers"
     verdicts: Verdicts = {"same-padding": text if different > 2 * channels else None}
@@ -167,8 +157,7 @@ def same_type(uniform: Tensor) -> list[int]:
 
 def convolutions(net: Subject, model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
     """The kernels that the primary capsules depend on, and their biases."""
-    with without_norms(model):
-        parameters = depends_on(net.primary(model, net.images), model)
+    parameters = depends_on(net.primary(model, net.images), model)
     wide = {len(p) for p in parameters if p.dim() == 4 and p.shape[2] > 1}
     kernels, loose, biases = [], [], []
     for parameter in parameters:
@@ -190,10 +179,11 @@ def examine_start(net: Subject) -> Verdicts:
     kernels, biases = convolutions(net, net.model)
     if not kernels:
         return not_examined(names, "the primary capsules do not come from convolutions")
-    if all(is_uniform(k, k[0].numel() ** -0.5) for k in kernels):
+    if all(drawn_from(k, uniform_within(k[0].numel() ** -0.5)) for k in kernels):
         return dict.fromkeys(names)  # PyTorch's
-    glorot = all(is_uniform(k, (6 / (k[0].numel() + k[:, 0].numel())) ** 0.5) for k in kernels)
-    released = all(is_truncated(k, 0.1) or is_truncated(k, 0.05) for k in kernels)
+    bounds = [(6 / (k[0].numel() + k[:, 0].numel())) ** 0.5 for k in kernels]
+    glorot = all(drawn_from(k, uniform_within(b)) for k, b in zip(kernels, bounds, strict=True))
+    released = all(any(drawn_from(k, cut_normal(std)) for std in (0.1, 0.05)) for k in kernels)
     for name, fits, value in zip(names, (released, glorot), (RELEASED_BIAS, 0.0), strict=True):
         same = all((bias - value).abs().max() < 1e-6 for bias in biases)
         if fits and same and len(biases) == len(kernels):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
+from scipy import stats
 from torch import Tensor, nn
 
 from capsnet.fast.routing import Share, Squash
@@ -20,15 +21,15 @@ from capsnet_lab.check.evidence import (
     Verdict,
     Verdicts,
     batch_verdict,
+    cut_normal,
     depends_on,
+    drawn_from,
     gradient_verdict,
-    is_normal,
-    is_truncated,
-    is_uniform,
     no_known_squash,
     not_examined,
     relative_error,
     scale_for,
+    uniform_within,
     unsquash,
     without_ones,
 )
@@ -53,12 +54,13 @@ SQUASHES: dict[str, Squash] = {"": squash, **by_part("squash")}
 del SQUASHES["bare-norm"]  # differs from the paper's only at 0
 SHARES: dict[str, Share] = {"": parts.over_parents, **by_part("share")}
 AXES: dict[str, int] = {"": 2, **by_part("digits_axis")}
-STARTS: dict[str, Callable[[Tensor, int], bool]] = {
-    "": lambda w, children: is_truncated(w, 0.1),
-    "unit-w": lambda w, children: is_normal(w, 1.0),
-    "small-w": lambda w, children: is_normal(w, 0.01),
-    "uncut-w": lambda w, children: is_normal(w, 0.1),
-    "uniform-w": lambda w, children: is_uniform(w, children**-0.5),
+# The distribution of W, by the number of children.
+STARTS: dict[str, Callable[[int], Any]] = {
+    "": lambda children: cut_normal(0.1),
+    "unit-w": lambda children: stats.norm(0, 1),
+    "small-w": lambda children: stats.norm(0, 0.01),
+    "uncut-w": lambda children: stats.norm(0, 0.1),
+    "uniform-w": lambda children: uniform_within(children**-0.5),
 }
 SQUASH_NAMES, SHARE_NAMES, AXIS_NAMES, START_NAMES = (
     [name for name in table if name] for table in (SQUASHES, SHARES, AXES, STARTS)
@@ -69,7 +71,6 @@ MOST_ITERATIONS = 10
 GUARDS: dict[str, Callable[[float], Squash]] = {
     "under the root": parts.guarded_squash,
     "beside the norm": parts.squash_beside,
-    "as the least norm": parts.clamped_squash,
     "in the squared norm": parts.lifted_squash,
 }
 LINEAR = 1e-6  # routing bends s by no more than this, even with thousands of children
@@ -376,12 +377,12 @@ def iterations_verdicts(iterations: int, error: float, error_of_3: float) -> Ver
 def start_verdicts(w: Tensor, children: int) -> Verdicts:
     """How W, [some, in_dim, classes, out_dim], was initialised."""
     weight = w.round(decimals=9).unique(dim=0)  # children may share one
-    fits = [start for start, test in STARTS.items() if test(weight, children)]
+    fits = [name for name, start in STARTS.items() if drawn_from(weight, start(children))]
     text = f"{weight.numel()} numbers of W have a standard deviation of {float(weight.std()):.3g} "
     text += f"and are at most {float(weight.abs().max()):.3g}"
     if not fits:
         return not_examined(START_NAMES, f"{text}; they fit no known start")
-    return {start: text if start in fits else None for start in START_NAMES}
+    return {name: text if name in fits else None for name in START_NAMES}
 
 
 def sharing_verdict(layer: Layer, u: Tensor) -> Verdicts:

@@ -18,7 +18,6 @@ from capsnet_lab.check.evidence import (
     depends_on,
     relative_error,
     scale_weights,
-    tensors_in,
     without_ones,
 )
 
@@ -84,8 +83,8 @@ class Subject:
             raise ValueError(f"expected a network of at least two classes, got {self.classes}")
         if not answer.isfinite().all():
             raise ValueError(
-                f"the network cannot be checked: it returns NaN or infinity{self.first_nan()}; "
-                "is a capsule of zeros divided by its norm?"
+                "the network cannot be checked: it returns NaN or infinity; is a capsule of zeros "
+                "divided by its norm?"
             )
         if out.norms.min() < 0:
             raise ValueError(
@@ -96,20 +95,6 @@ class Subject:
             raise ValueError("the network cannot be checked: what it returns has no gradient")
         if relative_error(answer[1:], answer[:-1]) < EXACT:
             raise ValueError("the network cannot be checked: all images get the same answer")
-
-    def first_nan(self) -> str:
-        """The first module that makes NaN or infinity from finite tensors, in words."""
-        names: list[str] = []
-
-        def note(name: str, call: Call) -> None:
-            given = tensors_in([call.given, call.named])
-            finite = all(x.isfinite().all() for x in given)
-            if name and finite and not all(x.isfinite().all() for x in tensors_in(call.returned)):
-                names.append(name)
-
-        with watched(self.model, note):
-            self.output(self.model)
-        return f", first from its {names[0]}" if names else ""
 
     def random(self, *shape: int) -> Tensor:
         return torch.randn(shape, generator=self.generator)

@@ -74,16 +74,6 @@ def squash_beside(epsilon: float) -> Squash:
     return squash
 
 
-def clamped_squash(epsilon: float) -> Squash:
-    """Eq. 1 with a norm of at least ε in the denominator."""
-
-    def squash(s: Tensor, dim: int) -> Tensor:
-        norm = torch.linalg.vector_norm(s, dim=dim, keepdim=True)
-        return norm.square() / (1 + norm.square()) * s / norm.clamp(min=epsilon)
-
-    return squash
-
-
 def lifted_squash(epsilon: float) -> Squash:
     """Eq. 1 with ε in the squared norm."""
 
