@@ -166,7 +166,7 @@ def chunk_backward(
     v_sums = options.squash(s[:-1], 2).cumsum(0)
     terms: list[tuple[Tensor | None, Tensor]] = []
     grad_sum = torch.zeros_like(grad_v)  # each v is part of the sums of all later iterations
-    grad_logits = torch.zeros((), dtype=grad_v.dtype, device=grad_v.device)
+    grad_logits: Any = 0.0  # a tensor, if there is a prior
     for t in reversed(range(len(s))):
         grad_s = squash_back(s[t], grad_v, options.squash)
         v_sum = v_sums[t - 1] if t > 0 else None

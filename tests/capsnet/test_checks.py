@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def test_memory_is_what_the_machine_and_its_limits_leave(
     resource = pytest.importorskip("resource", reason="Windows tells none of these")
     (tmp_path / "jobs").mkdir()
     if job is not None:
-        (tmp_path / "own").write_text("1:name=old:/\n0::/jobs\n")
+        (tmp_path / "own").write_text("1:name=a::b:/\n0::/jobs\n")
     monkeypatch.setattr(checks, "OWN_CGROUP", tmp_path / "own")
     monkeypatch.setattr(checks, "CGROUPS", tmp_path)
     for folder, limit in ((tmp_path, container), (tmp_path / "jobs", job)):
@@ -76,13 +77,23 @@ def test_memory_is_what_the_machine_and_its_limits_leave(
     assert total_memory(torch.device("meta")) == math.inf
 
 
+def test_the_memory_of_a_gpu_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    found = {torch.device("cuda", 1): SimpleNamespace(total_memory=1234)}
+    monkeypatch.setattr(torch.cuda, "get_device_properties", found.__getitem__)
+    assert total_memory(torch.device("cuda", 1)) == 1234
+    assert total_memory(torch.device("cpu")) > 1234
+
+
 def test_what_just_fits_into_the_memory_is_taken(
     refuses: Refuses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks, "total_memory", lambda device: 1e9)
-    checks.require_memory("these", 10**9, torch.device("cpu"))
-    with refuses("these take at least 1.0 GB, cpu has 1.0 GB: smaller images"):
-        checks.require_memory("these", 10**9 + 1, torch.device("cpu"))
+    cpu, size = torch.device("cpu"), 50_000_000
+    monkeypatch.setattr(checks, "total_memory", lambda device: float(size))
+    checks.require_memory("these", size, cpu)
+    for more, said in ((size + 1, "0.1"), (9 * size, "0.5")):
+        with refuses(f"these take at least {said} GB, cpu has 0.1 GB: smaller images"):
+            checks.require_memory("these", more, cpu)
 
 
 def test_class_mask_makes_indices_one_hot() -> None:
