@@ -16,7 +16,7 @@ import torch
 
 from capsnet.device import describe_machine, pick_device
 from capsnet.files import write_json
-from experiments.bench import accuracy, counts, launches, memory, rows, speed, startup
+from experiments.bench import accuracy, counts, launches, memory, rows, speed
 from experiments.running import LEDGER, ROOT
 
 FOLDER = LEDGER / "bench"
@@ -27,7 +27,6 @@ PARTS: dict[str, Callable[[torch.device], dict[str, Any]]] = {
     "growth": memory.growth,
     "counts": counts.run,
     "accuracy": accuracy.run,
-    "startup": startup.run,
     "deviations": functools.partial(rows.run, "deviations"),
     "routings": functools.partial(rows.run, "routings"),
 }

@@ -1,19 +1,18 @@
 """How many pictures of digits does `capsnet predict` classify correctly, refuse, or get wrong?
 
-    python -m experiments.studies.pictures [--before FOLDER]
+    python -m experiments.studies.pictures
 
 Pictures are drawn from MNIST's test digits and from fonts, in KINDS: on plain, squared and ruled
 paper, in frames and form fields, on a desk, on transparent ground, flat or as a photograph. Each is
 drawn from its own seed. Those of even seeds served to choose the rules of `capsnet_lab.pictures`;
-those of odd seeds chose nothing. With FOLDER, an earlier version of this repository answers the
-same pictures, as "before".
+those of odd seeds chose nothing. The record keeps, as "before", what the version of commit 816b238
+answered to the same pictures.
 
 The record also has sets of pictures from before there were kinds; of these, the photographs in hard
 light are counted again ("now"), and compared with digits that are cropped, scaled and centred by
 mass, nothing else ("naive"); the other counts are kept as they are.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -296,12 +295,12 @@ def draw_pictures(folder: Path) -> dict[str, tuple[str, int, int | None]]:
     return drawn
 
 
-def answers_of(tree: Path, folder: Path) -> dict[str, str]:
-    """What `capsnet predict` of a version of the repository says of each picture in a folder."""
+def answers_of(folder: Path) -> dict[str, str]:
+    """What `capsnet predict` says of each picture in a folder."""
     out = folder.parent / "answers.json"
     weights = ledger.path("mnist/weights.safetensors")
     words = [sys.executable, "-m", "capsnet", "predict", weights, folder, "--json", out]
-    subprocess.run([*map(str, words)], cwd=tree, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*map(str, words)], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return {Path(one["picture"]).name: one["answer"] for one in json.loads(out.read_text())}
 
 
@@ -362,28 +361,18 @@ def count_hard_lights(sets: list[dict]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--before", type=Path, help="an earlier version of the repository")
-    before = parser.parse_args().before
     document = json.loads(RECORD.read_text())
-    kept = {(row["kind"], row["half"]): row.get("before") for row in document.get("kinds", [])}
+    before = {(row["kind"], row["half"]): row["before"] for row in document["kinds"]}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place, "pictures")
         folder.mkdir()
-        drawn = draw_pictures(folder)
-        now = counted(drawn, answers_of(ROOT, folder))
-        earlier = counted(drawn, answers_of(before.resolve(), folder)) if before else {}
+        now = counted(draw_pictures(folder), answers_of(folder))
     document["kinds"] = []
     for (kind, parity), count in now.items():
         half = ("chosen on", "held out")[parity]
-        was = earlier.get((kind, parity), kept.get((kind, half)))
-        document["kinds"].append({"kind": kind, "half": half, "before": was, "now": count})
-    for half in ("chosen on", "held out"):
-        rows = [row for row in document["kinds"] if row["half"] == half]
-        for when in ("before", "now"):
-            if all(row[when] for row in rows):
-                total = {key: sum(row[when][key] for row in rows) for key in rows[0][when]}
-                print(half, when, total)
+        row = {"kind": kind, "half": half, "before": before.get((kind, half)), "now": count}
+        document["kinds"].append(row)
+        print(*row.values(), sep=", ")
     count_hard_lights(document["sets"])
     write_json(RECORD, document, indent=None)
 
