@@ -214,7 +214,7 @@ class CapsNet(nn.Module):
             mask = one_hot(lengths.argmax(dim=1), classes)
         else:  # checked with and without a decoder
             mask = class_mask(labels, *lengths.shape)
-        if self.decoder is None and torch.jit.is_tracing():
+        if self.decoder is None and torch.jit.is_tracing():  # type: ignore[attr-defined]
             raise ValueError("torch.jit.trace takes no None, the reconstruction: use torch.export")
         reconstruction = None if self.decoder is None else self.decoder(capsules, mask)
         return CapsNetOutput(capsules, lengths, reconstruction)
