@@ -1,7 +1,6 @@
 """Anybody's picture file as the uint8 tensor that a network takes."""
 
 import contextlib
-import io
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -40,9 +39,17 @@ THINNEST = 1.5 / 20  # of the box: a quarter of MNIST's digits have thinner stro
 SOFT = 0.8 * 255  # ink that nowhere rises by more within one pixel of the box has soft edges
 SKIRT = 0.25  # of the strongest ink within a stroke: what is less is a soft edge
 PHONES = {".heic", ".heif"}  # a phone's, which Pillow does not read: to be refused, not left out
-MESHES = 12  # gaps between lines: more than in and around any figure
 LARGEST = 40  # parts of the ink that are looked at
 DEEPEST = 3  # frames in frames
+LARGE = 0.4  # of the picture's side: a frame, a sheet and a line are at least as long
+THIN = 0.15  # of its length: a line is no broader
+LINE = 0.8  # of the picture's side: a thinner line that is as long is taken out of the ink
+FULL = 0.84  # of its bounding box is filled by a sheet or a card
+TILT = 0.08  # of its side: so far from the corners of its box it is seen, though it be tilted
+SIMILAR = 0.55  # of the longest part: another part as long is a figure of its own
+FLOATING = 0.15  # of a figure's height: the bar of a five may float so far above it
+REACHING = 0.3  # of its area: a part at the border that has none so large beside it is the figure
+SPECK = 0.1  # of the largest part's area: what is smaller belongs to no figure
 TOUCHING = np.ones((3, 3), dtype=bool)  # a pixel and its eight neighbours
 
 
@@ -202,8 +209,7 @@ def open_picture(path: Path) -> Picture:
         with Image.open(path, formats=formats) as picture:  # reads the header only
             if 0 in picture.size:
                 raise ValueError("it has no pixels")
-            whole = with_end_marker(picture, path) if picture.format == "JPEG" else picture
-            return eight_bits(ImageOps.exif_transpose(whole))
+            return eight_bits(ImageOps.exif_transpose(picture))
     except PermissionError:
         raise
     except Image.DecompressionBombError:
@@ -218,20 +224,6 @@ def open_picture(path: Path) -> Picture:
         raise ValueError(f"{path} {text}") from None
     except Exception as error:  # a damaged file makes Pillow's readers raise almost anything
         raise ValueError(f"{path} is damaged or truncated: {reason(error)}") from None
-
-
-def with_end_marker(picture: Picture, path: Path) -> Picture:
-    """A JPEG as it is, or, if only its end is missing, as if it were there. Raises OSError."""
-    try:
-        picture.load()
-        return picture
-    except OSError:
-        ended = Image.open(io.BytesIO(path.read_bytes() + b"\xff\xd9"), formats=["JPEG"])
-        ended.load()
-        # Rows that are missing are of one colour.
-        if np.ptp(np.asarray(ended)[-1], axis=0).max() == 0:
-            raise
-        return ended
 
 
 def eight_bits(picture: Picture) -> Picture:
@@ -342,14 +334,12 @@ def figure(grey: Pixels, single: bool = True, depth: int = 0) -> Pixels:
         inner = part.surrounds(found)
         if inner and depth < DEEPEST:  # look at what is inside as at another picture
             return figure(grey[inner], single, depth + 1)
-    if single:
-        found = [part for part in found if part.is_line or not part.is_frame]
-    inside = [part for part in found if not part.is_line and part.on_border == 0]
-    cut_off = [part for part in found if not part.is_line and 0 < part.on_border < 0.5]
+    found = [part for part in found if not part.is_line and not (single and part.is_frame)]
+    figures = [part for part in found if not part.at_border]
     # A digit may reach over the border: then it is far larger than the specks inside.
-    reaches = cut_off and (not inside or inside[0].area < 0.3 * cut_off[0].area)
-    figures = cut_off if reaches else inside
-    figures = [part for part in figures if part.belongs_to(figures[0])]
+    if not figures or figures[0].area < REACHING * found[0].area:
+        figures = found
+    figures = [part for part in figures if part.area > SPECK * figures[0].area]
     if not figures:
         message = "no digit found: there are only lines, and what the border cuts off"
         raise Refused("no digit", message, ink)
@@ -368,29 +358,17 @@ class Part:
         self.mask = parts[box] == label
         self.area = int(self.mask.sum())
         self.whole = parts.shape
-        self.height, self.width = self.mask.shape
-        self.on_border = float((border(parts) == label).mean())  # share of the picture's border
-        long, short = max(self.mask.shape), min(self.mask.shape)
-        lies = self.width > 0.4 * self.whole[1] and self.height < 0.15 * self.width
-        edge = self.on_border * sum(self.whole) * 2 > 0.7 * long and short < 0.2 * long
-        self.is_line = lies or edge
-        inner = self.mask[round(0.1 * self.height) : round(0.9 * self.height)]
-        inner = inner[:, round(0.1 * self.width) : round(0.9 * self.width)]
-        gaps = np.bincount(ndimage.label(~self.mask)[0].flat)[1:]
-        hollow = not inner.any() or (gaps > 0.002 * self.mask.size).sum() > MESHES
-        self.is_frame = short > 0.4 * min(self.whole) and hollow
-
-    def belongs_to(self, main: "Part") -> bool:
-        """Whether it is large, or near the largest part and no speck."""
-        near = max(main.mask.shape) // 6
-        rows, columns = (slice(side.start - near, side.stop + near) for side in main.box)
-        around = (rows, columns)
-        share = 0.01 if overlap(self.box, around) else 0.15
-        return self.area >= share * main.area
+        height, width = self.mask.shape
+        self.at_border = bool((border(parts) == label).any())
+        self.is_line = width > LARGE * self.whole[1] and height < THIN * width
+        rim = round(height / 10), round(width / 10)
+        inner = self.mask[rim[0] : -rim[0] or None, rim[1] : -rim[1] or None]
+        self.is_large = min(height, width) > LARGE * min(self.whole)
+        self.is_frame = self.is_large and not inner.any()
 
     def surrounds(self, found: "list[Part]") -> Box | None:
         """The place inside, if this is a frame round others, or a card that others are cut from."""
-        if min(self.height, self.width) < 0.4 * min(self.whole):
+        if not self.is_large:
             return None
         filled = ndimage.binary_fill_holes(self.mask)
         if self.mask.mean() > 0.5 and is_rectangle(filled) and self.mask.shape != self.whole:
@@ -404,11 +382,8 @@ class Part:
             slice(rows.start + top, rows.stop + top),
             slice(columns.start + left, columns.stop + left),
         )
-        least = 0.2 * max(rows.stop - rows.start, columns.stop - columns.start)
-        for part in found:
-            if part is not self and max(part.mask.shape) > least and overlap(part.box, hole):
-                return hole
-        return None
+        others = [part for part in found if part is not self and part.area > SPECK * self.area]
+        return hole if any(overlap(part.box, hole) for part in others) else None
 
 
 def overlap(one: Box, other: Box) -> bool:
@@ -416,10 +391,10 @@ def overlap(one: Box, other: Box) -> bool:
 
 
 def is_rectangle(mask: Mask) -> bool:
-    """Whether this is nearly its bounding box, corners included, tilted a little."""
-    top, left = (round(0.08 * side) for side in mask.shape)
+    """Whether this is nearly its bounding box, corners included; it may be tilted a little."""
+    top, left = (round(TILT * side) for side in mask.shape)
     corners = [mask[y, x] for y in (top, -1 - top) for x in (left, -1 - left)]
-    return float(mask.mean()) > 0.84 and all(corners)
+    return float(mask.mean()) > FULL and all(corners)
 
 
 def sheet_on_desk(grey: Pixels) -> Box | None:
@@ -434,7 +409,7 @@ def sheet_on_desk(grey: Pixels) -> Box | None:
         box = ndimage.find_objects(parts)[largest]
         filled = ndimage.binary_fill_holes(parts[box] == largest + 1)
         seen_whole = (border(parts) == largest + 1).mean() < 0.05
-        if seen_whole and min(filled.shape) > 0.3 * min(grey.shape) and is_rectangle(filled):
+        if seen_whole and min(filled.shape) > LARGE * min(grey.shape) and is_rectangle(filled):
             return box
     return None
 
@@ -442,16 +417,13 @@ def sheet_on_desk(grey: Pixels) -> Box | None:
 def side_by_side(parts: list[Part]) -> int:
     """How many figures there are: parts of similar size that are apart, across or down."""
     largest = max(max(part.mask.shape) for part in parts)
-    boxes = [part.box for part in parts if max(part.mask.shape) > 0.55 * largest]
+    boxes = [part.box for part in parts if max(part.mask.shape) > SIMILAR * largest]
     count = 1
-    # Slanted digits overlap a little; a five's bar may float above it.
-    for axis, gap in ((1, -0.1), (0, 0.15)):
-        spans = sorted((box[axis].start, box[axis].stop) for box in boxes)
-        end, groups = spans[0][1], 1
-        for start, stop in spans[1:]:
-            groups += start >= end + gap * largest
-            end = max(end, stop)
-        count = max(count, groups)
+    for axis, gap in ((0, round(FLOATING * largest)), (1, 0)):
+        taken = np.zeros(parts[0].whole[axis] + gap, dtype=bool)
+        for box in boxes:
+            taken[box[axis].start : box[axis].stop + gap] = True
+        count = max(count, ndimage.label(taken)[1])
     return count
 
 
@@ -464,24 +436,19 @@ def longest_part(mask: Mask, axis: int) -> int:
 def without_lines(ink: Pixels) -> Pixels:
     """The ink without straight thin lines along the picture's sides: of a form, or squared paper.
 
-    Where a figure crosses a line, stronger ink stays, and so does what joins two of its parts.
+    Where a figure crosses a line, what joins two of its parts stays.
     """
-    for axis, share in ((1, 0.6), (0, 0.8)):
-        mask = ink > FAINT
-        along = [1, 1]
-        along[axis] = max(2, round(share * ink.shape[axis]))
-        across = [1, 1]
+    mask = ink > FAINT
+    for axis in (1, 0):
+        along, across = [1, 1], [1, 1]
+        along[axis] = max(2, round(LINE * ink.shape[axis]))
         across[1 - axis] = max(2, ink.shape[1 - axis] // 20)
         lines = ndimage.binary_opening(mask, np.ones(along))
         lines &= ~ndimage.binary_opening(lines, np.ones(across))
-        if not lines.any():
-            continue
-        lines &= ink < 1.3 * np.median(ink[lines]) + FAINT
-        rest = mask & ~lines
-        rest |= mask & ndimage.binary_closing(rest, np.ones(across))
+        rest = (ink > FAINT) & ~lines
+        rest |= (ink > FAINT) & ndimage.binary_closing(rest, np.ones(across))
         # The bar of a seven that fills the picture is no line: the figure is as long.
-        line, remaining = (longest_part(part, axis) for part in (lines, rest))
-        if 0.08 * ink.shape[axis] < remaining < 0.77 * line:
+        if longest_part(rest, axis) < LINE * longest_part(lines, axis):
             ink = np.where(rest, ink, 0)
     return ink
 

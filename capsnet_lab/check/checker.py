@@ -1,8 +1,8 @@
 """Which deviations does anybody's capsule network have? ``capsnet check my_module:MyCapsNet``."""
 
 import contextlib
-import importlib
 import os
+import pkgutil
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -342,9 +342,6 @@ def imported(target: str) -> Any:
         if file not in here and file.parent not in here:
             raise ImportError(f"{here[0].name} has the name of a module in use here: rename it")
     try:
-        found = importlib.import_module(module)
+        return pkgutil.resolve_name(target)
     except USER_CODE_ERRORS as error:
-        raise ImportError(f"{module} cannot be imported: {message_of(error)}") from error
-    if not hasattr(found, name):
-        raise ImportError(f"{module} has no {name}")
-    return getattr(found, name)
+        raise ImportError(f"{target} cannot be imported: {message_of(error)}") from error

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import sys
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,8 +18,7 @@ from capsnet.training import TrainingConfig
 from capsnet_lab import folders, routings, wild
 from capsnet_lab import predict as predictions
 from capsnet_lab.cli import outputs
-from capsnet_lab.cli.given import WEIGHTS, check_not_overwritten, check_pictures, output_files
-from capsnet_lab.cli.options import one_line
+from capsnet_lab.cli.given import WEIGHTS, check_not_overwritten, output_files
 from capsnet_lab.wild.recipes import split_recipe
 
 # What only one command needs is imported in its function: most need no matplotlib, for instance.
@@ -130,8 +128,6 @@ def data_for(
 def evaluate(args: argparse.Namespace) -> int:
     device = pick_device(args.device)
     model, metadata = load_weights(args.weights)
-    if args.reconstructions and model.decoder is None:
-        raise ValueError("the network has no decoder, so there are no reconstructions to draw")
     trained_on = metadata.get("dataset")
     name = args.dataset or trained_on
     if not isinstance(name, str):
@@ -152,41 +148,29 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.json:
         facts = {"dataset": name, "split": split, "weights": metadata}
         write_json(args.json, facts | result.summary())
-    result = dataclasses.replace(result, classes=tuple(folders.printable(result.classes)))
-    names = result.classes
-    if args.figure:
-        from capsnet_lab import figures
-
-        outputs.save_figure(figures.confusion_matrix(result.confusion, names), args.figure)
-    if args.reconstructions:
-        drawn = outputs.draw_reconstructions(model, images, names)
-        outputs.save_figure(drawn, args.reconstructions)
-    outputs.print_evaluation(result)
+    names = folders.printable(result.classes)
+    outputs.print_evaluation(dataclasses.replace(result, classes=tuple(names)))
     return 0
 
 
 def predict(args: argparse.Namespace) -> int:
     pictures = predictions.find_pictures(args.pictures)
-    check_pictures(args, pictures)
+    check_not_overwritten(output_files(args), pictures)
     device = pick_device(args.device)
     model, metadata = load_weights(args.weights)
     classes = folders.printable(class_names(metadata, model, args.weights))
     preparation = args.preparation or folders.preparation_of(metadata)
     found = predictions.predict(model.to(device), classes, pictures, preparation, args.threshold)
     answered, failed = outputs.print_predictions(args, found, len(pictures))
-    if failed and len(pictures) == 1 and failed[0].error:
-        raise failed[0].error
+    if answered:
+        outputs.write_predictions(args, answered, classes, len(pictures))
+    if len(pictures) == 1 and (error := [*answered, *failed][0].error):
+        raise error
     if failed:
         from capsnet_lab.pictures import describe_unreadable
 
         names, first = [one.picture for one in failed], failed[0].error
-        message = describe_unreadable(names, first, len(pictures))
-        if not (args.skip_unreadable and answered):
-            raise ValueError(f"{message}; no file is written; --skip-unreadable leaves them out")
-        print(f"left out: {one_line(message)}", file=sys.stderr)
-    outputs.write_predictions(args, answered, classes, len(pictures))
-    if len(pictures) == 1 and answered[0].error:
-        raise answered[0].error
+        raise ValueError(describe_unreadable(names, first, len(pictures)))
     return 0
 
 

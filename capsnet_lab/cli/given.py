@@ -10,7 +10,7 @@ from capsnet_lab.cli.options import IMPLEMENTATIONS
 
 # The files of a training's folder, as capsnet.training.run names them.
 CHECKPOINT, WEIGHTS = "checkpoint.safetensors", "weights.safetensors"
-OUTPUTS = ("figure", "reconstructions", "save", "sheet", "json", "csv", "onnx")
+OUTPUTS = ("sheet", "json", "csv", "onnx")
 
 
 def check_arguments(args: argparse.Namespace) -> None:
@@ -29,20 +29,15 @@ def check_arguments(args: argparse.Namespace) -> None:
     for path in inputs:
         if not path.exists():
             raise FileNotFoundError(f"no such file: {path}")
-    folder = data_folder(getattr(args, "dataset", None))
-    if folder and folder.is_file():
-        raise ValueError(f"{folder} is a file, expected a folder: unpack it if it is an archive")
-    if folder and not folder.is_dir():
-        raise FileNotFoundError(f"no such folder: {folder}")
     if args.command == "train" and args.out is None:
-        name = folder.resolve().name if folder else args.dataset
+        name = args.dataset
+        if name.startswith("folder:"):
+            name = Path(os.path.expanduser(name.removeprefix("folder:"))).resolve().name
         args.out = Path("runs", f"{name}-{args.like}" if args.like else name)
     files = output_files(args)
     if len({path.resolve() for path in files}) < len(files):
         options = [option for option in OUTPUTS if hasattr(args, option)]
         raise ValueError(f"--{', --'.join(options)} must be different files")
-    if args.command == "predict":
-        check_pictures(args, args.pictures)
     for path in files:
         check_writable(path)
     check_not_overwritten(files, inputs)
@@ -63,20 +58,6 @@ def check_network(args: argparse.Namespace) -> None:
         raise ValueError("--as fixes the routing: give neither --routing nor --stack with it")
     if args.dataset is None:
         args.dataset = IMPLEMENTATIONS[args.like or "paper"]
-
-
-def data_folder(dataset: str | None) -> Path | None:
-    """The folder of ``folder:PATH``; None for a data set by name."""
-    if dataset is None or not dataset.startswith("folder:"):
-        return None
-    return Path(os.path.expanduser(dataset.removeprefix("folder:")))
-
-
-def check_pictures(args: argparse.Namespace, pictures: Sequence[Path]) -> None:
-    """Refuse outputs that do not fit the pictures: first those named, then those in folders."""
-    if args.save and len(pictures) > 1:
-        raise ValueError(f"--save takes one picture, got {len(pictures)}: --sheet takes many")
-    check_not_overwritten(output_files(args), pictures)
 
 
 def output_files(args: argparse.Namespace) -> list[Path]:

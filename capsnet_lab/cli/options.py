@@ -30,6 +30,8 @@ IMPLEMENTATIONS = dict.fromkeys(
 ) | {"sarasra-cifar10": "cifar-10"}  # fmt: skip
 NETWORKS = ("mnist", "mnist-small")  # of capsnet.pretrained; `predict` uses the last by itself
 THRESHOLD = 0.49  # of capsnet_lab.predict
+# Other formats too, so that such a file is refused as weights and not taken for a picture.
+WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".h5", ".onnx", ".weights")
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 SHEET = 100  # pictures on a contact sheet
 LONGEST = 1000  # characters of a message
@@ -79,20 +81,10 @@ def given_weights(text: str) -> Path | str:
 
 def with_weights(words: Sequence[str]) -> list[str]:
     """The words of a command, with the small network's name if `predict` has no weights."""
-    if words[:1] == ["predict"] and not any(map(names_weights, words)):
+    given = any(word in NETWORKS or word.endswith(WEIGHTS) for word in words)
+    if words[:1] == ["predict"] and not given:
         return ["predict", NETWORKS[-1], *words[1:]]
     return [*words]
-
-
-def names_weights(word: str) -> bool:
-    """Whether a word is the name of a network, or of a file that begins as safetensors do."""
-    if word in NETWORKS or word.endswith(".safetensors"):
-        return True
-    try:
-        with open(word if os.path.isfile(word) else os.devnull, "rb") as file:
-            return file.read(9)[8:] == b"{"
-    except OSError:
-        return False
 
 
 def given_figure(text: str) -> Path:
@@ -117,13 +109,6 @@ def given_shape(text: str) -> tuple[int, int, int]:
     return channels, height, width
 
 
-def given_name(text: str) -> str:
-    module, _, name = text.partition(":")
-    if not name or not all(part.isidentifier() for part in module.split(".")):
-        raise argparse.ArgumentTypeError(f"expected a name such as my_module:MyCapsNet, got {text}")
-    return text
-
-
 class Parser(argparse.ArgumentParser):
     """argparse, but an error is one line."""
 
@@ -134,7 +119,6 @@ class Parser(argparse.ArgumentParser):
 PRECISION = "fp32, bf16, or auto: bf16 where the hardware has it"
 ARRANGEMENT = "of the arithmetic: plain (as the book prints it), fast, or auto: fast where it pays"
 SETS = f"{', '.join(DATASETS)}, or folder:PATH with a folder of pictures a class"
-TO_FIGURE = f"to this file ({', '.join(FIGURE_SUFFIXES)})"
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -155,10 +139,10 @@ def make_parser() -> argparse.ArgumentParser:
             option("weights", type=given_weights, help=text)
         if name in ("train", "evaluate", "predict"):
             option("--device", default="auto", choices=DEVICES, help="(%(default)s)")
-            option("--skip-unreadable", action="store_true", help="leave out unreadable pictures")
             text = "how pictures become images (as the network learned; to learn: as they look)"
             option("--preparation", choices=PREPARATIONS, help=text)
         if name in ("train", "evaluate"):
+            option("--skip-unreadable", action="store_true", help="leave out unreadable pictures")
             option("--no-download", action="store_true", help="never download data")
         return command
 
@@ -221,9 +205,6 @@ def add_evaluate_options(command: argparse.ArgumentParser) -> None:
     text = "which images (test; all of an unsplit folder, if the network learned from no folder)"
     option("--split", choices=("train", "validation", "test", "all"), help=text)
     option("--batch-size", type=COUNT, default=500, help="images at a time (%(default)s)")
-    option("--figure", type=given_figure, help=f"draw the confusion matrix {TO_FIGURE}")
-    text = f"draw the first image of each class, and its reconstruction, {TO_FIGURE}"
-    option("--reconstructions", type=given_figure, help=text)
     option("--json", type=given_path, help="write counts, losses and errors to this file")
     option("--precision", choices=PRECISIONS, default="fp32", help=f"{PRECISION} (fp32)")
     option("--arrangement", choices=ARRANGEMENTS, default="auto", help=f"{ARRANGEMENT} (auto)")
@@ -238,18 +219,16 @@ def add_predict_options(command: argparse.ArgumentParser) -> None:
     option("--top", type=COUNT, metavar="K", help="print the K longest capsules of each picture")
     option("--json", type=given_path, help="write answers and all lengths to this file")
     option("--csv", type=given_path, help="write them to this file, a line for a picture")
-    text = f"draw the first {SHEET} inputs, and their reconstructions, {TO_FIGURE}"
-    option("--sheet", type=given_figure, help=text)
-    text = f"draw one input, its reconstruction and the lengths {TO_FIGURE}"
-    option("--save", type=given_figure, help=text)
+    text = f"draw the first {SHEET} inputs, and their reconstructions, to this file "
+    option("--sheet", type=given_figure, help=f"{text}({', '.join(FIGURE_SUFFIXES)})")
 
 
 def add_check_options(command: argparse.ArgumentParser) -> None:
     option = command.add_argument
     text = "a torch.nn.Module, or what makes one, that Python can import from here"
-    option("network", type=given_name, metavar="MODULE:NAME", help=text)
+    option("network", metavar="MODULE:NAME", help=text)
     text = "how to reach its inside, a capsnet_lab.check.Adapter"
-    option("--adapter", type=given_name, metavar="MODULE:NAME", help=text)
+    option("--adapter", metavar="MODULE:NAME", help=text)
     text = "the name of the module in it that maps primary capsules to the classes'"
     option("--routing", metavar="NAME", help=text)
     text = "channels, height, width, where they are not MNIST's or the adapter's"

@@ -7,21 +7,14 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
-from capsnet import CapsNet
-from capsnet.data import ImageSet, to_float
 from capsnet.files import write_atomically, write_json
 from capsnet.text import columns, stderr_is_terminal
 from capsnet.training import Evaluation
 from capsnet_lab.cli.options import SHEET
 from capsnet_lab.predict import Prediction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def print_evaluation(result: Evaluation) -> None:
@@ -102,39 +95,15 @@ def write_predictions(
             writer.writerow([one.picture, one.answer, one.length, *lengths])
         write_atomically(args.csv, text.getvalue().encode())
         print(f"written: {args.csv}")
-    if args.save or args.sheet:
-        from capsnet_lab import figures
-    if args.save and answered[0].lengths:
-        (one,) = answered
-        assert one.image is not None  # what is refused has no lengths
-        drawn = figures.prediction(
-            one.image, one.reconstruction, [*one.lengths.values()], classes, one.answer
-        )
-        save_figure(drawn, args.save)
-        print(f"written: {args.save}")
     if args.sheet:
+        from capsnet_lab import figures
+
         cells = [
             (one.image, one.reconstruction, Path(one.picture).name,
              f"{one.answer} {one.length or 0:.2f}", one.answer in classes)
             for one in answered if one.image is not None
         ]  # fmt: skip
-        save_figure(figures.contact_sheet(cells), args.sheet)
+        drawn = io.BytesIO()
+        figures.contact_sheet(cells).savefig(drawn, format=args.sheet.suffix[1:].lower())
+        write_atomically(args.sheet, drawn.getvalue())
         print(f"written: {args.sheet} ({len(cells)} of {total} pictures)")
-
-
-def draw_reconstructions(model: CapsNet, images: ImageSet, classes: Sequence[str]) -> "Figure":
-    """The first image of each class over its reconstruction from the longest capsule."""
-    from capsnet_lab import figures
-
-    labels = images.labels.tolist()
-    first = images.subset([labels.index(label) for label in sorted(set(labels))])
-    with torch.no_grad():
-        out = model(to_float(first.images).to(next(model.parameters()).device))
-    answers = out.lengths.argmax(1)
-    return figures.reconstructions(first.images, out.reconstruction, first.labels, answers, classes)
-
-
-def save_figure(figure: "Figure", path: Path) -> None:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=path.suffix[1:].lower())
-    write_atomically(path, buffer.getvalue())

@@ -1,14 +1,9 @@
-"""The plots that the command line draws.
+"""The plots of classifications, for the command line and for the book.
 
 A function takes numbers and returns a :class:`Figure`; it neither computes results nor touches
 matplotlib's global state. Arrays may be NumPy's or torch's, on any device.
 """
 
-from capsnet_lab.figures.predictions import (
-    confusion_matrix,
-    contact_sheet,
-    prediction,
-    reconstructions,
-)
+from capsnet_lab.figures.predictions import confusion_matrix, contact_sheet, reconstructions
 
-__all__ = ["confusion_matrix", "contact_sheet", "prediction", "reconstructions"]
+__all__ = ["confusion_matrix", "contact_sheet", "reconstructions"]

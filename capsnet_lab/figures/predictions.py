@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capsnet_lab.figures.style import (
-    FAINT,
     INK,
     MISTAKE,
     PER_ROW,
-    QUANTITIES,
     STYLE,
     WIDTH,
     Figure,
@@ -78,39 +76,6 @@ def reconstructions(
         if i % columns == 0:
             above.set_ylabel("original")
             below.set_ylabel("decoded")
-    return figure
-
-
-@mpl.rc_context(NAMING)
-def prediction(
-    image: ArrayLike,
-    reconstruction: ArrayLike | None,
-    lengths: Sequence[float],
-    classes: Sequence[str],
-    answer: str,
-) -> Figure:
-    """One image, its reconstruction where there is one, and the length of every class's capsule.
-
-    Images are [channels, height, width], uint8 or floating point in 0 … 1; lengths are ‖v_k‖
-    [classes]. The title names the answer.
-    """
-    pictures = {"input": image}
-    if reconstruction is not None:
-        pictures["decoded"] = reconstruction
-    figure = Figure(max(2.2, 0.8 + 0.2 * len(classes)))
-    ratios = [1.0] * len(pictures) + [1.7]
-    *frames, axes = figure.subplots(1, len(ratios), width_ratios=ratios)
-    for frame, (name, picture) in zip(frames, pictures.items(), strict=True):
-        show(frame, array(picture))
-        frame.set_title(name)
-    longest = max(lengths)
-    colours = [QUANTITIES["v"].colour if length == longest else FAINT for length in lengths]
-    axes.barh(range(len(classes)), lengths, color=colours)
-    axes.set_xlim(0, 1)
-    axes.set_yticks(range(len(classes)), classes)
-    axes.invert_yaxis()
-    axes.set_xlabel("length ‖v‖ of the capsule")
-    axes.set_title(f"predicted: {answer}")
     return figure
 
 

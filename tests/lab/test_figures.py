@@ -29,13 +29,6 @@ def test_reconstructions_stand_under_their_originals(count, channels) -> None:
         assert above.title.get_color() == (style.MISTAKE if wrong else style.INK)
 
 
-def test_a_prediction_needs_no_decoder_nor_full_precision() -> None:
-    image = torch.zeros(3, 4, 4, dtype=torch.bfloat16, requires_grad=True)
-    figure = figures.prediction(image, None, [0.5, 0.25], ["a", "b"], "a")
-    assert sum(len(axes.images) for axes in figure.axes) == 1
-    assert [bar.get_width() for bar in figure.axes[-1].patches] == [0.5, 0.25]
-
-
 def test_a_contact_sheet() -> None:
     """Twelve pictures, the last two in a second band, none wider than its cell."""
     images = torch.rand(12, 3, 6, 4)
@@ -68,7 +61,6 @@ def test_a_dollar_in_a_name_begins_no_mathematics() -> None:
     for figure in (
         figures.confusion_matrix(np.eye(2, dtype=int), names),  # without mistakes
         figures.reconstructions(image, image, [0], [1], names),
-        figures.prediction(image[0], image[0], [0.1, 0.9], names, names[1]),
         figures.contact_sheet([(image[0], None, names[0], names[1], True)]),
     ):
         shown = figure._repr_svg_()  # outside of the figure's own settings

@@ -129,7 +129,7 @@ adapter = Adapter(primary=lambda net, images: net.nothing(images))
         ("plain", 3, "\nthe routing was not examined: needs an Adapter"),
         ("larger --image-shape 1x24x24 --routing digits", 1, "without a name: 5 iterations fit"),
         ("ours --image-shape 1x24x24", 2, "with images [8, 1, 24, 24]: "),
-        ("nobodys", 2, "capsnet check: networks has no nobodys\n"),
+        ("nobodys", 2, "module 'networks' has no attribute 'nobodys'\n"),
     ],
 )
 def test_check_says_what_a_network_does_differently(
