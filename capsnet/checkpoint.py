@@ -113,7 +113,13 @@ def save_weights(
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
-    """The network inside what torch.compile, DataParallel and AveragedModel make of it."""
+    """The network inside what torch.compile, DataParallel and AveragedModel make of it.
+
+    Raises:
+        ValueError: ``model`` is no network.
+    """
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"expected a network, a torch.nn.Module; got {type(model).__name__}")
     while True:
         if "_orig_mod" in model._modules:  # torch.compile's, whose class is not public
             model = cast(nn.Module, model._orig_mod)

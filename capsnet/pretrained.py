@@ -38,5 +38,5 @@ def weights_file(name: str) -> Path:
             return path
     raise FileNotFoundError(
         f"the weights of {name!r} are not installed: they are {NETWORKS[name]} in a clone of the "
-        "repository, which capsnet.checkpoint.load_weights reads from any place"
+        "repository; give the path of that file, as here or to capsnet.checkpoint.load_weights"
     )

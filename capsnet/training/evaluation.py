@@ -28,6 +28,9 @@ class Evaluation:
     # Summed squared error under the label's mask, mean over images; None without a decoder.
     reconstruction: float | None
 
+    def __repr__(self) -> str:
+        return f"<Evaluation: {self.correct} of {self.total} correct, {self.accuracy:.2%}>"
+
     @property
     def predictions(self) -> Tensor:
         """The class of the longest capsule for each image, [n]."""

@@ -63,8 +63,9 @@ def diagnose(result: Evaluation, rate: float, seen: int = MIN_SAMPLES_SEEN) -> s
     else:
         found, advice = "alike", f"more epochs, or {lower}"
     if seen < MIN_SAMPLES_SEEN:
-        advice = f"more epochs first ({seen:,} images are few, each counted as often as it is seen)"
+        advice = f"more epochs first (the run uses only {seen:,} images, repetitions included)"
     return (
-        f"no better than one answer for all ({result.correct} of {result.total} right): the "
-        f"capsules are {found}, {shortest:.2f} to {longest:.2f} long on average; try {advice}"
+        f"hardly better than one answer for all ({result.correct} of {result.total} right, "
+        f"{usual} by that answer): the capsules are {found}, {shortest:.2f} to {longest:.2f} long "
+        f"on average; try {advice}"
     )

@@ -32,9 +32,9 @@ def evaluation(lengths: float, right: int = 0) -> Evaluation:
 def test_capsules_that_say_nothing(lengths: float, found: str) -> None:
     of_nothing = evaluation(lengths)
     text = diagnose(of_nothing, 0.003)
-    assert text is not None and found in text and "of 1000 right)" in text
+    assert text is not None and found in text and "of 1000 right, " in text
     few = diagnose(of_nothing, 0.003, 72)
-    assert few is not None and "try more epochs first (72 images are few" in few
+    assert few is not None and "try more epochs first (the run uses only 72 images" in few
     assert diagnose(evaluation(lengths, right=100), 0.003) is None
 
 
@@ -98,4 +98,4 @@ def test_a_rate_that_is_too_high_is_reported(
     validation = some_digits(200, train=False) if held else None
     fit(tiny_model(), some_digits(320), validation, config, progress=True)
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("no better than one answer") and "(320 images are few" in last
+    assert last.startswith("hardly better than one answer") and "only 320 images" in last
