@@ -90,14 +90,19 @@ def verdict(claim: Claim, found: Difference, adjusted_p: float) -> str:
     return "open"
 
 
+def adjusted(found: Mapping[str, Difference]) -> dict[str, float]:
+    """The p-value of each difference after the Benjamini–Hochberg adjustment over all of them."""
+    p = stats.false_discovery_control([each.p for each in found.values()])
+    return dict(zip(found, map(float, p), strict=True))
+
+
 def judged() -> dict[str, tuple[Difference, float, str]]:
     """Every claim of :func:`declared`: its difference, adjusted p-value and verdict."""
     claims = declared()
     found = {name: difference(claim) for name, claim in claims.items()}
-    adjusted = stats.false_discovery_control([each.p for each in found.values()])
     return {
         name: (found[name], p, verdict(claims[name], found[name], p))
-        for name, p in zip(claims, map(float, adjusted), strict=True)
+        for name, p in adjusted(found).items()
     }
 
 

@@ -5,8 +5,6 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from scipy import stats
-
 from capsnet import CapsNet, CapsuleLayer
 from capsnet_book import claims, ledger
 from capsnet_book.claims import Claim, Difference
@@ -31,13 +29,6 @@ def costs() -> dict[str, Difference]:
     plain = claims.errors("deviations", "none")
     rows = [row for row in ledger.trainings("deviations") if row != "none"]
     return {row: claims.difference(Claim(claims.errors("deviations", row), plain)) for row in rows}
-
-
-def adjusted(found: Mapping[str, Difference]) -> dict[str, float]:
-    """The p-value of each difference after the Benjamini–Hochberg adjustment over all of them."""
-    return dict(
-        zip(found, stats.false_discovery_control([of.p for of in found.values()]), strict=True)
-    )
 
 
 def assignment(name: str, part: Any) -> str:

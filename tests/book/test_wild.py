@@ -32,8 +32,7 @@ def test_what_a_deviation_costs_is_a_paired_difference_of_its_runs() -> None:
     of = [claims.errors("deviations", row) for row in ("leak", "none")]
     by_seed = [leak - none for leak, none in zip(*(each.values() for each in of), strict=True)]
     assert costs["leak"].points == pytest.approx(statistics.mean(by_seed))
-    adjusted = wild.adjusted(costs)
-    assert all(costs[name].p <= p <= 1 for name, p in adjusted.items())
+    assert all(costs[name].p <= p <= 1 for name, p in claims.adjusted(costs).items())
 
 
 def test_the_board_says_who_has_what_and_what_it_costs() -> None:
