@@ -91,24 +91,18 @@ def misclassified(
 
 @styled
 def pair_reconstructions(
-    images: ArrayLike,
-    reconstructions: Mapping[str, ArrayLike],
-    titles: Sequence[str],
-    mistakes: Sequence[int] = (),
-    alone: bool = False,
+    images: ArrayLike, reconstructions: Mapping[str, ArrayLike], titles: Sequence[str]
 ) -> Figure:
-    """Columns of an image above its two digits' reconstructions, laid over each other.
+    """Columns of an image above its two digits' reconstructions, by themselves and together.
 
     The first digit is green, the second magenta, and where both are it is white. `reconstructions`
-    are the rows below, by name: each [n, 2, 1, height, width]. `mistakes` are columns whose title
-    is set as a mistake's. `alone` also shows the two digits of the first row by themselves, above
-    it.
+    are the rows below, by name: each [n, 2, 1, height, width]. The two digits of the first of them
+    are also shown by themselves, above it.
     """
     pairs = {name: array(pair)[:, :, 0] for name, pair in reconstructions.items()}
-    if alone:
-        first, second = (np.reshape(only, (2, 1, 1)) for only in ([1, 0], [0, 1]))
-        pair = next(iter(pairs.values()))
-        pairs = {"first": pair * first, "second": pair * second} | pairs
+    first, second = (np.reshape(only, (2, 1, 1)) for only in ([1, 0], [0, 1]))
+    pair = next(iter(pairs.values()))
+    pairs = {"first": pair * first, "second": pair * second} | pairs
     pictures = array(images)
     grey = pictures / 255 if pictures.dtype == np.uint8 else pictures
     rows = [grey.repeat(3, axis=1)]
@@ -117,7 +111,7 @@ def pair_reconstructions(
         rows.append(np.einsum("ndhw,dc->nchw", pair, [FIRST, SECOND]).clip(0, 1))
     columns = len(titles)
     every_title = [*titles, *[""] * (columns * len(pairs))]
-    figure = gallery(np.concatenate(rows), every_title, columns, ["image", *pairs], mistakes)
+    figure = gallery(np.concatenate(rows), every_title, columns, ["image", *pairs])
     figure.set_figheight(figure.get_figheight() + 0.3)
     colours = {"first digit": FIRST, "second digit": SECOND, "both": (1, 1, 1)}
     handles = [Patch(facecolor=c, edgecolor=FAINT, label=name) for name, c in colours.items()]

@@ -30,7 +30,7 @@ def test_a_gallery_has_pictures_in_rows_and_marks_mistakes() -> None:
 
 def test_two_digits_are_added_up_in_two_colours() -> None:
     pair = IMAGES[:2].reshape(1, 2, 1, 4, 5) / 2
-    figure = figures.pair_reconstructions(IMAGES[:1], {"a": pair}, ["x"], alone=True)
+    figure = figures.pair_reconstructions(IMAGES[:1], {"a": pair}, ["x"])
     image, *drawn = (axes.images[0].get_array() for axes in figure.axes)
     first, second = (pair[0, k, 0, :, :, None] * (FIRST, SECOND)[k] for k in (0, 1))
     assert np.allclose(image, IMAGES[0, 0, :, :, None])
