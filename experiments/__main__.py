@@ -2,6 +2,7 @@
 
     python -m experiments                    # everything missing, under the machine's budget
     python -m experiments table-1 released   # these experiments only
+    python -m experiments attacks --minutes 8   # rates first, then the trainings at the best ones
     python -m experiments --list             # what is done, what remains, how long it will take
     python -m experiments --verify           # each record's first epoch again: the same numbers?
 
@@ -15,6 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,16 @@ from capsnet_book.ledger import missed
 from capsnet_book.statistics import half_width
 from capsnet_lab.cli import INTERRUPTED
 from experiments.declared import BUDGETS, EXPERIMENTS, Experiment
-from experiments.running import LEDGER, WORK, Training, perform, plan, recorded, verify
+from experiments.running import (
+    LEDGER,
+    WORK,
+    Training,
+    at_chosen_rates,
+    perform,
+    plan,
+    recorded,
+    verify,
+)
 
 Records = dict[Training, dict[str, Any] | None]
 
@@ -47,7 +58,7 @@ def main(
     parser.add_argument("--budget", choices=BUDGETS, help="the machine's if not given")
     either = parser.add_mutually_exclusive_group()
     either.add_argument(
-        "--minutes", type=float, default=math.inf, help="begin no training after so many minutes"
+        "--minutes", type=float, default=math.inf, help="begin no training that may end later"
     )
     either.add_argument("--list", action="store_true", help="only say what is done and remains")
     either.add_argument("--verify", action="store_true", help="first epochs of records again")
@@ -56,10 +67,16 @@ def main(
         parser.error(f"--minutes must be a number from 0 on, got {options.minutes}")
     if unknown := set(options.experiments) - declared.keys():
         parser.error(f"experiments must be of {', '.join(declared)}, got {', '.join(unknown)}")
-    chosen = {name: declared[name] for name in options.experiments or declared}
+    names = options.experiments or [*declared]
+    tunings = [tuning for name in names if (tuning := declared[name].tuned_by)]
+    chosen = {name: declared[name] for name in [*tunings, *names]}
     budget = options.budget or ("cpu" if pick_device("auto").type == "cpu" else "gpu")
+
+    def planned() -> dict[str, Experiment]:
+        return at_chosen_rates(chosen, budget, ledger, declared)
+
     try:
-        records = {training: recorded(training, ledger) for training in plan(chosen, budget)}
+        records = {training: recorded(training, ledger) for training in plan(planned(), budget)}
     except ValueError as error:  # a line that is no record
         parser.exit(1, f"{error}\n")
     print(progress(records, work), flush=True)
@@ -68,19 +85,24 @@ def main(
     keep_freed_memory()
     if options.verify:
         return verify_all([training for training in records if records[training]], ledger, budget)
-    missing = [training for training in records if not records[training]]
-    failed = fill(missing, options.minutes, ledger, work)
-    for name, experiment in chosen.items():
+    failed = fill(lambda: plan(planned(), budget), options.minutes, ledger, work)
+    for name, experiment in planned().items():
         print(f"\n{experiment.question}\n{results_table(name, budget, experiment, ledger)}")
     return 1 if failed else 0
 
 
-def fill(missing: list[Training], minutes: float, ledger: Path, work: Path) -> int:
-    """Make trainings, beginning none after so many minutes; how many could not be made."""
-    failed, start = 0, time.monotonic()
-    for training in missing:
-        if time.monotonic() - start > 60 * minutes:
+def fill(plan: Callable[[], list[Training]], minutes: float, ledger: Path, work: Path) -> int:
+    """Make the trainings of a plan that have no record; return how many could not be made.
+
+    The plan is asked for again after each, because a tuning that ends adds what it tuned. None is
+    begun that would end after so many minutes if it took as long as the longest before it.
+    """
+    failed, longest, start, begun = 0, 0.0, time.monotonic(), set[Training]()
+    while left := [each for each in plan() if each not in begun and not recorded(each, ledger)]:
+        training, before = left[0], time.monotonic()
+        if before - start + longest >= 60 * minutes:
             break
+        begun.add(training)
         print(f"\n{training}", flush=True)
         # Each network is compiled anew: after eight, torch.compile would compile no more.
         torch.compiler.reset()
@@ -91,6 +113,7 @@ def fill(missing: list[Training], minutes: float, ledger: Path, work: Path) -> i
             print(f"{work / training.name}: {error}", file=sys.stderr, flush=True)
             failed += 1
             continue
+        longest = max(longest, time.monotonic() - before)
         test = record["test"]
         print(f"{test['correct']}/{test['total']} in {record['seconds'] / 60:.1f} minutes")
     return failed

@@ -185,6 +185,7 @@ KINDS = {
     "efficient": Kind(EfficientCapsNet, arrangement="plain"),
     "uncontested": Kind(functools.partial(with_shares, without_competition), loss=WildLoss),
     "amplified": Kind(functools.partial(with_shares, amplified_softmax), loss=WildLoss),
+    "amplified-pairs": Kind(functools.partial(with_shares, amplified_softmax)),  # the task's loss
     "penalised": Kind(WatchedCapsNet, arrangement="fast", loss=PenalisedLoss),
     "decayed": Kind(WildCapsNet, loss=DecayedLoss),
     "cnn": Kind(CNN, F.cross_entropy, "plain"),

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import shutil
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from capsnet.training import TrainingConfig, evaluate, fit
 from capsnet.training.run import METRICS, WEIGHTS
 from capsnet_book.ledger import record_lines, record_name, records_file
 from capsnet_lab.wild.recipes import split_recipe
-from experiments.declared import Budget, Experiment, Row
+from experiments.declared import EXPERIMENTS, Budget, Experiment, Row
 from experiments.networks import KINDS, Kind
 from experiments.tasks import TASKS
 
@@ -113,6 +114,47 @@ def plan(experiments: dict[str, Experiment], budget: str) -> list[Training]:
         ]
         trainings += sorted(of_experiment, key=lambda training: training.seed)
     return trainings
+
+
+def at_chosen_rates(
+    experiments: Mapping[str, Experiment],
+    budget: str,
+    ledger: Path = LEDGER,
+    declared: Mapping[str, Experiment] = EXPERIMENTS,
+) -> dict[str, Experiment]:
+    """The experiments, rows of those with ``tuned_by`` at the rates that their tunings chose.
+
+    A row whose tuning is not whole yet is left out.
+    """
+    found = {}
+    for name, experiment in experiments.items():
+        rows = dict(experiment.rows)
+        if experiment.tuned_by:
+            tuning = plan({experiment.tuned_by: declared[experiment.tuned_by]}, budget)
+            for row, options in experiment.rows.items():
+                best = best_rate([t for t in tuning if t.row.startswith(f"{row}, rate ")], ledger)
+                if best is None:
+                    del rows[row]
+                else:
+                    config = options.config | {"learning_rate": best}
+                    rows[row] = dataclasses.replace(options, config=config)
+        found[name] = dataclasses.replace(experiment, rows=rows)
+    return found
+
+
+def best_rate(tuning: list[Training], ledger: Path) -> float | None:
+    """The learning rate with the fewest mistakes over all seeds; None where a record is missing."""
+    mistakes: dict[float, int] = {}
+    for training in tuning:
+        record = recorded(training, ledger)
+        if record is None:
+            return None
+        images = record.get("placed", record["test"])  # plain digits, where there are others
+        rate = training.config.learning_rate
+        mistakes[rate] = mistakes.get(rate, 0) + images["total"] - images["correct"]
+    if not mistakes:
+        return None
+    return min(mistakes, key=lambda rate: (mistakes[rate], rate))
 
 
 def recorded(training: Training, ledger: Path = LEDGER) -> dict[str, Any] | None:

@@ -127,7 +127,7 @@ def pairs_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> 
     named = lengths.topk(2, dim=1).indices
     among = (pairs.labels.unsqueeze(2) == named.unsqueeze(1)).any(dim=2)
     right = among.all(dim=1)
-    return {
+    found: dict[str, Any] = {
         "test": {
             "correct": int(right.sum()),
             "total": len(right),
@@ -135,6 +135,9 @@ def pairs_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> 
             "digits": int(among.sum()),  # single digits that are among the two that are named
         }
     }
+    if isinstance(model, CapsNet) and type(model.digits) is CapsuleLayer:
+        found["routing"] = routing_of(model, first)
+    return found
 
 
 def placed(

@@ -10,13 +10,13 @@ from capsnet_book.claims import Claim, difference
 from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS
 from experiments import running, studies
 from experiments.declared import BUDGETS, EXPERIMENTS
-from experiments.running import plan, recorded
+from experiments.running import at_chosen_rates, plan, recorded
 
 
 def test_every_record_is_of_a_declared_training() -> None:
     records = 0
     for budget in BUDGETS:
-        for training in plan(EXPERIMENTS, budget):
+        for training in plan(at_chosen_rates(EXPERIMENTS, budget), budget):
             if (record := recorded(training)) is None:
                 continue
             records += 1
@@ -36,12 +36,19 @@ def test_every_record_is_of_a_declared_training() -> None:
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_what_chooses_is_not_what_is_counted_on(budget: str) -> None:
     unseen: dict[bool, set[int]] = {True: set(), False: set()}
+    # Those of a pair are counted on the test set alone, and choose on images that others count on.
+    apart = {"all-images", "all-images-tuning", "gain-on-pairs", "gain-on-pairs-tuning"}
     for name, experiment in EXPERIMENTS.items():
         declared = experiment.budgets[budget]
-        if not name.startswith("all-images"):  # which is counted on the test set alone
+        if name in apart:
+            assert bool(declared.unseen) == experiment.tuning
+        else:
             unseen[experiment.tuning] |= set(declared.unseen)
         assert not declared.unseen or declared.unseen.start >= (declared.images or 60_000)
         assert not experiment.tuning or declared.unseen
+        if experiment.tuned_by:  # from the same seed, what was best by chance would come out again
+            tuning = EXPERIMENTS[experiment.tuned_by].budgets[budget]
+            assert declared.first >= tuning.first + tuning.seeds
     assert unseen[True] and not unseen[True] & unseen[False]
 
 

@@ -15,7 +15,7 @@ from capsnet.data import ImageSet, load
 from capsnet_book import ledger as book_ledger
 from experiments import running, tasks
 from experiments.__main__ import main, results_table
-from experiments.declared import Budget, Experiment, Row
+from experiments.declared import EXPERIMENTS, Budget, Experiment, Row, tried
 from experiments.running import (
     Training,
     perform,
@@ -355,3 +355,63 @@ def test_the_table_is_counted(ledger: Path) -> None:
     half = 12.706 * deviation / math.sqrt(2)
     assert " ".join(row.split()) == f"capsules 0.40 ± {deviation:.2f} ± {half:.2f} 2 2.0"
     assert empty.split() == ["few", "0", "of", "2"]
+
+
+def test_a_tuning_is_made_first_and_chooses_the_rates(
+    ledger: Path, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One command makes both; what is not tuned yet is no training yet."""
+    rows = {name: Row(SMALL | {"routing_iterations": r}) for name, r in (("one", 1), ("two", 2))}
+    config = QUICK | {"batch_size": 50}
+    declared = {
+        "final": Experiment("?", rows, {"cpu": Budget(1, config, 100, first=5)}, tuned_by="race"),
+        "race": Experiment(
+            "?",
+            tried(rows, dict.fromkeys(rows, (3e-3, 1e-3))),
+            {"cpu": Budget(1, config, 100, unseen=range(600, 700))},
+            tuning=True,
+        ),
+    }
+
+    def chosen() -> dict[str, float]:
+        found = running.at_chosen_rates(declared, "cpu", ledger, declared)["final"].rows
+        return {row: of.config["learning_rate"] for row, of in found.items()}
+
+    race = plan({"race": declared["race"]}, "cpu")
+    for training, correct in zip(race[:3], (90, 90, 10), strict=True):
+        write_record(training, a_record(training, correct), ledger)
+    assert chosen() == {"one": 1e-3}  # the lower of equal ones
+    assert main(["final", "--budget", "cpu"], declared, ledger, work) == 0
+    assert capsys.readouterr().out.count("minutes\n") >= 3
+    assert chosen().keys() == rows.keys()
+    record = json.loads((ledger / "experiments/final.jsonl").read_text().splitlines()[0])
+    assert record["config"]["learning_rate"] == 1e-3 and record["seed"] == 5
+
+
+WAITING = ("gain-on-pairs", "dense", "few-dense", "affine")
+
+
+def rehearsed(experiment: Experiment) -> Experiment:
+    """An experiment with small networks and few images, of which each row has few seeds."""
+    rows = {}
+    for name, row in experiment.rows.items():
+        capsules = SMALL if row.kind in ("capsnet", "capsnet-small-w", "amplified-pairs") else {}
+        network = row.network | (capsules or {"channels": [8, 8]})
+        rows[name] = dataclasses.replace(row, network=network, config=row.config | QUICK)
+    budget = experiment.budgets["gpu"]
+    few = dataclasses.replace(budget, seeds=1, images=200, unseen=budget.unseen[:200])
+    return dataclasses.replace(experiment, rows=rows, budgets={"gpu": few})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WAITING)
+def test_what_waits_for_a_gpu_runs_from_its_tuning_to_its_table(
+    name: str, ledger: Path, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pair = (EXPERIMENTS[name].tuned_by, name)
+    declared = {each: rehearsed(EXPERIMENTS[each]) for each in pair}
+    assert main([name, "--budget", "gpu"], declared, ledger, work) == 0
+    final = running.at_chosen_rates(declared, "gpu", ledger, declared)[name]
+    assert final.rows.keys() == declared[name].rows.keys()
+    assert all(recorded(training, ledger) for training in plan({name: final}, "gpu"))
+    assert final.question in capsys.readouterr().out
