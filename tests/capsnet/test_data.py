@@ -95,8 +95,9 @@ def refused_data() -> list[tuple[Any, str]]:
     labels = torch.tensor([0, 1])
     pictures = Pictures(TWO)
     return [
-        (ENOUGH, "expected an ImageSet, a Dataset"), ("mnist", "or a tuple of images and labels, got str"),
-        (DataLoader(Endless()), "or a tuple of images and labels, got Endless"),
+        (ENOUGH, "expected an ImageSet, a Dataset"),
+        ("mnist", "or a tuple or list of images and labels, got str"),
+        (DataLoader(Endless()), "or a tuple or list of images and labels, got Endless"),
         ((ENOUGH - 1, labels), "images must lie in 0 … 1, got -1 … -1 (leave out Normalize)"),
         ((ENOUGH.long(), labels), "images must be a tensor, uint8 [n, c, h, w], got int64"),
         ((ENOUGH, labels + 9), "labels must be 0..9, got 9..10"),
