@@ -144,8 +144,8 @@ def as_image_set(data: Any, num_classes: int) -> ImageSet:
     loaded = isinstance(data, DataLoader)
     dataset, options = data.dataset if loaded else data, dict[str, Any]()
     if isinstance(dataset, Tensor | str) or not hasattr(dataset, "__len__"):
-        expected = "an ImageSet, a Dataset with a length, a DataLoader of one, or a tuple or list of "
-        expected += "images and labels"
+        expected = "an ImageSet, a Dataset with a length, a DataLoader of one, "
+        expected += "or a tuple or list of images and labels"
         raise ValueError(f"expected {expected}, got {kind(dataset)}")
     if loaded:
         sampler = getattr(data.batch_sampler, "sampler", None)
