@@ -224,6 +224,11 @@ def declared(*sets: str) -> dict[str, Claim]:
                 errors_in("labels", f"{row}, {of_each}"), capsules
             )
 
+    attacked = functools.partial(errors, "attacks", sets=["attacked"])  # test images, all of them
+    three = attacked("3 iterations")
+    claims["attacked"] = Claim(attacked("CNN"), three, paired=False)
+    claims["routing, attacked"] = Claim(attacked("1 iteration"), three)
+
     short, controls = (functools.partial(errors_in, name) for name in ("deviations", "controls"))
     plain = short("none")
     claims["faster W, early"] = Claim(plain, controls("1 iteration, louder votes, W 0.025"))
