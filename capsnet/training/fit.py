@@ -20,7 +20,7 @@ from capsnet.data import ImageSet, shifted_batch
 from capsnet.device import describe_machine, make_fabric, resolve_compile
 from capsnet.functional import margin_loss
 from capsnet.text import bar_interval
-from capsnet.training.config import TrainingConfig
+from capsnet.training.config import WORTH_COMPILING, TrainingConfig
 from capsnet.training.evaluation import Evaluation, check_memory, evaluate, images_for
 from capsnet.training.loss import Criterion, TrainingLoss
 from capsnet.training.run import WEIGHTS, Run, RunFolder, resumed
@@ -191,7 +191,7 @@ def fit(
 
     with resumed(run, path, fabric, show) as folder:
         if run.records:  # a new run does so after its first batch, which shows that it works
-            compile_and_capture(step, config)
+            compile_and_capture(step, config, batches)
             if show:
                 done = len(run.records)
                 print_to_stderr(f"continuing after epoch {done} of {config.epochs}")
@@ -267,7 +267,7 @@ def train_epoch(
             if run.step == 1:
                 if show:
                     bar.write(f"first batch: loss {losses[0]:.4f}", file=sys.stderr)
-                compile_and_capture(step, config)
+                compile_and_capture(step, config, batches)
     seconds = time.perf_counter() - start
     sums = {name: p.detach().sum() for name, p in run.model.named_parameters()}
     for name, total in zip(sums, torch.stack([*sums.values()]).tolist(), strict=True):
@@ -290,9 +290,10 @@ def check_finite(name: str, value: float, step: int) -> None:
         )
 
 
-def compile_and_capture(step: Step, config: TrainingConfig) -> None:
+def compile_and_capture(step: Step, config: TrainingConfig, batches: Batches) -> None:
     """Compile and capture the step, where that works and pays."""
-    if resolve_compile(config.compile, step.device):
+    few = config.compile is None and config.epochs * batches.images < WORTH_COMPILING
+    if not few and resolve_compile(config.compile, step.device):
         step.compile()
     step.capture()
 

@@ -41,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, RuntimeError, OverflowError, MemoryError, ImportError) as error:
         # torch says "out of memory" and more in RuntimeErrors of many lines.
         message = one_line(str(error)) or type(error).__name__
+        if "torchinductor" in message:  # its cache, in which a killed run may leave half a file
+            message += "; remove this cache of torch.compile, or give --no-compile"
         print(f"capsnet {args.command}: {message}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -181,7 +181,7 @@ def add_train_options(command: argparse.ArgumentParser) -> None:
     option("--shift", type=PIXELS, help="largest random shift in pixels, in each direction (2)")
     option("--precision", choices=PRECISIONS, help=f"{PRECISION} (auto)")
     option("--arrangement", choices=ARRANGEMENTS, help=f"{ARRANGEMENT} (auto)")
-    text = "use torch.compile (if not given, where it works, but on CUDA)"
+    text = "use torch.compile (if not given, where it works and is worth it, but not on CUDA)"
     option("--compile", action=argparse.BooleanOptionalAction, help=text)
     option("--seed", type=SEED, help="of the weights, the images' order and their shifts (0)")
     option("--routing", choices=ROUTINGS, help="how capsules are routed to (dynamic)")

@@ -234,3 +234,9 @@ def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path, digits: Image
     with pytest.raises(TrainingError, match=r"the sum of conv\.weight is .* at step 1;"):
         fit(tiny_model(), digits, None, config, out=tmp_path)
     assert not (tmp_path / CHECKPOINT).exists()
+
+
+def test_a_run_of_few_images_is_not_compiled(tmp_path: Path, digits: ImageSet) -> None:
+    config = dataclasses.replace(FP32, epochs=1, compile=None)
+    fit(tiny_model(), digits, None, config, out=tmp_path)
+    assert load_weights(tmp_path / WEIGHTS)[1]["config"]["compile"] is False
