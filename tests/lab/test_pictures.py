@@ -289,6 +289,17 @@ def test_what_is_around_no_digit_is_refused(tmp_path: Path, refuses, kind: str) 
         read_picture(path, SHAPE, "digit")
 
 
+def test_a_jpeg_without_its_end_is_read_but_not_half_of_it(tmp_path: Path, refuses) -> None:
+    levels = np.random.default_rng(0).integers(0, 256, (64, 64), np.uint8)
+    path = saved(tmp_path / "whole.jpg", Image.fromarray(levels))
+    whole, content = read_picture(path, (1, 64, 64)), path.read_bytes()
+    path.write_bytes(content[:-2])
+    assert torch.equal(read_picture(path, (1, 64, 64)), whole)
+    path.write_bytes(content[: len(content) // 2])
+    with refuses(path, "damaged or truncated"):
+        read_picture(path)
+
+
 def test_white_icons_are_seen(tmp_path: Path) -> None:
     ink = Image.new("L", (40, 40))
     ink.paste(255, (10, 10, 30, 30))
