@@ -85,7 +85,8 @@ def verdict(claim: Claim, found: Difference, adjusted_p: float) -> str:
             return "depends on the learning rate"
     if adjusted_p <= 0.05:
         return "confirmed" if found.points > 0 else "refuted"
-    if 0 < claim.at_least > found.points + found.half:
+    rates = [found, *([difference(claim.other_rate)] if claim.other_rate else [])]
+    if 0 < claim.at_least > max(each.points + each.half for each in rates):
         return "no difference as large as claimed"
     return "open"
 

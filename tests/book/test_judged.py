@@ -13,6 +13,7 @@ from capsnet_book.claims import Claim, difference
 
 MORE = {0: 1.2, 1: 1.8, 2: 1.1, 3: 1.4}
 FEWER = {0: 1.0, 1: 1.3, 2: 1.0, 3: 1.1}
+HUGE = {seed: 20 + error for seed, error in MORE.items()}
 LESS_STILL = {seed: rate - 1 + seed / 10 for seed, rate in FEWER.items()}
 
 
@@ -33,6 +34,7 @@ def test_a_difference_is_scipys(paired: bool) -> None:
         (Claim(LESS_STILL, MORE), 0.01, "refuted"),
         (Claim(MORE, LESS_STILL), 0.06, "open"),
         (Claim(MORE, FEWER, at_least=9.0), 0.06, "no difference as large as claimed"),
+        (Claim(MORE, FEWER, at_least=9.0, other_rate=Claim(HUGE, FEWER)), 0.06, "open"),
         (Claim(LESS_STILL, MORE), 0.06, "open"),
         (Claim(MORE, LESS_STILL, fair=False), 0.01, "open"),
         (Claim({0: 2.0, 1: 2.1}, {0: 1.0, 1: 1.2}, paired=False), 0.01, "open"),
