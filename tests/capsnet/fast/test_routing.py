@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from capsnet.fast import routing
 from capsnet.fast.routing import LANES, chunk_size, routed_capsules
-from capsnet.functional import dynamic_routing
+from capsnet.functional import RoutingStep, dynamic_routing, squash
 from experiments.bench.memory import tensor_peak
 
 F64 = torch.float64
@@ -161,3 +161,16 @@ def test_inference_keeps_nothing_of_an_iteration(device: torch.device) -> None:
     u_hat = LANES * 64 * 10 * 16 * 4
     assert (peak(3) > u_hat) == (device.type == "cpu")  # CUDA's kernels never store it
     assert peak(12) == peak(3)
+
+
+def test_a_stopped_gradient_passes_the_last_sum_alone() -> None:
+    u, weight, _ = random(3, 8, 3, 2, 4, False)
+    inputs = with_gradients(u, weight)
+    u_hat = torch.einsum("nik,ijkd->nijd", u, weight)
+    trace: list[RoutingStep] = []
+    dynamic_routing(u_hat.detach(), 3, trace=trace)
+    theirs = squash(torch.einsum("nij,nijd->njd", trace[-1].c, u_hat))
+    ours = routed_capsules(u, weight, 3, stop_gradient=True)
+    assert_close(ours, theirs)
+    grad = torch.randn_like(theirs)
+    assert_close(torch.autograd.grad(ours, inputs, grad), torch.autograd.grad(theirs, inputs, grad))
