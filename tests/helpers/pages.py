@@ -75,3 +75,12 @@ def drag(tab: Any, *places: tuple[float, float]) -> None:
     for place in places[1:]:
         tab.mouse.move(*place, steps=8)
     tab.mouse.up()
+
+
+SEVEN = [(0.3, 0.25), (0.7, 0.25), (0.45, 0.8)]  # a stroke, in parts of the pad
+
+
+def draw_seven(tab: Any) -> None:
+    """Draw a seven on the front page's pad."""
+    box = tab.locator(".pad").bounding_box()
+    drag(tab, *((box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in SEVEN))

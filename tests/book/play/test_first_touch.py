@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from helpers.pages import drag, greys, middle, numbers
+from helpers.pages import drag, draw_seven, greys, middle, numbers
 
 HANDLES = {"parts": ".part", "routing": ".votes", "squash": "[role=slider]"}
 BOXES = """() => [...document.querySelectorAll(".play svg")].filter((it) => it.checkVisibility())
     .map((it) => it.getBoundingClientRect()).map(({ x, y, width }) => [x, y, width])"""
-SEVEN = [(0.3, 0.25), (0.7, 0.25), (0.45, 0.8)]
 
 
 @pytest.mark.parametrize("phone", [False, True])
@@ -28,17 +27,12 @@ def test_a_drag_moves_no_drawing_and_paints_no_ring_over_it(
     assert handle.evaluate("it => getComputedStyle(it).outlineStyle") == "none"
 
 
-def draw(tab: Any) -> None:
-    box = tab.locator(".pad").bounding_box()
-    drag(tab, *((box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in SEVEN))
-
-
 def test_a_drawing_is_kept_in_the_address(page_of: Any) -> None:
     tab = page_of("front")
-    draw(tab)
+    draw_seven(tab)
     for name, value in (("Clear", ""), ("", "0.15")):
         if not name:
-            draw(tab)
+            draw_seven(tab)
             tab.get_by_role("slider", name="slant").fill(value)
             tab.get_by_text("alone, moved").wait_for()
         else:

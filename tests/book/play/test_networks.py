@@ -16,9 +16,8 @@ from capsnet.data import load, to_float
 from capsnet_book import ledger
 from capsnet_book.directions import image_moments, reconstruct
 from capsnet_book.play import front
-from helpers.pages import drag, greys, middle, numbers
+from helpers.pages import SEVEN, drag, draw_seven, greys, middle, numbers
 
-SEVEN = [(0.3, 0.25), (0.7, 0.25), (0.45, 0.8)]
 LENGTHS = ".bars .value"
 
 
@@ -62,8 +61,7 @@ def test_what_is_drawn_on_the_front_page_is_classified_and_bent(page_of: Any) ->
     answer(tab, "An empty page")
     nothing = model(torch.zeros(1, 1, 28, 28)).lengths[0]
     assert numbers(tab, LENGTHS) == pytest.approx(nothing.tolist(), abs=0.0051)
-    box = tab.locator(".pad").bounding_box()
-    drag(tab, *((box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in SEVEN))
+    draw_seven(tab)
     assert answer(tab, "A 7").endswith("long.")
     out = model(seen_by(tab, SEVEN))
     assert numbers(tab, LENGTHS) == pytest.approx(out.lengths[0].tolist(), abs=0.02)  # rounded
