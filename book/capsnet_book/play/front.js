@@ -26,6 +26,7 @@ export async function mount(stage) {
   /** @type {Seen | undefined} */
   let seen; // what the network says of the image; undefined before it was asked
   let bent = data.sliders.map(() => 0); // how far along each direction
+  let [waiting, looks] = [0, 0]; // questions without an answer, and those about an image
   let taken = data.shown; // the digit on the pad, or -1
 
   const board = pad((drawn) => {
@@ -60,7 +61,9 @@ export async function mount(stage) {
     if (!keep) straighten();
     remember();
     const now = which;
+    looks++;
     const answer = await answered(asked[which]({ look: image }));
+    looks--;
     if (!answer || now !== which) return; // a newer image is on its way
     seen = answer;
     show(answer.lengths, answer.drawn);
@@ -70,6 +73,7 @@ export async function mount(stage) {
   /** Move along the directions of the digit that was found, and draw again. */
   async function bend() {
     remember();
+    if (looks) return; // of an image not yet looked at; then it is bent
     if (!seen) return look(true);
     const { v, longest, lengths: found } = seen;
     const { directions } = data.networks[which];
@@ -83,7 +87,6 @@ export async function mount(stage) {
     if (drawn) show(found, drawn);
   }
 
-  let waiting = 0;
   /** @template T @param {Promise<T>} answer */
   async function answered(answer) {
     set(stage, { "aria-busy": String(++waiting > 0) });

@@ -109,7 +109,8 @@ export function pad(drawn) {
   /** @param {PointerEvent} event @returns {Point} */
   const place = ({ clientX, clientY }) => {
     const { left, top, width, height } = canvas.getBoundingClientRect();
-    return [((clientX - left) / width) * SIDE - 0.5, ((clientY - top) / height) * SIDE - 0.5];
+    const exact = /** @type {Point} */ ([((clientX - left) / width) * SIDE - 0.5, ((clientY - top) / height) * SIDE - 0.5]);
+    return strokesOf(written([[exact]]))[0][0]; // as the address keeps it, so that a reload changes nothing
   };
   canvas.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => {
     if (!event.isPrimary || event.button) return;
