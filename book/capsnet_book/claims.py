@@ -78,15 +78,13 @@ def verdict(claim: Claim, found: Difference, adjusted_p: float) -> str:
     """
     if not claim.fair or found.seeds < 3:
         return "open"
-    if claim.other_rate:
-        other = difference(claim.other_rate)
-        opposite = other.points * found.points < 0
-        if opposite and max(adjusted_p, other.p) <= 0.05:
-            return "depends on the learning rate"
+    other = difference(claim.other_rate) if claim.other_rate else found
+    opposite = other.points * found.points < 0
+    if opposite and max(adjusted_p, other.p) <= 0.05:
+        return "depends on the learning rate"
     if adjusted_p <= 0.05:
         return "confirmed" if found.points > 0 else "refuted"
-    rates = [found, *([difference(claim.other_rate)] if claim.other_rate else [])]
-    if 0 < claim.at_least > max(each.points + each.half for each in rates):
+    if 0 < claim.at_least > max(each.points + each.half for each in (found, other)):
         return "no difference as large as claimed"
     return "open"
 
