@@ -27,6 +27,8 @@ def test_the_glossary_is_sorted_and_defines_each_term_once_in_whole_sentences():
     assert len({term.casefold() for term in entries}) == len(body.strip().split("\n\n"))
     for term, definition in entries.items():
         assert definition.startswith("  ") and definition.endswith("."), term
+        assert len(re.findall(r"[.?](?= [A-Z]|\n  [A-Z]|$)", definition)) <= 2, term
+        assert len(re.findall(r"\{term\}|\]\(", definition)) <= 1, term
 
 
 def test_every_quantity_with_a_colour_stands_in_the_notation_and_no_colour_is_typed():
