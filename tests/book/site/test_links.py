@@ -2,6 +2,8 @@
 
 import re
 import shutil
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -95,3 +97,25 @@ def test_an_epub_is_well_formed_has_no_scripts_and_is_offered_once_it_is_made(
     site = build(tmp_path, OWN)
     assert 'href="../capsnet-book.epub"' in (site / "book" / "text.html").read_text()
     assert (site / "capsnet-book.epub").read_bytes() == file.read_bytes()
+
+
+def test_a_pdf_has_a_page_a_chapter_and_an_outline(tmp_path: Path) -> None:
+    file = tmp_path / "book.pdf"
+    # In a process of its own, for Playwright's may run here already.
+    page = build(tmp_path, OWN, "singlehtml") / "book" / "squash.html"
+    subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from pathlib import Path; from pdf import print_page; "
+            "print_page(*map(Path, sys.argv[1:]))",
+            page,
+            file,
+        ],
+        cwd=ROOT / "book" / "_tools",
+        check=True,
+    )
+    printed = file.read_bytes()
+    assert printed.startswith(b"%PDF") and len(re.findall(rb"/Type /Page\b", printed)) == 2
+    titles = re.findall(rb"/Title \((.*?)\)", printed)
+    assert {b"A chapter", b"A page"} == {*titles[1:]}  # of the outline, after the document's own
