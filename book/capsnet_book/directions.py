@@ -57,3 +57,17 @@ def changes(
     found = image_moments(pictures.flatten(0, 2)).unflatten(0, pictures.shape[:3])
     slope = (steps[:, None] * found).sum(2).mean(0) / steps.square().sum()
     return (steps[-1] - steps[0]) * slope / spread
+
+
+def handwriting(pictures: Tensor) -> Tensor:  # [n, 28, 28] -> [n, 3]
+    """Slant in degrees from the vertical, and width and stroke thickness in pixels.
+
+    The width is that of an evenly inked box with the same spread of ink around the slanted middle
+    line, √12 standard deviations. The thickness is twice the ink over the length of its outline,
+    because a long stroke has two sides; the length is the sum of the gradient's norm.
+    """
+    ink, slant, width, height = image_moments(pictures)[:, :4].T
+    around = (width.square() - (slant * height).square()).clamp(min=0).sqrt()
+    down, right = pictures.diff(dim=1)[:, :, 1:], pictures.diff(dim=2)[:, 1:]
+    outline = torch.hypot(down, right).sum((1, 2))
+    return torch.stack([slant.atan().rad2deg(), 12**0.5 * around, 2 * ink / outline], dim=1)

@@ -1,7 +1,7 @@
 // @ts-check
-// Ten lengths as bars, each with its value as text.
+// Numbers as bars: ten lengths, each with its value as text, or the numbers of a capsule in a row.
 
-import { el } from "./kit.js";
+import { el, number, set } from "./kit.js";
 
 /** @param {string} label  what they are
  * @param {string[]} [names]
@@ -23,6 +23,27 @@ export function bars(label, names = [..."0123456789"]) {
         value.textContent = values[k].toFixed(2);
         row.classList.toggle("marked", marked.includes(k));
       });
+    },
+  };
+}
+
+const MOST = 0.45; // a larger number of a capsule is rare, and its bar no longer
+
+/** The numbers of a capsule, as bars up and down from a middle line.
+ * @param {number} count
+ */
+export function columns(count) {
+  const each = Array.from({ length: count }, () => el("i"));
+  const row = el("div", { class: "columns", role: "img" }, ...each.map((bar) => el("span", {}, bar)));
+  return {
+    row,
+    /** @param {ArrayLike<number>} values @param {string} label  what they are */
+    show(values, label) {
+      each.forEach((bar, k) => {
+        bar.style.height = `${Math.min(50, (50 * Math.abs(values[k])) / MOST)}%`;
+        bar.classList.toggle("down", values[k] < 0);
+      });
+      set(row, { "aria-label": `${label}: ${Array.from(values, (x) => number(x)).join(", ")}` });
     },
   };
 }

@@ -219,7 +219,7 @@ export function predict(u, weight, { children, parents, size }) {
  * @param {Float32Array} x
  * @param {Affine} layer
  */
-function linear(x, { weight, bias }) {
+export function linear(x, { weight, bias }) {
   const y = Float32Array.from(bias);
   for (let o = 0; o < y.length; o++) {
     let sum = 0;

@@ -1,72 +1,96 @@
 // @ts-check
-// The front page's network: draw a digit, and ten lengths and a drawing follow; then bend what it drew.
+// The front page: draw a digit, and a plain CNN and a capsule network answer; then bend what the
+// capsule network draws of it, or turn the digit itself.
 
-import { megabytes, onCall } from "./asking.js";
-import { bars } from "./bars.js";
-import { aDigit, button, choice, drawDigit, el, readState, set, signed, slider, unpack, writeState } from "./kit.js";
-import { pad } from "./pad.js";
+import { onCall } from "./asking.js";
+import { bars, columns } from "./bars.js";
+import { lengths as lengthsOf } from "./capsules.js";
+import { draggable } from "./drag.js";
+import { aDigit, button, drawDigit, el, number, readState, set, slider, unpack, writeState } from "./kit.js";
+import { pad, SIDE } from "./pad.js";
+import { bend as bentBy, matrix } from "./warp.js";
 
 const NAME = "front";
 const [SHORT, SURE] = [0.5, 0.7]; // ‖v‖ below the first is no digit, below the second a doubtful one
 const FILES = new URL("data/", import.meta.url);
-/** @typedef {"page" | "mnist"} Which  of the networks */
+const MIDDLE = SIDE / 2 + 0.5; // where MNIST has the centre of mass, in units of the drawing
+const TALL = 11; // pixels: half of the height of the frame
+/** What `handwriting` measures: unit, step of the slider, and words for little and for much of it. */
+const MEASURES = [
+  { unit: "°", step: 1, little: "left", much: "right" },
+  { unit: " px", step: 0.1, little: "narrow", much: "wide" },
+  { unit: " px", step: 0.05, little: "thin", much: "thick" },
+];
+const [SLANT, WIDTH, STROKE] = [0, 1, 2];
 /** @typedef {import("./worker.js").Seen} Seen */
 
 const head = (/** @type {string} */ text) => el("p", { class: "head" }, text);
+const clamp = (/** @type {number} */ x, /** @type {number} */ most) => Math.max(-most, Math.min(most, x));
 
 /** @param {HTMLElement} stage */
 export async function mount(stage) {
   const data = unpack(await (await fetch(new URL("front.json", FILES))).json()); // of book/capsnet_book/play/front.py
+  const size = data.v.length / 10;
   /** @param {number} k */
   const digit = (k) => Float32Array.from(data.digits.subarray(784 * k, 784 * (k + 1)), (p) => p / 255);
 
-  /** @type {Which} */
-  let which = "page";
   let image = /** @type {Float32Array} */ (digit(data.shown));
   /** @type {Seen | undefined} */
-  let seen; // what the network says of the image; undefined before it was asked
-  let bent = data.sliders.map(() => 0); // how far along each direction
-  let [waiting, looks] = [0, 0]; // questions without an answer, and those about an image
+  let seen; // what the capsule network says of the image; undefined before it was asked
+  /** @type {number[]} */
+  let measured = []; // slant, width and stroke, read out of the longest capsule
+  let bent = MEASURES.map(() => 0); // by how much the reconstruction is to differ, in the same units
+  let turned = 0; // degrees
+  let looks = 0; // questions about an image that have no answer yet
+  let waiting = 0; // all questions that have none
   let taken = data.shown; // the digit on the pad, or -1
 
   const board = pad((drawn) => {
     [image, taken] = [drawn, -1];
+    if (turned) straight();
     look();
   });
   const digits = Array.from({ length: 10 }, (_, k) => button(String(k), () => take(k), { "aria-label": `take a ${k}` }));
   const clear = button("Clear", () => take(-1));
-  const reset = button("Reset", () => {
-    network.value = which = "page";
-    tell();
-    take(data.shown);
-  });
-  const lengths = bars("the lengths of the ten capsules");
-  const drawing = el("canvas", { class: "digit", role: "img" });
-  const from16 = el("p", {});
-  const sliders = data.sliders.map((/** @type {string} */ name, /** @type {number} */ k) =>
-    slider(name, { min: -data.reach, max: data.reach, step: 0.01, value: 0, says: (x) => (x ? signed(x) : "0"), moved: (to) => ((bent[k] = to), bend()) }));
-  const named = { page: "a small one", mnist: `the paper’s, ${megabytes(data.networks.mnist.bytes)} MB` };
-  const network = choice("network", /** @type {Record<Which, string>} */ (named), which, (to) => {
-    which = to;
-    tell();
-    look(true);
-  });
+  const reset = button("Reset", () => take(data.shown));
+  const turner = slider("turn my digit", { min: -45, max: 45, step: 1, value: 0, says: (x) => `${number(x, 0)}°`, moved: (to) => {
+    turn(to);
+    look();
+  } });
+  const cnnSays = el("p", { class: "cnn", "aria-live": "polite" });
   const says = el("p", { class: "says", "aria-live": "polite" });
-  const calls = (/** @type {Which} */ name) => onCall(name, data.networks[name].bytes, (text) => (says.textContent = text));
-  const asked = { page: calls("page"), mnist: calls("mnist") };
-  const facts = el("p", { class: "facts" });
+  const lengths = bars("the lengths of the ten capsules");
+  const sixteen = columns(size);
+  const drawing = el("canvas", { class: "digit", role: "img" });
+  const from16 = el("p", { class: "from" });
+  const sliders = MEASURES.map(({ unit, step }, k) =>
+    slider(data.sliders[k], { min: 0, max: 1, step, value: 0, says: (x) => number(x, unit === "°" ? 0 : 1) + unit, moved: (to) => put(k, to) }));
+  const frame = el("polygon", { class: "frame" });
+  const grips = [el("circle", { class: "grasp", r: 2.8 }), el("circle", { class: "grasp", r: 2.8 })];
+  const knobs = [el("circle", { class: "knob", r: 0.9 }), el("circle", { class: "knob", r: 0.9 })];
+  const handles = el("svg", { class: "handles", viewBox: `0 0 ${SIDE} ${SIDE}`, "aria-hidden": true }, frame, ...knobs, ...grips);
+  const sure = el("p", { class: "sure" });
+  const [ofCapsules, ofCnn] = [data.page, data["page-cnn"]].map(({ parameters, correct, total }) =>
+    `${((100 * correct) / total).toFixed(2)} % of ${total.toLocaleString("en")} test digits with ${parameters.toLocaleString("en")} weights`);
+  const [slant, width, stroke] = data.errors;
+  const facts = el("p", {}, `Both run here, on your machine. The CNN recognises ${ofCnn}, the capsule network ${ofCapsules}. ` +
+    `What is read out of these errs by ${slant.toFixed(1)}° in slant, and by ${width.toFixed(1)} and ${stroke.toFixed(1)} pixels in width and stroke, on average.`);
+  /** @param {"page" | "page-cnn"} name @param {HTMLElement} place */
+  const calls = (name, place) => onCall(name, data[name].bytes, (text) => (place.textContent = text));
+  const asked = { capsules: calls("page", says), cnn: calls("page-cnn", cnnSays) };
 
-  /** Have the network look at the image; sliders back to 0, unless they are kept. */
+  /** Have both networks look at the image; the reconstruction is no longer bent, unless it is kept. */
   async function look(keep = false) {
-    if (!keep) straighten();
+    if (!keep) bent = bent.map(() => 0);
     remember();
-    const now = which;
+    const seenByThem = turned ? bentBy(image, matrix(turned, 0, 1)) : image;
+    answered(asked.cnn({ look: seenByThem }), cnnSays).then((chances) => chances && showChances(chances));
     looks++;
-    const answer = await answered(asked[which]({ look: image }));
+    const answer = await answered(asked.capsules({ look: seenByThem }), says);
     looks--;
-    if (!answer || now !== which) return; // a newer image is on its way
+    if (!answer) return; // a newer image is on its way
     seen = answer;
-    show(answer.lengths, answer.drawn);
+    show(answer);
     if (bent.some(Boolean)) bend();
   }
 
@@ -75,25 +99,36 @@ export async function mount(stage) {
     remember();
     if (looks) return; // of an image not yet looked at; then it is bent
     if (!seen) return look(true);
-    const { v, longest, lengths: found } = seen;
-    const { directions } = data.networks[which];
+    const { v, longest } = seen;
     const moved = v.slice();
-    const size = v.length / 10;
-    for (let d = 0; d < size; d++)
-      bent.forEach((/** @type {number} */ far, /** @type {number} */ k) => {
-        moved[longest * size + d] += far * directions[(longest * bent.length + k) * size + d];
-      });
-    const drawn = await answered(asked[which]({ draw: moved, of: longest }));
-    if (drawn) show(found, drawn);
+    bent.forEach((by, k) => {
+      const far = clamp(by / data.gains[3 * longest + k], data.reach);
+      for (let d = 0; d < size; d++) moved[longest * size + d] += far * data.directions[(3 * longest + k) * size + d];
+    });
+    const drawn = await answered(asked.capsules({ draw: moved, of: longest }), says);
+    if (drawn) showDrawn(moved, longest, drawn);
   }
 
-  /** @template T @param {Promise<T>} answer */
-  async function answered(answer) {
+  /** Have the reconstruction lean, or be as wide or thick, as this.
+   * @param {number} k  of MEASURES @param {number} to
+   */
+  function put(k, to) {
+    bent[k] = clamp(to - measured[k], furthest(k));
+    showHands();
+    bend();
+  }
+
+  /** How far a measure can be moved. @param {number} k */
+  const furthest = (k) => data.reach * data.gains[3 * longest() + k];
+  const longest = () => seen?.longest ?? data.shown;
+
+  /** @template T @param {Promise<T>} answer @param {HTMLElement} place */
+  async function answered(answer, place) {
     set(stage, { "aria-busy": String(++waiting > 0) });
     try {
       return await answer;
     } catch (error) {
-      says.textContent = `The network cannot answer: ${/** @type {Error} */ (error).message}`;
+      place.textContent = `The network cannot answer: ${/** @type {Error} */ (error).message}`;
     } finally {
       set(stage, { "aria-busy": String(--waiting > 0) });
     }
@@ -104,76 +139,149 @@ export async function mount(stage) {
     taken = k;
     board.take(k < 0 ? undefined : digit(k), k < 0 ? undefined : aDigit(k));
     image = board.image();
+    straight();
     look();
   }
 
-  function straighten() {
-    bent = bent.map(() => 0);
-    sliders.forEach((/** @type {{ value: number }} */ each) => (each.value = 0));
+  function straight() {
+    turner.value = 0;
+    turn(0);
   }
 
-  /** @param {ArrayLike<number>} found  lengths @param {ArrayLike<number>} drawn */
-  function show(found, drawn) {
-    const [first, second] = Array.from(found, (_, k) => k).sort((a, b) => found[b] - found[a]);
+  /** @param {number} degrees */
+  function turn(degrees) {
+    turned = degrees;
+    board.canvas.style.rotate = degrees ? `${degrees}deg` : "";
+  }
+
+  /** @param {ArrayLike<number>} chances  of the CNN */
+  function showChances(chances) {
+    const most = Array.from(chances).indexOf(Math.max(...Array.from(chances)));
+    const percent = Math.round(100 * chances[most]);
+    cnnSays.textContent = `${most} (${percent === 100 ? "over 99" : percent} %)`;
+  }
+
+  /** @param {Seen} answer */
+  function show({ v, lengths: found, longest: first, drawn }) {
+    measured = MEASURES.map((_, k) => {
+      let sum = data.fit[(first * (size + 1) + size) * 3 + k]; // the constant
+      for (let d = 0; d < size; d++) sum += data.fit[(first * (size + 1) + d) * 3 + k] * v[first * size + d];
+      return sum;
+    });
+    bent = bent.map((by, k) => clamp(by, furthest(k))); // those of the address may be of another network
     lengths.show(found, found[first] > SHORT ? [first] : []);
-    drawDigit(drawing, drawn);
+    says.textContent = said(found, first);
+    sure.textContent = "Draw an A: neither network can answer “none of these”. The CNN’s ten percentages always add up to 100, and " +
+      `some capsule is always the longest, now that of ${aDigit(first)} with length ${found[first].toFixed(2)}.`;
+    showHands();
+    if (!bent.some(Boolean)) showDrawn(v, first, drawn);
+  }
+
+  /** @param {ArrayLike<number>} v @param {number} first @param {ArrayLike<number>} drawn */
+  function showDrawn(v, first, drawn) {
     const moved = bent.some(Boolean);
+    drawDigit(drawing, drawn);
     set(drawing, { "aria-label": `reconstruction from capsule ${first}${moved ? ", moved by the sliders" : ""}` });
     from16.textContent = `from capsule ${first} alone${moved ? ", moved" : ""}`;
-    const long = found[first].toFixed(2);
-    const empty = !image.some((p) => p > 0.1);
-    if (found[first] < SHORT)
-      says.textContent = `${empty ? "Nothing is there, and no" : "No"} capsule is long: the longest, ${first}, is ${long}.`;
-    else if (empty) says.textContent = `An empty page, and yet the capsule of ${aDigit(first)} is ${long} long.`;
-    else if (found[second] > SHORT) says.textContent = `${aDigit(first)}, or ${aDigit(second)}: both capsules are long.`.replace(/^a/, "A");
-    else says.textContent = `${found[first] < SURE ? "Perhaps " : ""}${aDigit(first)}: its capsule is ${long} long.`.replace(/^a/, "A");
+    sixteen.show(Array.from(v).slice(first * size, (first + 1) * size), `the ${size} numbers of capsule ${first}`);
   }
 
-  function tell() {
-    const { parameters, bytes, correct, total } = data.networks[which];
-    facts.textContent =
-      `${which === "page" ? "A small capsule network" : "The paper’s network"}: ${parameters.toLocaleString("en")} weights, ` +
-      `${megabytes(bytes)} MB, ${((100 * correct) / total).toFixed(2)} % of ${total.toLocaleString("en")} test digits classified correctly. ` +
-      `It runs here, on your machine.`;
+  /** Sliders and handles where the reconstruction is bent to. */
+  function showHands() {
+    const now = measured.map((at, k) => at + bent[k]);
+    sliders.forEach((each, k) => {
+      const input = /** @type {HTMLInputElement} */ (each.querySelector("input"));
+      const { step } = MEASURES[k]; // a slider counts its steps from its least value
+      set(input, { min: step * Math.ceil((measured[k] - furthest(k)) / step), max: measured[k] + furthest(k) });
+      each.value = now[k];
+    });
+    const [lean, half] = [TALL * Math.tan((now[SLANT] * Math.PI) / 180), now[WIDTH] / 2];
+    const corners = [[lean - half, -TALL], [lean + half, -TALL], [half - lean, TALL], [-half - lean, TALL]];
+    set(frame, { points: corners.map(([x, y]) => `${MIDDLE + x},${MIDDLE + y}`).join(" ") });
+    [[lean, -TALL], [half, 0]].forEach(([x, y], n) =>
+      [grips, knobs].forEach((circles) => set(circles[n], { cx: MIDDLE + x, cy: MIDDLE + y })));
+  }
+
+  /** What the capsule network says. @param {ArrayLike<number>} found @param {number} first */
+  function said(found, first) {
+    const second = Array.from(found, (_, k) => k).filter((k) => k !== first).sort((a, b) => found[b] - found[a])[0];
+    if (!image.some((p) => p > 0.1)) return `${first}, of which nothing is drawn: its capsule has length ${found[first].toFixed(2)}`;
+    if (found[first] < SHORT) return `no digit: its longest capsule, that of ${aDigit(first)}, has length ${found[first].toFixed(2)}`;
+    if (found[second] > SHORT) return `${first} or ${second}: both capsules are long`;
+    const words = MEASURES.map(({ little, much }, k) => {
+      const [low, high] = [0, 3].map((row) => data.quartiles[6 * first + row + k]);
+      if (k === SLANT) {
+        const lean = Math.abs(measured[k]) < data.errors[k];
+        return lean ? "upright" : `leaning ${Math.abs(measured[k]).toFixed(0)}° to the ${measured[k] < 0 ? little : much}`;
+      }
+      return measured[k] < low ? little : measured[k] > high ? much : "";
+    });
+    return [`${found[first] < SURE ? "perhaps " : ""}${first}`, ...words.filter(Boolean)].join(", ");
   }
 
   function remember() {
     /** @type {Record<string, string | number>} */
     const state = {};
     if (taken < 0) state.drawing = board.written();
-    else if (taken !== data.shown || bent.some(Boolean) || which !== "page") state.digit = taken;
-    data.sliders.forEach((/** @type {string} */ name, /** @type {number} */ k) => bent[k] && (state[name] = bent[k]));
-    if (which !== "page") state.network = which;
+    else if (taken !== data.shown || turned || bent.some(Boolean)) state.digit = taken;
+    if (turned) state.turn = turned;
+    bent.forEach((by, k) => by && (state[data.sliders[k]] = Number(by.toFixed(2))));
     writeState(NAME, state);
   }
 
+  // The top of the frame leans, its side is wider, and two fingers or a wheel make strokes thicker.
+  const at = (/** @type {number} */ n) => /** @type {[number, number]} */ ([grips[n].cx.baseVal.value, -grips[n].cy.baseVal.value]);
+  draggable(grips[0], handles, 0, () => at(0), (x) => put(SLANT, (Math.atan((x - MIDDLE) / TALL) * 180) / Math.PI));
+  draggable(grips[1], handles, 0, () => at(1), (x) => put(WIDTH, 2 * (x - MIDDLE)));
+  let held = false; // until it was touched a wheel scrolls the page
+  handles.addEventListener("pointerdown", () => (held = true));
+  handles.addEventListener("pointerleave", () => (held = false));
+  const thicken = (/** @type {Event} */ event, /** @type {number} */ by) => {
+    event.preventDefault();
+    put(STROKE, measured[STROKE] + by);
+  };
+  handles.addEventListener("wheel", (/** @type {WheelEvent} */ event) => {
+    if (held || event.ctrlKey) thicken(event, bent[STROKE] - event.deltaY / 500); // Ctrl: fingers on a trackpad
+  }, { passive: false });
+  let [apart, before] = [0, 0];
+  /** @param {TouchEvent} event */
+  const gap = ({ touches }) => Math.hypot(touches[0].clientX - touches[1].clientX, touches[0].clientY - touches[1].clientY);
+  handles.addEventListener("touchstart", (/** @type {TouchEvent} */ event) => {
+    if (event.touches.length === 2) [apart, before] = [gap(event), bent[STROKE]];
+  });
+  handles.addEventListener("touchmove", (/** @type {TouchEvent} */ event) => {
+    if (event.touches.length === 2) thicken(event, before + gap(event) / apart - 1);
+  }, { passive: false });
+
   stage.append(
-    el("div", { class: "drawing" }, head("Draw a digit"), board.canvas),
-    el("div", { class: "tools" }, el("div", { class: "bar" }, clear, reset, el("span", { class: "hint" }, "or take one:")),
-      el("div", { class: "digits" }, ...digits)),
-    el("div", { class: "lengths" }, head("Ten lengths ‖v‖"), lengths.list),
-    el("div", { class: "drawn" }, head("Reconstruction"), drawing, from16),
-    el("div", { class: "sliders" }, head("Bend what it draws"), ...sliders),
-    says,
-    el("div", { class: "below" }, network, facts),
+    el("div", { class: "column" },
+      el("div", { class: "drawing" }, head("Draw a digit"), el("div", { class: "ground" }, board.canvas), el("div", { class: "bar" }, clear, reset)),
+      el("div", { class: "turner" }, turner),
+      el("div", { class: "tools" }, el("p", { class: "hint" }, "or take one:"), el("div", { class: "digits" }, ...digits))),
+    el("div", { class: "column" },
+      el("div", { class: "answers" }, head("A plain CNN says:"), cnnSays, head("A capsule network says:"), says,
+        sixteen.row, el("p", { class: "hint" }, `the ${size} numbers of its longest capsule`)),
+      el("div", { class: "lengths" }, head("Ten lengths ‖v‖"), lengths.list)),
+    el("div", { class: "column" },
+      el("div", { class: "drawn" }, head("Reconstruction"), el("div", { class: "handled" }, drawing, handles), from16,
+        el("p", { class: "hint" }, "Drag its top or its side. For thicker strokes pinch it, or click it and turn the wheel.")),
+      el("div", { class: "sliders" }, ...sliders)),
+    el("div", { class: "facts" }, sure, facts),
   );
   board.take(image, `a ${data.shown}`);
-  show(data.lengths, Float32Array.from(data.drawn, (/** @type {number} */ p) => p / 255));
-  tell();
+  showChances(data.chances);
+  show({ v: data.v, lengths: lengthsOf(data.v, size), longest: data.shown, drawn: Float32Array.from(data.drawn, (/** @type {number} */ p) => p / 255) });
 
   const state = readState(NAME);
-  if (state.network === "mnist") network.value = which = "mnist";
-  const wanted = data.sliders.map((/** @type {string} */ name) => Math.max(-data.reach, Math.min(data.reach, Number(state[name]) || 0)));
-  if (/^\d$/.test(state.digit ?? "") || state.drawing !== undefined) {
-    tell();
-    if (state.drawing === undefined) take(Number(state.digit));
-    else {
-      taken = -1;
-      board.draw(state.drawing);
-      image = board.image();
-      look();
-    }
-    bent = wanted;
-    sliders.forEach((/** @type {{ value: number }} */ each, /** @type {number} */ k) => (each.value = wanted[k]));
+  if (!/^\d$/.test(state.digit ?? "") && state.drawing === undefined) return;
+  if (state.drawing === undefined) take(Number(state.digit));
+  else {
+    taken = -1;
+    board.draw(state.drawing);
+    image = board.image();
   }
+  turner.value = Math.round(clamp(Number(state.turn) || 0, 45));
+  turn(turner.value);
+  look();
+  bent = data.sliders.map((/** @type {string} */ name) => Number(state[name]) || 0);
 }

@@ -1,25 +1,33 @@
 // @ts-check
-// The paper's network (section 4), for one image: capsnet/model.py again.
+// Networks, for one image: the paper's (section 4), capsnet/model.py again, and a plain CNN, cnn.py again.
 
-import { channelsToCapsules, convolution, decoder, dynamicRouting, lengths, predict, relu, squash } from "./capsules.js";
+import { channelsToCapsules, convolution, decoder, dynamicRouting, lengths, linear, predict, relu, softmax, squash } from "./capsules.js";
 
 /** @typedef {import("./capsules.js").Affine} Affine */
 /** @typedef {import("./capsules.js").Grid} Grid */
 
+/** What the weights of a network are asked for, and its image.
+ * @param {import("./weights.js").Weights} weights
+ */
+function opened({ tensors, config }) {
+  const [channels, height, width] = config.image_shape;
+  const tensor = (/** @type {string} */ name) => {
+    if (!tensors[name]) throw new Error(`expected weights with ${name}, got ${Object.keys(tensors).join(", ")}`);
+    return tensors[name];
+  };
+  /** @param {string} name @returns {Affine} */
+  const layer = (name) => ({ weight: tensor(`${name}.weight`), bias: tensor(`${name}.bias`) });
+  /** @type {Grid} */
+  const image = { channels, height, width };
+  return { tensor, layer, image };
+}
+
 export class CapsNet {
   /** @param {import("./weights.js").Weights} weights */
   constructor({ tensors, config }) {
-    const [channels, height, width] = config.image_shape;
+    const { tensor, layer, image } = opened({ tensors, config });
     this.config = config;
-    /** @type {Grid} */
-    this.image = { channels, height, width };
-    /** @param {string} name @returns {Affine} */
-    const layer = (name) => ({ weight: tensor(`${name}.weight`), bias: tensor(`${name}.bias`) });
-    /** @param {string} name */
-    const tensor = (name) => {
-      if (!tensors[name]) throw new Error(`expected weights with ${name}, got ${Object.keys(tensors).join(", ")}`);
-      return tensors[name];
-    };
+    this.image = image;
     this.conv = layer("conv");
     this.primary = layer("primary.conv");
     this.weight = tensor("digits.weight");
@@ -50,5 +58,27 @@ export class CapsNet {
    */
   draw(v, mask) {
     return decoder(v, mask, this.decoder);
+  }
+}
+
+export class PlainCNN {
+  /** @param {import("./weights.js").Weights} weights */
+  constructor({ tensors, config }) {
+    const { layer, image } = opened({ tensors, config });
+    this.config = config;
+    this.image = image;
+    this.layers = ["conv1", "conv2", "fc1", "fc2"].map(layer);
+  }
+
+  /** How probable it thinks each class, by a softmax of its logits.
+   * @param {ArrayLike<number>} image
+   */
+  look(image) {
+    const [conv1, conv2, fc1, fc2] = this.layers;
+    const { kernel_size: side, num_classes: parents } = this.config;
+    const first = convolution(Float32Array.from(image), this.image, conv1, side, 2);
+    const second = convolution(relu(first.maps), first.grid, conv2, side, 2);
+    const logits = linear(relu(linear(relu(second.maps), fc1)), fc2);
+    return softmax(logits, { children: 1, parents, size: 1 });
   }
 }

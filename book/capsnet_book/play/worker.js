@@ -1,13 +1,13 @@
 // @ts-check
 // A network in a thread of its own, so that the page can be drawn on while it thinks.
 
-import { CapsNet } from "./network.js";
+import { CapsNet, PlainCNN } from "./network.js";
 import { readWeights } from "./weights.js";
 
 /** @typedef {{ load: string } | { look: Float32Array } | { draw: ArrayLike<number>, of: number }} Question */
 /** @typedef {{ v: Float32Array, lengths: import("./capsules.js").Numbers, longest: number, drawn: Float32Array }} Seen */
 
-/** @type {CapsNet | undefined} */
+/** @type {CapsNet | PlainCNN | undefined} */
 let network;
 
 /** @param {string} address */
@@ -22,18 +22,23 @@ async function load(address) {
     parts.push(part.value);
     postMessage({ got: (got += part.value.length) }); // bytes
   }
-  network = new CapsNet(readWeights(await new Blob(parts).arrayBuffer()));
+  const weights = readWeights(await new Blob(parts).arrayBuffer());
+  network = weights.config.routing_iterations ? new CapsNet(weights) : new PlainCNN(weights);
 }
 
 /** @param {ArrayLike<number>} v @param {number} of  the class whose capsule is kept */
 function draw(v, of) {
-  if (!network) throw new Error("expected weights first, got a question");
+  if (!(network instanceof CapsNet)) throw new Error("expected the weights of a capsule network first");
   return network.draw(v, Array.from({ length: network.config.num_classes }, (_, k) => Number(k === of)));
 }
 
-/** @param {Float32Array} image @returns {Seen} */
+/** What a capsule network sees in an image, or the ten probabilities of a CNN.
+ * @param {Float32Array} image
+ * @returns {Seen | import("./capsules.js").Numbers}
+ */
 function look(image) {
   if (!network) throw new Error("expected weights first, got a question");
+  if (network instanceof PlainCNN) return network.look(image);
   const { v, lengths } = network.look(image);
   const longest = lengths.indexOf(Math.max(...lengths));
   return { v, lengths, longest, drawn: draw(v, longest) };

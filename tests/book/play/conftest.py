@@ -74,16 +74,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory, packed: dict[str, str]) -> 
         (place / f"{name}.json").write_text(packed.get(name, "{}"))
     data = place / "data"
     data.mkdir()
-    for name in ("page", "multimnist"):
-        shutil.copy(ledger.path(f"{name}/weights.safetensors"), data / f"{name}.safetensors")
+    shutil.copy(ledger.path("multimnist/weights.safetensors"), data / "multimnist.safetensors")
     model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
     save_decoder(model.decoder, data / "decoder.safetensors")
-    # The front page's other network, the paper's, is large: here its file is broken.
-    front.save(data, ["page"])
-    shown = json.loads((data / front.FILE).read_text())
-    shown["networks"]["mnist"] = shown["networks"]["page"]
-    (data / front.FILE).write_text(json.dumps(shown))
-    (data / "mnist.safetensors").write_bytes(b"not there")
+    front.save(data)
     return place
 
 

@@ -1,5 +1,6 @@
 """The first thing that a visitor does, a drag on a page that was just opened, breaks nothing."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -31,34 +32,88 @@ def test_a_drag_moves_no_drawing_and_paints_no_ring_over_it(
 def test_a_drawing_is_kept_in_the_address(page_of: Any) -> None:
     tab = page_of("front")
     draw_seven(tab)
-    for name, value in (("Clear", ""), ("", "0.15")):
+    for name in ("Clear", ""):
         if not name:
             draw_seven(tab)
-            tab.get_by_role("slider", name="slant").fill(value)
+            tab.get_by_role("slider", name="turn my digit").fill("10")
+            tab.wait_for_selector(".play:not([aria-busy='true'])")
+            tab.get_by_role("slider", name="slant").press("ArrowRight")
             tab.get_by_text("alone, moved").wait_for()
         else:
             tab.get_by_role("button", name=name).click()
         tab.wait_for_selector(".play:not([aria-busy='true'])")
         tab.wait_for_timeout(400)  # the address follows after 300 ms
-        shown, lengths = greys(tab, ".pad"), numbers(tab, ".bars .value")
+        shown = greys(tab, ".digit")  # the pad, and the reconstruction
+        lengths = numbers(tab, ".bars .value")
+        sliders = [each.input_value() for each in tab.get_by_role("slider").all()]
         state = tab.evaluate("location.hash.split('?')[1]")
         assert state.startswith("drawing=") and len(state) < 1000
         tab = page_of("front", state=state)
         tab.wait_for_selector(".play:not([aria-busy='true'])")
-        assert torch.equal(greys(tab, ".pad"), shown)
+        tab.get_by_text("alone" if name else "alone, moved").wait_for()
+        torch.testing.assert_close(greys(tab, ".digit"), shown, rtol=0, atol=2 / 255)
         assert numbers(tab, ".bars .value") == lengths
-        assert tab.get_by_role("slider", name="slant").input_value() == (value or "0")
+        assert [each.input_value() for each in tab.get_by_role("slider").all()] == sliders
+
+
+# What is dragged first on the front page, by how many of the picture's widths and heights, and what
+# then moves: the answer, or the slider of the measure.
+FIRST = {
+    "the pad": (".pad", (0.2, 0.3), ".says"),
+    "the top of the frame": (".handles .grasp >> nth=0", (0.05, 0), ".sliders output >> nth=0"),
+    "the side of the frame": (".handles .grasp >> nth=1", (0.03, 0), ".sliders output >> nth=1"),
+}
+
+
+@pytest.mark.parametrize("phone", [False, True])
+@pytest.mark.parametrize("first", FIRST)
+def test_the_first_drag_on_the_front_page_does_what_it_shows(
+    page_of: Any, first: str, phone: bool
+) -> None:
+    tab = page_of("front", phone=phone)
+    place, (right, down), follows = FIRST[first]
+    handle = tab.locator(f".play {place}")
+    handle.scroll_into_view_if_needed()
+    boxes = "() => [...document.querySelectorAll('.play canvas')].map((it) => it.offsetTop)"
+    stand, said = tab.evaluate(boxes), tab.inner_text(follows)
+    side = tab.locator(".pad").bounding_box()["width"]
+    assert side == pytest.approx(tab.locator(".handled canvas").bounding_box()["width"], abs=1)
+    (x, y), before = middle(handle), greys(tab, ".drawn canvas")
+    drag(tab, (x, y), (x + right * side, y + down * side))
+    tab.wait_for_selector(".play:not([aria-busy='true'])", timeout=30_000)
+    assert tab.inner_text(follows) != said
+    assert tab.evaluate(boxes) == stand
+    assert (greys(tab, ".drawn canvas") - before).abs().max() > 0.05
+    if first != "the pad":  # as far as the hand went, not further than there are digits
+        box = handle.bounding_box()
+        assert box["x"] + box["width"] / 2 == pytest.approx(x + right * side, abs=2)
 
 
 @pytest.mark.parametrize("phone", [False, True])
 def test_nothing_drawn_is_said_without_covering_anything(page_of: Any, phone: bool) -> None:
     tab = page_of("front", phone=phone)
     tab.get_by_role("button", name="Clear").click()
-    tab.locator(".says", has_text="empty page").wait_for()
-    says, lengths, below = (
-        tab.locator(f".play {place}").bounding_box() for place in (".says", ".lengths", ".below")
-    )
-    following = lengths if phone else below
-    assert says["y"] + says["height"] <= following["y"]
+    tab.locator(".says", has_text="nothing is drawn").wait_for()
+    order = (".drawing", ".answers", ".drawn", ".sliders") if phone else (".says", ".lengths")
+    order = (*order, ".facts")
+    boxes = [tab.locator(f".play {place}").bounding_box() for place in order]
+    for box, following in itertools.pairwise(boxes):
+        assert box["y"] + box["height"] <= following["y"], order
     pad = tab.locator(".pad").bounding_box()
     assert not phone or pad["width"] < 0.65 * tab.viewport_size["width"]  # room for a thumb
+
+
+def test_a_wheel_scrolls_the_page_until_the_reconstruction_is_touched(page_of: Any) -> None:
+    tab = page_of("front")
+    handles, stroke = tab.locator(".handles"), tab.locator(".sliders output").last
+    x, y = middle(handles)
+    tab.mouse.move(x, y)
+    said = stroke.inner_text()
+    tab.mouse.wheel(0, -200)
+    tab.wait_for_timeout(100)
+    assert stroke.inner_text() == said
+    tab.mouse.down()
+    tab.mouse.up()
+    tab.mouse.wheel(0, -200)
+    tab.get_by_text("alone, moved").wait_for(timeout=30_000)
+    assert float(stroke.inner_text().split()[0]) > float(said.split()[0])

@@ -1,5 +1,6 @@
 """The networks of the pages load when they are asked, and compute what PyTorch computes."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from capsnet import CapsNet
 from capsnet.checkpoint import load_weights
 from capsnet.data import load, to_float
 from capsnet_book import ledger
-from capsnet_book.directions import image_moments, reconstruct
+from capsnet_book.directions import handwriting, reconstruct
 from capsnet_book.play import front
 from helpers.pages import SEVEN, drag, draw_seven, greys, middle, numbers
 
@@ -47,33 +48,69 @@ def seen_by(tab: Any, stroke: list[tuple[float, float]]) -> Tensor:
     return torch.tensor(tab.evaluate(script, stroke)).view(1, 1, 28, 28)
 
 
+def check_cnn(tab: Any, images: Tensor) -> None:
+    """The front page's CNN names the digit that PyTorch finds, with its probability in percent."""
+    chance, digit = network("page-cnn")(images).lengths[0].softmax(dim=0).max(dim=0)
+    named, percent = re.findall(r"\d+", tab.inner_text(".cnn"))
+    assert int(named) == digit
+    assert int(percent) == pytest.approx(100 * chance.item(), abs=1.1)  # rounded, "over 99"
+
+
 @torch.no_grad()
-def test_what_is_drawn_on_the_front_page_is_classified_and_bent(page_of: Any) -> None:
+def test_both_networks_say_what_is_drawn_on_the_front_page(page_of: Any) -> None:
     tab, model = page_of("front"), network("page")
-    out = model(to_float(load("mnist", train=False).images[:1]))  # the book's seven
+    image = to_float(load("mnist", train=False).images[:1])  # the book's seven
+    out = model(image)
     assert numbers(tab, LENGTHS) == [round(x, 2) for x in out.lengths[0].tolist()]
     torch.testing.assert_close(reconstruction(tab), out.reconstruction[0], rtol=0, atol=2 / 255)
-    assert answer(tab, "A 7").endswith(" long.")
+    check_cnn(tab, image)
     assert tab.workers == []  # which load the weights
-    correct = ledger.read("page/evaluation.json")["correct"]
-    assert f"{correct / 100:.2f} % of 10,000 test digits" in tab.inner_text(".facts")
+    for name in front.NETWORKS:
+        correct = ledger.read(f"{name}/evaluation.json")["correct"]
+        assert f"{correct / 100:.2f} % of 10,000 test digits" in tab.inner_text(".facts")
     tab.get_by_role("button", name="Clear").click()
-    answer(tab, "An empty page")
+    answer(tab, "nothing is drawn")
     nothing = model(torch.zeros(1, 1, 28, 28)).lengths[0]
     assert numbers(tab, LENGTHS) == pytest.approx(nothing.tolist(), abs=0.0051)
     draw_seven(tab)
-    assert answer(tab, "A 7").endswith("long.")
-    out = model(seen_by(tab, SEVEN))
+    answer(tab, "^7, leaning")
+    image = seen_by(tab, SEVEN)
+    out = model(image)
     assert numbers(tab, LENGTHS) == pytest.approx(out.lengths[0].tolist(), abs=0.02)  # rounded
+    check_cnn(tab, image)
     torch.testing.assert_close(reconstruction(tab), out.reconstruction[0], rtol=0, atol=0.1)
-    before = image_moments(reconstruction(tab))[0]
-    for name, of in zip(front.SLIDERS, (1, 0, 2), strict=True):  # in the order of PROPERTIES
-        slider = tab.get_by_role("slider", name=name)
-        slider.fill("0.15")
-        tab.get_by_text("alone, moved").wait_for()
-        tab.wait_for_selector(".play:not([aria-busy='true'])")
-        assert image_moments(reconstruction(tab))[0][of] > before[of] + 0.1, name
-        slider.fill("0")
+    tab.get_by_role("slider", name="turn my digit").fill("40")
+    answer(tab, ".")
+    turned = bent(image, 40, 0, 1)
+    lengths = model(turned).lengths[0].tolist()
+    assert numbers(tab, LENGTHS) == pytest.approx(lengths, abs=0.02)
+    check_cnn(tab, turned)
+
+
+@torch.no_grad()
+def test_how_a_digit_was_written_is_read_out_and_bent(page_of: Any) -> None:
+    read = ledger.read("page/handwriting.json")
+    for digit in (2, 7):
+        tab = page_of("front", state=f"digit={digit}")
+        said = answer(tab, f"^{digit}, ")
+        v = network("page")(greys(tab, ".pad").view(1, 1, 28, 28)).capsules[0, digit]
+        measured = torch.tensor(read["fit"])[digit].T @ torch.cat([v, torch.ones(1)])
+        sliders = [tab.get_by_role("slider", name=name) for name in front.SLIDERS]
+        shown = [float(slider.input_value()) for slider in sliders]
+        assert shown == pytest.approx(measured.tolist(), abs=0.6)  # a slider moves in steps
+        lean = "upright" if abs(measured[0]) < read["mean absolute error"][0] else "leaning"
+        low, high = read["quartiles"][digit]
+        assert lean in said
+        for k, words in ((1, ("narrow", "wide")), (2, ("thin", "thick"))):
+            expected = [bool(measured[k] < low[k]), bool(measured[k] > high[k])]
+            assert [f", {word}" in said for word in words] == expected
+        before = handwriting(reconstruction(tab))[0]
+        for k, slider in enumerate(sliders):
+            slider.press("End")
+            tab.get_by_text("alone, moved").wait_for()
+            tab.wait_for_selector(".play:not([aria-busy='true'])")
+            assert handwriting(reconstruction(tab))[0, k] > before[k] + 0.2, k
+            slider.fill(str(shown[k]))
 
 
 def test_a_stroke_is_put_where_mnist_has_its_digits(page_of: Any) -> None:
@@ -110,8 +147,12 @@ def test_only_the_newest_question_is_asked_and_a_failure_is_no_end(
     assert "got 404" in tab.evaluate(ask)
     shutil.copy(folder / "data/page.safetensors", folder / "data/lost.safetensors")
     assert tab.evaluate(ask) == 10
-    tab.get_by_text("the paper’s").click()
-    assert answer(tab, "cannot answer").endswith("expected a safetensors file, got 9 other bytes")
+    (folder / "data/lost.safetensors").write_bytes(b"not there")
+    broken = """async () => {
+        const { onCall } = await import("./asking.js");
+        return onCall("lost", 1, () => {})({ look: new Float32Array(784) }).catch(String);
+    }"""
+    assert tab.evaluate(broken).endswith("expected a safetensors file, got 9 other bytes")
 
 
 def bent(image: Tensor, degrees: float, shear: float, size: float) -> Tensor:
