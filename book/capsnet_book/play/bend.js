@@ -58,6 +58,9 @@ export async function mount(stage, { digits, lengths: first, drawn: drawing, amo
     show(true);
   });
 
+  /** Whether the graph applies: nothing else is changed. */
+  const alone = () => KEYS.every((key) => key === moved || now[key] === CHANGES[key].usual);
+
   /** Percent classified correctly, between the amounts that were measured.
    * @param {Change} key @param {number} at
    */
@@ -76,6 +79,7 @@ export async function mount(stage, { digits, lengths: first, drawn: drawing, amo
     set(bent, { "aria-label": `${aDigit(label)}: ${words}` });
     graphs.forEach(({ graph, dot }, n) => {
       set(graph.svg, { hidden: KEYS[n] !== moved });
+      graph.svg.classList.toggle("aside", !alone());
       set(dot, { cx: graph.px(now[KEYS[n]]), cy: graph.py(rate(KEYS[n], now[KEYS[n]])) });
     });
     const usual = label === START && KEYS.every((key) => now[key] === CHANGES[key].usual);
@@ -93,7 +97,10 @@ export async function mount(stage, { digits, lengths: first, drawn: drawing, amo
     set(drawn, { "aria-label": `reconstruction: ${aDigit(seen.longest)}` });
     const right = seen.longest === label ? "" : ", which is wrong";
     const rates = rate(moved, now[moved]).toFixed(0);
-    says.textContent = `The network classifies it as ${aDigit(seen.longest)}${right}. Of ${images} digits that only this slider changes as much, it classifies ${rates} % correctly.`;
+    const often = alone()
+      ? `Of ${images} digits that only this slider changes as much, it classifies ${rates} % correctly.`
+      : "How often it is right was measured for one change at a time, so the graph does not apply.";
+    says.textContent = `The network classifies it as ${aDigit(seen.longest)}${right}. ${often}`;
   }
 
   lengths.show(first, [START]);

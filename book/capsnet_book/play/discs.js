@@ -9,17 +9,19 @@ const STEP = 0.05; // how far an arrow key moves a vote
 
 /** @typedef {import("./drag.js").Point} Point */
 
-/** An arrow from the centre, as a path; of a short one the head is half.
+/** An arrow from the centre, as a path, and how thick it is; of a short one the head is half, and all is thinner.
  * @param {Point} tip
  * @param {number} head
+ * @param {number} thick
  */
-function arrow([x, y], head) {
+function arrow([x, y], head, thick) {
   const length = Math.hypot(x, y) || 1e-9;
   const [dx, dy] = [x / length, y / length];
   const h = Math.min(head, 0.5 * length);
   const [bx, by] = [x - h * dx, y - h * dy];
   const w = h * 0.55;
-  return `M0 0L${bx} ${-by}M${x} ${-y}L${bx - w * dy} ${-(by + w * dx)}L${bx + w * dy} ${-(by - w * dx)}Z`;
+  const d = `M0 0L${bx} ${-by}M${x} ${-y}L${bx - w * dy} ${-(by + w * dx)}L${bx + w * dy} ${-(by - w * dx)}Z`;
+  return { d, "stroke-width": Math.min(thick, 0.2 * length) };
 }
 
 /** Into the disc: no vote is longer than 1.
@@ -80,24 +82,24 @@ export function disc(parent, title, children, moved) {
 
   return {
     view,
-    /** What has been computed so far; `null` for what has not.
+    /** What an iteration computes.
      * @param {Point[]} tips
      * @param {number[]} shares
-     * @param {Point | null} s
-     * @param {Point | null} v
+     * @param {Point} s
+     * @param {Point} v
      * @param {Point | null} before  the last iteration's v
      * @param {boolean} [named]  whether the votes are still those for the thing of the title
      */
     show(tips, shares, s, v, before, named = true) {
       set(name, { hidden: !named });
       const long = (/** @type {Point} */ [x, y]) => Math.hypot(x, y).toFixed(2);
-      sizes.textContent = s ? `s ${long(s)}${v ? ` → v ${long(v)}` : ""}` : "";
+      sizes.textContent = `s ${long(s)} → v ${long(v)}`;
       votes.forEach((vote, i) => vote.show(tips[i], shares[i]));
       // s may leave the disc: its arrow ends at the edge, its length stands beside.
-      const scale = s ? Math.min(1, 1.18 / Math.hypot(...s)) : 0;
-      set(sum, { d: s ? arrow([s[0] * scale, s[1] * scale], 0.1) : null });
-      set(output, { d: v ? arrow(v, 0.16) : null });
-      set(ghost, { d: before ? arrow(before, 0.16) : null });
+      const scale = Math.min(1, 1.18 / Math.hypot(...s));
+      set(sum, arrow([s[0] * scale, s[1] * scale], 0.1, 0.022));
+      set(output, arrow(v, 0.16, 0.05));
+      set(ghost, before ? arrow(before, 0.16, 0.02) : { d: null });
     },
   };
 }

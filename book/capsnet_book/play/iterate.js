@@ -2,63 +2,26 @@
 // Routing that does not stop: one digit's votes, routed here for up to 300 iterations.
 
 import { bars } from "./bars.js";
-import { dynamicRouting, lengths } from "./capsules.js";
 import { button, el, readState, set, slider, still, writeState } from "./kit.js";
 import { plot } from "./plot.js";
+
+/** @typedef {import("./routed.js").Seen} Seen */
 
 const NAME = "iterate";
 const MOST = 300;
 const BINS = 18; // of a child's largest share, from a tenth to all
-const CHUNK = 10; // iterations between two looks at the page
 const HALF = 0.5;
 
 // Where the slider stops: every iteration at first, then about as far apart as on a logarithmic axis.
 const TIMES = [...new Set(Array.from({ length: 61 }, (_, k) => Math.round(MOST ** (k / 60))))];
-
-/** @typedef {{ norms: number[], counts: number[], chosen: number }} Seen  of one iteration: lengths of the
- *  parents, children by their largest share, and how many give more than half to one parent */
-
-/** What the reader sees of an iteration.
- * @param {import("./capsules.js").Step} step
- * @param {import("./capsules.js").Shape} shape
- * @returns {Seen}
- */
-function seen({ c, v }, { children, parents, size }) {
-  const counts = Array(BINS).fill(0);
-  let chosen = 0;
-  for (let i = 0; i < children; i++) {
-    const most = Math.max(...c.subarray(i * parents, (i + 1) * parents));
-    counts[Math.max(0, Math.min(BINS - 1, Math.floor(((most - 1 / parents) / (1 - 1 / parents)) * BINS)))]++;
-    if (most > HALF) chosen++;
-  }
-  return { norms: [...lengths(v, size)], counts, chosen };
-}
-
-/** Route on and on; after each few iterations, what was seen so far.
- * @param {Float64Array} votes
- * @param {import("./capsules.js").Shape} shape
- */
-export function* routed(votes, shape, most = MOST) {
-  /** @type {Seen[]} */
-  const all = [];
-  /** @type {import("./capsules.js").Numbers | undefined} */
-  let prior;
-  while (all.length < most) {
-    const steps = dynamicRouting(votes, shape, Math.min(CHUNK, most - all.length) + 1, { prior });
-    prior = steps.at(-1)?.b; // the next round begins with it
-    all.push(...steps.slice(0, -1).map((step) => seen(step, shape)));
-    yield all;
-  }
-}
 
 /** @param {HTMLElement} stage
  * @param {{ votes: Float32Array & { shape: number[] }, label: number, trained: number }} data
  */
 export async function mount(stage, { votes, label, trained }) {
   const [children, parents, size] = votes.shape;
-  const rounds = routed(Float64Array.from(votes), { children, parents, size });
   /** @type {Seen[]} */
-  let all = rounds.next().value ?? [];
+  let all = [];
   const nearest = (/** @type {number} */ time) => TIMES.reduce((best, each, k) => (Math.abs(each - time) < Math.abs(TIMES[best] - time) ? k : best), 0);
   const start = nearest(trained);
   const state = { at: nearest(+(readState(NAME).iterations ?? trained)) };
@@ -113,12 +76,14 @@ export async function mount(stage, { votes, label, trained }) {
   }
 
   draw();
-  const later = () => {
-    const { value, done } = rounds.next();
-    if (done) return void (stage.dataset.routed = "");
-    all = value;
+  const worker = new Worker(new URL("./routed.js", import.meta.url), { type: "module" });
+  worker.onmessage = ({ data }) => {
+    all = data;
     draw();
-    setTimeout(later);
+    if (all.length < MOST) return;
+    worker.terminate();
+    stage.dataset.routed = "";
   };
-  setTimeout(later);
+  worker.onerror = (event) => (said.textContent = event.message || "The worker could not be started.");
+  worker.postMessage({ votes: Float64Array.from(votes), shape: { children, parents, size }, most: MOST, bins: BINS, half: HALF });
 }

@@ -140,18 +140,18 @@ export function readState(name) {
   return place === `play-${name}` ? Object.fromEntries(new URLSearchParams(query)) : {};
 }
 
-/** @type {number | undefined} */
-let waiting;
+/** @type {Record<string, number>} */
+const waiting = {}; // a timer for each widget: one that is as it was does not stop another from writing
 
 /** Put a widget's state into the address, soon; an empty one takes it away.
  * @param {string} name
  * @param {Record<string, string | number>} state
  */
 export function writeState(name, state) {
-  clearTimeout(waiting);
-  waiting = window.setTimeout(() => {
+  clearTimeout(waiting[name]);
+  waiting[name] = window.setTimeout(() => {
     const query = new URLSearchParams(Object.entries(state).map(([k, v]) => [k, String(v)]));
-    const hash = String(query) ? `#play-${name}?${query}` : "";
+    const hash = String(query) ? `#play-${name}?${String(query).replaceAll("%2C", ",")}` : "";
     if (hash || readHashName() === name) history.replaceState(null, "", location.pathname + location.search + hash);
   }, 300);
 }

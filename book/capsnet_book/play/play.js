@@ -6,29 +6,36 @@ import { dataOf } from "./kit.js";
 
 const CLASS = /^(?:tag_)?play-(\w+)$/;
 
-/** @param {Element} box @param {string} name */
-async function bring(box, name) {
-  const { mount } = await import(`./${name}.js`);
-  const picture = box.querySelector(".cell_output svg.drawing, .cell_output img, :scope > img, :scope > a > img");
-  const data = await dataOf(box);
-  const stage = document.createElement("div");
-  stage.className = `play play-of-${name}`;
-  await mount(stage, data); // it may load; the picture stands until it is there
-  const still = picture?.closest("a.image-reference") ?? picture;
-  if (!still) throw new Error(`expected a picture in the box of ${name}`);
-  still.classList.add("poster");
-  still.before(stage);
-  box.classList.add("is-playing");
+/** Put a widget into its box, or in the place of the one that is there. @param {Element} box */
+async function bring(box) {
+  const name = box.getAttribute("data-play") ?? "";
+  try {
+    const { mount } = await import(`./${name}.js`);
+    const picture = box.querySelector(".cell_output svg.drawing, .cell_output img, :scope > img, :scope > a > img");
+    const before = box.querySelector("div.play");
+    const data = await dataOf(box);
+    const stage = document.createElement("div");
+    stage.className = `play play-of-${name}`;
+    await mount(stage, data); // it may load; the picture stands until it is there
+    const still = picture?.closest("a.image-reference") ?? picture;
+    if (!still) throw new Error(`expected a picture in the box of ${name}`);
+    still.classList.add("poster");
+    still.before(stage);
+    before?.remove();
+    box.classList.add("is-playing");
+  } catch (error) {
+    console.error(error); // the picture stays
+  }
 }
 
-const asked = location.hash.slice(1).split("?")[0];
+/** The box whose widget has its state in the address. */
+const asked = () => document.querySelector(`[data-play="${/^#play-(\w+)/.exec(location.hash)?.[1]}"]`);
 const watcher = new IntersectionObserver(
   (entries) => {
     for (const { isIntersecting, target } of entries) {
       if (!isIntersecting) continue;
       watcher.unobserve(target);
-      const name = target.getAttribute("data-play") ?? "";
-      bring(target, name).catch((error) => console.error(error)); // the picture stays
+      bring(target);
     }
   },
   { rootMargin: "400px" },
@@ -39,5 +46,10 @@ for (const box of document.querySelectorAll("[class*='play-']")) {
   box.setAttribute("data-play", name);
   if (!box.id) box.id = `play-${name}`;
   watcher.observe(box);
-  if (asked === `play-${name}`) box.scrollIntoView();
 }
+asked()?.scrollIntoView();
+addEventListener("hashchange", () => {
+  const box = asked();
+  box?.scrollIntoView();
+  if (box?.classList.contains("is-playing")) bring(box);
+});

@@ -10,7 +10,7 @@ import { drawScene } from "./scene.js";
 const NAME = "routing";
 const SHAPE = { children: 6, parents: 2, size: 2 };
 const ITERATIONS = 8;
-const START = 0; // iteration 1, softmax
+const START = 11; // iteration 3, agree: the votes have decided
 const PARENTS = ["A", "B"];
 const WHOLES = ["house", "boat"];
 
@@ -93,7 +93,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
   clock.classList.add("clock");
   const says = el("p", { class: "says", "aria-live": "polite" });
 
-  const presets = el("div", { class: "bar" },
+  const presets = el("div", { class: "bar presets" },
     button("Six parts", () => take(parts, true)),
     ...Object.values(PRESETS).map(([title, made]) => button(title, () => take(made(), false))),
   );
@@ -115,7 +115,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     if (phase === 2) return `A is ${norms[0].toFixed(2)} long, B ${norms[1].toFixed(2)}.`;
     const grows = agreement(votes, /** @type {Float64Array} */ (v), SHAPE);
     const best = grows.indexOf(Math.max(...grows));
-    return `${PHASES[3].does} Child ${Math.floor(best / 2) + 1} agrees most: ${tenths(grows[best])} with ${PARENTS[best % 2]}.`;
+    return `${PHASES[3].does} ${grows[best] < 0.05 ? "No vote agrees with any." : `Child ${Math.floor(best / 2) + 1} agrees most: ${tenths(grows[best])} with ${PARENTS[best % 2]}.`}`;
   }
 
   /** @param {Float64Array} to @param {boolean} seen */
@@ -142,7 +142,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     discs.forEach((each, j) => {
       const before = r > 0 ? point(steps[r - 1].v, j) : null;
       each.show(rows.map((_, i) => point(votes, i * 2 + j)), rows.map((_, i) => c[i * 2 + j]),
-        phase > 0 ? point(s, j) : null, phase > 1 ? point(v, j) : null, before, !touched);
+        point(s, j), point(v, j), before, !touched);
     });
     rows.forEach(({ show }, i) => show(c[2 * i], c[2 * i + 1], `${tenths(logits[2 * i])}, ${tenths(logits[2 * i + 1])}`));
     cards.forEach((card, k) => set(card, { "aria-pressed": k === phase }));
@@ -152,7 +152,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     TASKS.forEach(({ done }, k) => done({ c, norms, over, r: r + 1 }) && solved.add(k));
     tasks.forEach((task, k) => task.classList.toggle("solved", solved.has(k)));
     const changed = touched || over !== "parents" || time !== START;
-    says.textContent = changed ? `Iteration ${r + 1}. ${happens(phase, norms, votes, v)}` : "Drag a vote by its number, or step on with ▶.";
+    says.textContent = changed ? `Iteration ${r + 1}. ${happens(phase, norms, votes, v)}` : "Drag a vote by its number, or step through Procedure 1 with ◀ and ▶.";
     if (solved.size) says.textContent += ` ${solved.size} of ${TASKS.length} solved.`;
     writeState(NAME, changed
       ? { t: time, over, ...(touched && { votes: Array.from(votes, (x) => Math.round(1000 * x)).join(" ") }) } : {});
@@ -178,8 +178,8 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     el("div", { class: "discs" }, picture, ...discs.map(({ view }) => view)),
     el("p", { class: "legend", "aria-hidden": true }, el("span", { class: "q-uhat" }, "û votes, as thick as their share"),
       el("span", { class: "q-s" }, "s their sum"), el("span", { class: "q-v" }, "v the sum, squashed")),
-    says,
     el("div", { class: "bar transport" }, farBack, back, on, farOn, clock, reset),
+    says,
     el("div", { class: "beside" }, table, el("div", { class: "phases" }, ...cards)),
     el("div", { class: "bar" }, way),
     el("div", { class: "try" }, el("strong", {}, "Try"), el("ol", {}, ...tasks)),

@@ -93,11 +93,12 @@ export async function mount(stage, { image, maps, fields, votes, longest, turns,
   }));
   const numbers = channels.map((_, d) => ({ bar: el("rect", { x: 34 * d + 6, width: 22 }), text: el("text", { x: 34 * d + 17, y: 74 }) }));
   // The ten votes, each turned from up by its angle to the parent's output; the ten lengths; the drawing.
+  const up = lengths.map(() => el("path", { class: "up", d: "M0 0V-26" }));
   const arrows = lengths.map(() => el("path", { class: "vote", d: "M0 0V-26M-4 -20L0 -26L4 -20" }));
   const long = lengths.map((_, j) => el("text", { class: "long", x: 40 * j + 20, y: 70 }));
   const none = el("text", { class: "none", x: 200, y: 30 });
   const voting = el("svg", { viewBox: "-8 0 416 128", role: "img" },
-    ...arrows.map((arrow, j) => el("g", { transform: `translate(${40 * j + 20} 28)` }, el("circle", { r: 1.5 }), arrow)),
+    ...arrows.map((arrow, j) => el("g", { transform: `translate(${40 * j + 20} 28)` }, up[j], el("circle", { r: 1.5 }), arrow)),
     none, ...long,
     ...lengths.flatMap((length, j) => [
       el("rect", { class: "length", x: 40 * j + 10, width: 20, y: 112 - 34 * length, height: 34 * length }),
@@ -115,7 +116,7 @@ export async function mount(stage, { image, maps, fields, votes, longest, turns,
       el("svg", { class: "list", viewBox: "0 0 1152 60", role: "img", "aria-label": "its place in the list of 1152" }, el("rect", { y: 20, width: CHILDREN, height: 20 }), mark)),
     part("the eight channels of its type", "channels", ...channels.map(({ cells, own, name }) => el("div", {}, el("svg", { viewBox: "-0.2 -0.2 6.4 6.4", "aria-hidden": true }, el("path", { class: "frame", d: squares([[0, 0]], 6) }), ...cells, own), name))),
     part("its eight numbers", "numbers", el("svg", { viewBox: "0 0 272 80", "aria-hidden": true }, el("path", { class: "frame", d: "M0 32H272" }), ...numbers.flatMap(({ bar, text }) => [bar, text]))),
-    part("its ten votes û: up is where the parent’s v points. Below: the lengths ‖v‖ of the parents", "votes", voting),
+    part("its ten votes û, dashed where each parent’s v points; below, the lengths ‖v‖", "votes", voting),
     part("decoded", "drawing", drawn),
   );
   drawDigit(drawn, shades(drawing), 28);
@@ -154,7 +155,7 @@ export async function mount(stage, { image, maps, fields, votes, longest, turns,
     squash(Float32Array.from(own, (at) => maps[at]), 8).forEach((value, d) => {
       const height = BAR * Math.abs(value);
       set(numbers[d].bar, { y: value > 0 ? 32 - height : 32, height });
-      numbers[d].text.textContent = number(value);
+      numbers[d].text.textContent = number(value).replace("0.", "."); // eight stand close together
     });
 
     const whole = read === "permute";

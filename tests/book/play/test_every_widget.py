@@ -1,5 +1,6 @@
 """What holds for every widget: its size, contrast, names, targets, keys and address."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,11 +16,11 @@ EACH = pytest.mark.parametrize("widget", WIDGETS)
 LONGEST = max((made.deviations for made in IMPLEMENTATIONS.values()), key=len)
 # The states in which a widget looks different, as the address has them.
 STATES = {
-    "front": ["digit=3&width=0.2"],
+    "front": ["digit=3&width=1&turn=-45"],
     "knobs": ["tab=numbers&turn=1", "tab=directions", "tab=walk"],
     "mistakes": ["pick=3&pair="],
     "parts": ["", "whole=boat"],
-    "routing": ["t=11"],
+    "routing": ["", "t=0"],
     "squash": ["", "show=nudge"],
     "switchboard": ["on=" + ",".join(deviation.name for deviation in LONGEST)],
     "through": ["", "child=40&read=reshape"],
@@ -40,9 +41,33 @@ CONTROLS = """() => [...document.querySelectorAll(".play :is(input, button, [rol
 LOW = """() => [...document.querySelectorAll(".play :is(button, .choice label):not(.matrix *)")]
     .filter((each) => each.checkVisibility() && each.getBoundingClientRect().height < 43.5)
     .map((each) => each.outerHTML.slice(0, 80))"""
+# By how many pixels it is wider and higher than its box, and how many are left below it.
 STICKS_OUT = """() => {
     const stage = document.querySelector(".play");
-    return [stage.scrollWidth - stage.clientWidth, stage.scrollHeight - stage.clientHeight];
+    const end = Math.max(...[...stage.children].map((it) => it.getBoundingClientRect().bottom));
+    const left = stage.getBoundingClientRect().bottom - end;
+    return [stage.scrollWidth - stage.clientWidth, stage.scrollHeight - stage.clientHeight, left];
+}"""
+# Words of drawings that are too small to read, and those that run into each other. Numbers on
+# what is dragged lie where it lies.
+TEXTS = """() => {
+    const texts = [...document.querySelectorAll(".play svg text")]
+        .filter((it) => it.textContent && it.checkVisibility())
+        .map((it) => {
+            const size = parseFloat(getComputedStyle(it).fontSize) * it.getScreenCTM().a;
+            return { it, says: it.textContent, size, box: it.getBoundingClientRect() };
+        });
+    const shared = (one, other, from, to) =>
+        Math.min(one.box[to], other.box[to]) - Math.max(one.box[from], other.box[from]);
+    const meet = (one, other) => one.it.ownerSVGElement === other.it.ownerSVGElement
+        && shared(one, other, "left", "right") > 0 && shared(one, other, "top", "bottom") > 4;
+    const small = texts.filter(({ size }) => size < 10.5);
+    const still = texts.filter(({ it }) => !it.closest(".number"));
+    return [
+        ...small.map(({ says, size }) => `${says}: ${size.toFixed(1)} px`),
+        ...still.flatMap((one, k) => still.slice(k + 1).filter((other) => meet(one, other))
+            .map((other) => `${one.says} meets ${other.says}`)),
+    ];
 }"""
 # The controls that the Tab key did not reach; of radio buttons it reaches one.
 MISSED = """() => {
@@ -68,14 +93,31 @@ def settled(tab: Any) -> Any:
 
 
 @EACH
+def test_what_its_style_names_is_made_by_a_script(widget: str) -> None:
+    rules = re.sub(
+        r"/\*.*?\*/|\{[^{}]*\}", " ", (FOLDER / f"{widget}.css").read_text("utf-8"), flags=re.S
+    )
+    scripts = "".join(file.read_text("utf-8") for file in FOLDER.glob("*.js"))
+    known = {*re.findall(r"[\w-]+", scripts)}
+    made = {
+        name
+        for name in re.findall(r"\.([a-z][\w-]*)", rules)
+        if not re.match("tag_|play|of-|by-", name)
+    }
+    assert made <= known
+
+
+@EACH
 def test_it_fits_its_box_and_is_accessible_by_day_and_night(page_of: Opens, widget: str) -> None:
     for state in STATES.get(widget, [""]):
         for phone in (False, True):
             tab = settled(page_of(widget, phone=phone, state=state))
             if widget == "mistakes":
                 tab.locator(".play .ask button").last.click()
-            wide, high = tab.evaluate(STICKS_OUT)
+            wide, high, left = tab.evaluate(STICKS_OUT)
             assert wide <= 0 and high <= 0, f"{wide} px too wide, {high} px too high for its box"
+            assert left < 60, f"{left} px of its box are empty"
+            assert tab.evaluate(TEXTS) == []
             if phone:
                 assert tab.evaluate(LOW) == []
                 continue
@@ -95,12 +137,13 @@ def test_the_keyboard_reaches_and_the_address_keeps_its_state(page_of: Opens, wi
     key = "Enter" if widget in BUTTONS else "ArrowRight"
     tab.locator(BUTTONS.get(widget, SLIDER)).first.press(key)
     tab.wait_for_function("location.hash.includes('?')")
+    settled(tab)
     changed = tab.evaluate(CONTROLS)
     assert changed != first
     settled(page_of(widget, state=tab.evaluate("location.hash.split('?')[1]")))
     assert tab.evaluate(CONTROLS) == changed
     tab.get_by_role("button", name="Reset").click()
     tab.wait_for_function("location.hash === ''")
-    assert tab.evaluate(CONTROLS) == first
+    assert settled(tab).evaluate(CONTROLS) == first
     if widget in NONSENSE:
         assert page_of(widget, state=NONSENSE[widget]).evaluate(CONTROLS) == first

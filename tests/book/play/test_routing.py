@@ -86,6 +86,25 @@ def test_a_dragged_vote_is_routed_too(page_of: Any) -> None:
     assert step.c[0, 4, 0] > 0.5
 
 
+@pytest.mark.parametrize("phone", [False, True])
+def test_routing_shows_its_arrows_beside_its_buttons_and_a_drag_changes_them(
+    page_of: Any, phone: bool
+) -> None:
+    tab = page_of("routing", phone=phone)
+    discs = tab.locator(".discs svg[role=group]")
+    one, other, buttons = (
+        it.bounding_box() for it in (discs.first, discs.last, tab.locator(".transport"))
+    )
+    assert one["y"] == pytest.approx(other["y"]) and one["x"] < other["x"]
+    assert buttons["y"] + buttons["height"] - one["y"] < 0.75 * tab.viewport_size["height"]
+    for name in ("sum", "output"):
+        assert tab.locator(f".discs .{name}[d]").count() == 2
+    before = numbers(tab, "tbody td:first-of-type")
+    x, y = middle(discs.first.locator(".knob").last)
+    drag(tab, (x, y), middle(discs.first.locator(".knob").first))
+    assert numbers(tab, "tbody td:first-of-type") != before
+
+
 def test_a_vote_moves_by_a_thumb_and_the_page_does_not(page_of: Any) -> None:
     tab = page_of("routing", phone=True)
     knob = tab.get_by_role("slider", name="vote of child 6 for B")
@@ -142,6 +161,7 @@ def check_iteration(tab: Any, step: RoutingStep) -> None:
 def test_routing_that_does_not_stop(page_of: Any, data_of: Any) -> None:
     steps = trace(data_of("iterate")["votes"][None].double(), MOST)
     tab = page_of("iterate")
+    assert any(address.endswith("routed.js") for address in tab.asked)  # a worker's
     tab.wait_for_selector(".play[data-routed]", state="attached", timeout=60_000)
     check_iteration(tab, steps[2])
     time = tab.get_by_role("slider", name="iterations")
