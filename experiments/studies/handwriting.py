@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from capsnet import CapsNet
 from capsnet.checkpoint import load_weights
 from capsnet.data import ImageSet, load, to_float
 from capsnet.fast import arrange
@@ -26,7 +27,7 @@ BATCH = 500
 
 
 @torch.no_grad()
-def capsules_of(model: torch.nn.Module, images: ImageSet) -> Tensor:
+def capsules_of(model: CapsNet, images: ImageSet) -> Tensor:
     """The capsules of images with a 1 for the constant of the read-out, [n, classes, 17]."""
     fast = arrange(model)
     v = torch.cat([fast(to_float(some)).capsules for some in images.images.split(BATCH)])
@@ -46,7 +47,7 @@ def read_out(fit: Tensor, v: Tensor) -> Tensor:
     return torch.einsum("nd,ndp->np", v[torch.arange(len(v)), longest], fit[longest])
 
 
-def study(model: torch.nn.Module, train: ImageSet, test: ImageSet) -> dict[str, Any]:
+def study(model: CapsNet, train: ImageSet, test: ImageSet) -> dict[str, Any]:
     """The read-out, quartiles of the training images of each class, and the test's mean errors."""
     measured, expected = (handwriting(to_float(of.images[:, 0])) for of in (train, test))
     fit = fitted(capsules_of(model, train), measured, train.labels)

@@ -1,9 +1,20 @@
 """Properties of a picture, and along which directions of a capsule they change."""
 
+import math
+
+import pytest
 import torch
 
 from capsnet import Decoder
-from capsnet_book.directions import PROPERTIES, STEPS, changes, image_moments, reconstruct, sweep
+from capsnet_book.directions import (
+    PROPERTIES,
+    STEPS,
+    changes,
+    handwriting,
+    image_moments,
+    reconstruct,
+    sweep,
+)
 
 
 def test_moments_of_a_bar() -> None:
@@ -16,6 +27,17 @@ def test_moments_of_a_bar() -> None:
     assert (
         abs(image_moments(leaning[None])[0, 1] - 0.5) < 0.04
     )  # a column to the right for two rows up
+
+
+def test_a_bar_leans_is_as_wide_and_as_thick_as_it_was_made() -> None:
+    bar = torch.zeros(28, 28)
+    bar[4:24, 12:15] = 1  # 20 rows, 3 columns: its outline is 46 pixels long
+    leaning = torch.stack([row.roll((13 - i) // 2) for i, row in enumerate(bar.unbind())])
+    for picture, slant in ((bar, 0.0), (leaning, math.degrees(math.atan(0.5)))):
+        found = handwriting(picture[None])[0]
+        assert found[0].item() == pytest.approx(slant, abs=1.5)
+        assert found[1].item() == pytest.approx(3, abs=0.4)
+        assert found[2].item() == pytest.approx(2 * 60 / 46, abs=0.4)
 
 
 def test_sweeps_are_reconstructions_one_by_one() -> None:

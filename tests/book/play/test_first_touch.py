@@ -36,7 +36,6 @@ def test_a_drawing_is_kept_in_the_address(page_of: Any) -> None:
         if not name:
             draw_seven(tab)
             tab.get_by_role("slider", name="turn my digit").fill("10")
-            tab.wait_for_selector(".play:not([aria-busy='true'])")
             tab.get_by_role("slider", name="slant").press("ArrowRight")
             tab.get_by_text("alone, moved").wait_for()
         else:
@@ -115,5 +114,19 @@ def test_a_wheel_scrolls_the_page_until_the_reconstruction_is_touched(page_of: A
     tab.mouse.down()
     tab.mouse.up()
     tab.mouse.wheel(0, -200)
+    tab.get_by_text("alone, moved").wait_for(timeout=30_000)
+    assert float(stroke.inner_text().split()[0]) > float(said.split()[0])
+
+
+def test_two_fingers_make_strokes_thicker(page_of: Any) -> None:
+    tab = page_of("front", phone=True)
+    tab.locator(".drawn").scroll_into_view_if_needed()
+    x, y = middle(tab.locator(".handles"))
+    stroke = tab.locator(".sliders output").last
+    said = stroke.inner_text()
+    touch = tab.context.new_cdp_session(tab)
+    for kind, apart in (("touchStart", 20), ("touchMove", 30), ("touchMove", 40), ("touchEnd", 0)):
+        points = [{"x": x + way * apart, "y": y, "id": way + 1} for way in (-1, 1) if apart]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
     tab.get_by_text("alone, moved").wait_for(timeout=30_000)
     assert float(stroke.inner_text().split()[0]) > float(said.split()[0])
