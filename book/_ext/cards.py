@@ -1,7 +1,8 @@
 """The chapters as cards (picture, question, minutes), and their descriptions for search engines.
 
 A chapter's front matter has its question (``capsnet: question: …``). The picture is its first
-figure, the minutes are its words and lines of code.
+figure, the minutes are its words and lines of code. What a link to the site shows where it is
+shared needs whole addresses, and so the address of the repository.
 """
 
 import io
@@ -19,11 +20,43 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import reading
-from capsnet_lab.figures.style import PAPER
+from capsnet_lab.figures.style import (
+    FAINT,
+    FAINT_DARK,
+    INK,
+    MISTAKE,
+    MISTAKE_DARK,
+    PAPER,
+    QUANTITIES,
+)
+from drawings import SIZE
 from myst import front_matter
 
 WORDS, LINES = 200, 20  # that a reader takes in, a minute
 PICTURES = "_static/cards"
+CARD, SHARED = (
+    (480, 208),
+    (1200, 630),
+)  # pixels: of a card's picture on a fine screen, of a shared link's
+DARK = {each.colour: each.dark for each in QUANTITIES.values()} | {
+    INK: "#CED6DD",
+    FAINT: FAINT_DARK,
+    MISTAKE: MISTAKE_DARK,
+}
+# A page that has no words of its own, at an address that is none of the book's pages.
+PLAIN = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+{head}
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="_static/favicon.svg">
+<style>body {{ max-width: 40rem; margin: 20vh auto; padding: 0 1rem; font: 1.2rem/1.5 serif }}
+:root {{ color-scheme: light dark }}</style>
+</head>
+<body><main><h1>{title}</h1><p>{says}</p></main></body>
+</html>
+"""
 
 
 def about(source: Path) -> dict[str, Any]:
@@ -44,24 +77,28 @@ def first_drawing(notebook: Path) -> str | None:
     return next(filter(None, drawings), None)
 
 
-def small(drawing: str) -> bytes:
-    """A drawing as a light PNG of a card's size, for a screen of two pixels a point."""
+def small(drawing: str, size: tuple[int, int], dark: bool = False) -> Image.Image:
+    """A drawing that just fits into a size in pixels, without a ground."""
+    found = SIZE.search(drawing)
+    assert found, "expected the viewBox of a drawing"
+    _, _, wide, high = map(float, found[2].split())
+    for colour, other in {PAPER: "none", **(DARK if dark else {})}.items():
+        drawing = re.sub(colour, other, drawing, flags=re.IGNORECASE)
     pixels = svg_to_bytes(
         svg_string=drawing,
-        width=360,
+        width=round(min(size[0], size[1] * wide / high)),
         dpi=96,
-        background=PAPER,
         font_dirs=[str(Path(mpl.get_data_path(), "fonts", "ttf"))],
         sans_serif_family="DejaVu Sans",
         skip_system_fonts=True,  # the same picture on every machine
     )
-    made = io.BytesIO()
-    with Image.open(io.BytesIO(bytes(pixels))) as whole:
-        picture = whole.crop((0, 0, whole.width, min(whole.height, 200)))  # what a card shows
-        picture.convert("RGB").quantize(24, dither=Image.Dither.NONE).save(
-            made, "PNG", optimize=True
-        )
-    return made.getvalue()
+    return Image.open(io.BytesIO(bytes(pixels))).convert("RGBA")
+
+
+def save(picture: Image.Image, file: Path) -> None:
+    """Save a picture as a light PNG."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    picture.quantize(32, dither=Image.Dither.NONE).save(file, optimize=True)
 
 
 class Cards(nodes.General, nodes.Element):
@@ -86,41 +123,87 @@ def visit_cards(translator: Any, node: Cards) -> None:
         title = escape(builder.env.titles[page].astext())
         picture = ""
         if drawing := first_drawing(root / "notebooks" / f"{name}.ipynb"):
-            file = Path(builder.outdir, PICTURES, f"{name}.png")
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(small(drawing))
-            picture = f'<img src="{top}{PICTURES}/{name}.png" alt="" loading="lazy"/>'
+            for shade in ("light", "dark"):
+                file = f"{PICTURES}/{name}-{shade}.png"
+                save(small(drawing, CARD, dark=shade == "dark"), Path(builder.outdir, file))
+                picture += f'<img class="only-{shade}" src="{top}{file}" alt="" loading="lazy"/>'
+            picture = f'<span class="picture">{picture}</span>'
         shown.append(
             f'<li><a href="{builder.get_relative_uri(builder.current_docname, page)}">'
-            f'<span class="picture">{picture}</span>'
+            f"{picture}"
             f"<strong>{f'{number[0]}. ' if number else ''}{title}</strong>"
-            f"<span>{escape(about(source).get('question', ''))}</span>"
+            f'<span class="question">{escape(about(source).get("question", ""))}</span>'
             f"<small>{minutes(source)} min</small></a></li>"
         )
     translator.body.append(f'<ul class="cards">{"".join(shown)}</ul>')
     raise nodes.SkipNode
 
 
+def tags(app: Sphinx, page: str, title: str, says: str) -> str:
+    """What the head of a page tells search engines, and whoever shares its link."""
+    site = app.config.html_baseurl
+    about_it = {
+        'name="description"': says,
+        'property="og:title"': title,
+        'property="og:description"': says,
+        'property="og:type"': "article",
+        'property="og:site_name"': app.config.html_title,
+    }
+    if site:
+        picture = "_static/reconstructions.png"
+        name = page.rpartition("/")[2]
+        if drawing := first_drawing(Path(app.srcdir, "notebooks", f"{name}.ipynb")):
+            picture = f"{PICTURES}/{name}-shared.png"
+            fitted = small(drawing, (SHARED[0] - 80, SHARED[1] - 80))
+            whole = Image.new("RGBA", SHARED, PAPER)
+            whole.alpha_composite(
+                fitted, ((SHARED[0] - fitted.width) // 2, (SHARED[1] - fitted.height) // 2)
+            )
+            save(whole, Path(app.outdir, picture))
+        about_it |= {
+            'property="og:url"': f"{site}{page}.html",
+            'property="og:image"': f"{site}{picture}",
+            'name="twitter:card"': "summary_large_image",
+        }
+    return "\n".join(f'<meta {name} content="{escape(text)}">' for name, text in about_it.items())
+
+
 def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
-    """Describe the page for search engines and for whoever shares its link."""
+    """Give a page its title, its description and its name, which the search asks for."""
     source = Path(app.srcdir, f"{page}.md")
     head = about(source) if source.is_file() else {}
     context["title"] = head.get("title", context.get("title"))
-    context["metatags"] = f'{context.get("metatags", "")}<meta name="page" content="{page}">\n'
-    if said := head.get("question"):
-        base = app.config.html_baseurl or context["content_root"]
-        tags = {
-            'name="description"': said,
-            'property="og:title"': re.sub(r"<[^>]*>", "", context["title"]),
-            'property="og:description"': said,
-            'property="og:type"': "article",
-            'property="og:image"': f"{base}_static/reconstructions.png",
-        }
-        lines = (f'<meta {name} content="{escape(text)}">' for name, text in tags.items())
-        context["metatags"] += "\n".join(lines)
+    metatags = f'{context.get("metatags", "")}<meta name="page" content="{page}">\n'
+    title, book = re.sub(r"<[^>]*>", "", context["title"] or ""), app.config.html_title
+    metatags += tags(
+        app, page, f"{title} · {book}" if title else book, head.get("question") or title
+    )
+    context["metatags"] = metatags
+
+
+def add_plain_pages(app: Sphinx, error: Exception | None) -> None:
+    """Lead from the address of the site to its first page, also from an address that is none."""
+    if error or app.builder.name != "html":
+        return
+    site, book, first = app.config.html_baseurl, app.config.html_title, app.config.root_doc
+    question = about(Path(app.srcdir, f"{first}.md")).get("question", book)
+    head = f"<title>{escape(book)}</title>\n"
+    head += f'<meta http-equiv="refresh" content="0; url={first}.html">\n'
+    head += tags(app, first, book, question)
+    if site:
+        head += f'\n<link rel="canonical" href="{site}{first}.html">'
+    says = f'<a href="{first}.html">{escape(question)}</a>'
+    index = PLAIN.format(head=head, title=escape(book), says=says)
+    Path(app.outdir, "index.html").write_text(index, encoding="utf-8")
+    if site:  # who asks for a page that is not there may ask in any folder
+        head = f'<base href="{site}">\n<title>Not found · {escape(book)}</title>'
+        says = f'This page is not in the book. <a href="{first}.html">Its first page</a> lists all.'
+        missing = PLAIN.format(head=head, title="Not found", says=says)
+        Path(app.outdir, "404.html").write_text(missing, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:
     app.add_node(Cards, html=(visit_cards, None))
     app.add_directive("cards", CardsDirective)
     app.connect("html-page-context", describe)
+    app.connect("build-finished", add_plain_pages, priority=400)  # before an empty `/` is made

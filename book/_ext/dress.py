@@ -32,6 +32,16 @@ SEARCH = re.compile(
     r' *<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>\n'
 )
 EVERYWHERE = set(map(chr, range(32, 127)))
+# What others write into a page, and what stands there instead: one line for the width of a screen
+# in place of three, and what who cannot see a page needs: a landmark around the book's name, and
+# sources that are items of their list.
+MENDED = {
+    '<meta name="viewport" content="width=device-width, initial-scale=1" />': "",
+    '<meta name="viewport" content="width=device-width, initial-scale=1"/>': "",
+    '<div class="sidebar-primary-items__start': '<div role="navigation" aria-label="Book" '
+    'class="sidebar-primary-items__start',
+    'role="doc-biblioentry"': 'role="listitem"',
+}
 
 
 def dress(app: Sphinx, error: Exception | None) -> None:
@@ -39,7 +49,7 @@ def dress(app: Sphinx, error: Exception | None) -> None:
         return
     site = Path(app.outdir)
     out = site / "_static"
-    pages = "".join(place_search_scripts(site, page) for page in site.rglob("*.html"))
+    pages = "".join(mend(site, page) for page in site.rglob("*.html"))
     used = set(unescape(pages)) | EVERYWHERE
     rules = [palette(":root", "colour"), palette('html[data-theme="dark"]', "dark")]
     for name, (family, style, weights, source) in FONTS.items():
@@ -88,9 +98,11 @@ def palette(selector: str, shade: str) -> str:
     return f"{selector} {{ {' '.join(colours)} }}"
 
 
-def place_search_scripts(site: Path, page: Path) -> str:
+def mend(site: Path, page: Path) -> str:
     """Load the index of all words where it is searched, with what we add, and on no other page."""
     html = page.read_text(encoding="utf-8")
+    for theirs, ours in MENDED.items():
+        html = html.replace(theirs, ours)
     if page == site / "search.html":
         ours = '<script src="_static/search.js" defer></script>\n</head>'
         html = html.replace("</head>", ours, 1)

@@ -1,8 +1,9 @@
 """The reading layer: what a page shows of a notebook's cells, and what it folds.
 
-``book/_tools/reading.py`` says what a cell is for. Set-up and solutions fold where they stand; the
-code of a figure or a table folds into the corner below it; a check becomes a list of sentences,
-each of which opens its code. ``reading.js`` has the switch *Read | Read with code | Everything*.
+``book/_tools/reading.py`` says what a cell is for. Solutions fold where they stand; set-up
+is seen only by who wants *Everything*; the code of a figure or a table folds into the corner below
+it; a check becomes a list of sentences, each of which opens its code. ``reading.js`` has the switch
+*Read | Read with code | Everything*.
 """
 
 import re

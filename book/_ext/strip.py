@@ -129,7 +129,7 @@ def add_strip(app: Sphinx, page: str, template: str, context: dict[str, Any], *_
     if chapter not in STAGES:
         return
     stages = "".join(
-        f'<a href="{context["pathto"](f"book/{CHAPTER[name]}")}">'
+        f'<a href="{context["pathto"](f"book/{CHAPTER[name]}")}" aria-label="{name}">'
         f'<g class="stage{" here" if name in STAGES[chapter].split() else ""}" '
         f'transform="translate({PITCH * i} 0)">'
         f'<g transform="translate({(PITCH - width) / 2:.1f} 2)">{drawn}</g>'

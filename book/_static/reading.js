@@ -37,9 +37,17 @@ function unfold() {
 addEventListener("hashchange", unfold);
 unfold();
 
-// A printed page has the solutions at its end.
+// On a phone the outline is a dialog over the page, which closes when a place is chosen in it.
+for (const sheet of document.querySelectorAll("dialog[id$='-sidebar-modal']")) {
+  sheet.addEventListener("click", ({ target }) => target.closest("a")?.hash && sheet.close());
+}
+
+// A printed page is a light one, and has the solutions at its end.
 const solutions = [];
+let theme;
 addEventListener("beforeprint", () => {
+  theme = root.dataset.theme;
+  root.dataset.theme = "light";
   const end = document.createElement("section");
   end.innerHTML = "<h2>Solutions</h2>";
   for (const solution of document.querySelectorAll("article .tag_hide-cell")) {
@@ -52,6 +60,7 @@ addEventListener("beforeprint", () => {
   if (solutions.length) document.querySelector("article")?.append(end);
 });
 addEventListener("afterprint", () => {
+  root.dataset.theme = theme;
   for (const { solution, place, folds } of solutions.splice(0)) {
     for (const fold of folds) fold.open = false;
     const end = solution.closest("section");
@@ -92,12 +101,15 @@ for (const line of document.querySelector(".tag_values .cell_output pre")?.textC
   values[line.split(" ")[0]] = line;
 }
 
-async function light(element) {
-  const name = kind(element);
-  for (const other of document.querySelectorAll(`.${name}`)) other.classList.add("lit");
-  const row = await explain(name);
+/** Light up all of its kind. */
+function light(element) {
+  for (const other of document.querySelectorAll(`.${kind(element)}`)) other.classList.add("lit");
+}
+
+/** Show the card of a quantity. */
+async function tell(element) {
+  const row = await explain(kind(element));
   if (!row || !element.classList.contains("lit")) return;
-  const place = element.getBoundingClientRect();
   card.replaceChildren(
     ...[...row.cells].map((cell) => {
       const line = document.createElement("p");
@@ -108,22 +120,43 @@ async function light(element) {
   const value = values[element.textContent];
   if (value) card.append(Object.assign(document.createElement("samp"), { textContent: value }));
   card.hidden = false;
+  // Above what it explains, if that is not at the very top; the style puts it at a phone's foot.
+  const place = element.getBoundingClientRect();
   const left = Math.min(place.left, innerWidth - card.offsetWidth - 12);
+  const above = place.top - card.offsetHeight - 8;
   card.style.left = `${Math.max(8, left) + scrollX}px`;
-  card.style.top = `${place.bottom + scrollY + 8}px`;
+  card.style.top = `${(above < 60 ? place.bottom + 8 : above) + scrollY}px`;
 }
 
+let waiting;
+
 function dim() {
+  clearTimeout(waiting);
   card.hidden = true;
   for (const element of document.querySelectorAll(".lit")) element.classList.remove("lit");
 }
 
-for (const event of ["pointerover", "click"]) {
-  document.addEventListener(event, ({ target }) => {
-    const symbol = target.closest?.("article [class*='q-']:not(.play *)");
-    if (symbol?.classList.contains("lit")) return;
+const SYMBOL = "article [class*='q-']:not(.play *)";
+const REACH = 14; // pixels by which a finger may miss a symbol of an equation
+
+/** The symbol that a pointer is on, or that a finger meant. */
+function symbolAt({ target, clientX, clientY, pointerType }) {
+  const missed = ({ left, right, top, bottom }) =>
+    Math.max(left - clientX, clientX - right, top - clientY, clientY - bottom);
+  const near = pointerType === "touch" ? [...(target.closest?.("article math")?.querySelectorAll(SYMBOL) ?? [])] : [];
+  const far = new Map(near.map((each) => [each, missed(each.getBoundingClientRect())]));
+  return target.closest?.(SYMBOL) ?? near.filter((each) => far.get(each) < REACH).sort((a, b) => far.get(a) - far.get(b))[0];
+}
+
+for (const name of ["pointerover", "click"]) {
+  document.addEventListener(name, (event) => {
+    const symbol = symbolAt(event);
+    const pointed = name === "pointerover";
+    if (pointed && symbol?.classList.contains("lit")) return;
     dim();
-    if (symbol && kind(symbol)) light(symbol);
+    if (!symbol || !kind(symbol)) return;
+    light(symbol);
+    waiting = setTimeout(tell, pointed ? 250 : 0, symbol); // not at every passing of the pointer
   });
 }
 document.addEventListener("keydown", ({ key }) => key === "Escape" && dim());

@@ -1,39 +1,71 @@
-// The page of search results: each page found leads to its sections that have the words. Loaded
-// there alone, before Sphinx's own script begins to search (book/_ext/dress.py).
+// The page of search results: pages whose titles and headings have the words come first, each page
+// once, and leads to its sections that have the words. Loaded there alone, before Sphinx's own script
+// begins to search (book/_ext/dress.py).
 
 const MOST = 3; // sections of a page
+const TERM = "#term-"; // how the place of a term of the glossary begins
+const SILENT = ":scope section, :is(h1, h2, h3, h4), details.fold, annotation, style, svg, .linenos, .headerlink";
 
-/** What a section says itself, without its heading, the sections within it and folded code. */
+const find = Search._performSearch;
+Search._performSearch = (query, ...words) => {
+  const asked = query.toLowerCase().split(/\s+/).filter(Boolean);
+  const has = (text) => asked.every((word) => text.toLowerCase().includes(word));
+  const { alltitles, docnames } = Search._index;
+  const headed = new Set(Object.entries(alltitles).flatMap(([title, places]) => (has(title) ? places.map(([at]) => docnames[at]) : [])));
+  const found = find(query, ...words).reverse(); // the best first
+  const terms = new Set(found.filter(([, , anchor]) => anchor.startsWith(TERM)).map(([page]) => page));
+  const better = ([page, title, , description]) => (description ? 0 : 200 * has(title) + 50 * headed.has(page));
+  const places = new Map();
+  for (const [page, title, anchor, description, score, file] of found) {
+    const term = anchor.startsWith(TERM);
+    if (terms.has(page) && !term) continue;
+    const name = term ? `${anchor.slice(TERM.length).replaceAll("-", " ")} (${title})` : title.split(" > ")[0];
+    const place = term || description ? anchor : "";
+    const each = [page, name, place, description, score, file];
+    if (!term) each[4] += better(each);
+    const known = places.get(page + place);
+    if (!known || known[4] < each[4]) places.set(page + place, each);
+  }
+  return [...places.values()].sort((one, other) => other[4] - one[4]).reverse(); // Sphinx takes the last first
+};
+
+/** What a section says itself, without its heading, the sections within it, drawings and folded code. */
 function said(section) {
   const own = section.cloneNode(true);
-  for (const part of own.querySelectorAll(":scope section, :is(h1, h2, h3, h4), details.fold, annotation")) {
-    part.remove();
-  }
-  return own.textContent.replace(/\s+/g, " ");
+  for (const part of own.querySelectorAll(SILENT)) part.remove();
+  for (const cell of own.querySelectorAll("dt, td, th, p")) cell.append(" ");
+  return own.textContent.replace(/\s+/g, " ").trim();
 }
 
-Search.makeSearchSummary = (html, keywords) => {
+Search.makeSearchSummary = (html, keywords, anchor) => {
   const page = new DOMParser().parseFromString(html, "text/html");
+  if (anchor.startsWith(TERM)) {
+    const meaning = page.getElementById(anchor.slice(1)).nextElementSibling;
+    return Object.assign(document.createElement("p"), { className: "context", textContent: said(meaning) });
+  }
   const name = page.querySelector("meta[name=page]").content;
   const words = [...keywords].map((word) => word.toLowerCase());
+  const among = (text) => words.filter((word) => text.toLowerCase().includes(word));
   const found = [...page.querySelectorAll("article section[id]")]
     .map((section) => {
-      const title = section.querySelector("h1, h2, h3, h4").textContent.replace(/#$/, "");
-      return { section, title, text: said(section) };
+      const heading = section.querySelector("h1, h2, h3, h4");
+      const [title, text] = [heading.textContent.replace(/#$/, ""), said(section)];
+      return { section, heading, title, text, hits: among(text), weight: among(`${title} ${text}`).length + among(title).length };
     })
-    .map((each) => ({ ...each, hits: words.filter((word) => `${each.title} ${each.text}`.toLowerCase().includes(word)) }))
-    .filter(({ hits }) => hits.length)
-    .sort((one, other) => other.hits.length - one.hits.length)
+    .filter(({ weight }) => weight)
+    .sort((one, other) => other.weight - one.weight)
     .slice(0, MOST);
   const list = document.createElement("ul");
   list.className = "context";
-  for (const { section, title, text, hits } of found) {
-    const place = text.toLowerCase().indexOf(hits[0]);
-    const link = document.createElement("a");
-    link.href = `${name}.html#${section.id}`;
-    link.textContent = title;
+  for (const { section, heading, title, text, hits } of found) {
+    const place = Math.max(0, text.toLowerCase().indexOf(hits[0] ?? " ") - 80);
     const item = document.createElement("li");
-    item.append(link, ` … ${text.slice(Math.max(0, place - 80), place + 120).trim()} …`);
+    if (heading.tagName !== "H1") {
+      // The title of the page stands above.
+      const link = Object.assign(document.createElement("a"), { href: `${name}.html#${section.id}`, textContent: title });
+      item.append(link, " ");
+    }
+    item.append(`${place ? "… " : ""}${text.slice(place, place + 200).trim()} …`);
     list.append(item);
   }
   return list;

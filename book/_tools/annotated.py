@@ -70,7 +70,10 @@ class Notes(SphinxDirective):
                 line += nodes.Text(", ") if listing is not group[0] else nodes.Text("")
                 line += nodes.reference("", listing.lines, refid=listing.anchor, internal=True)
             where.append(line)
+        chip = f"<details><summary>{len(tests)} test{'s' * (len(tests) > 1)}</summary>"
+        opening, closing = (nodes.raw("", tag, format="html") for tag in (chip, "</details>"))
         checks = [nodes.paragraph("", "", nodes.literal("", test)) for test in tests]
+        checks = [opening, *checks, closing]
         found = nodes.definition_list()
         for term, lines in {"Computed by": where, "Tested by": checks}.items():
             definition = nodes.definition("", *lines)

@@ -66,6 +66,17 @@ def test_what_a_card_says(tmp_path: Path) -> None:
     assert cards.first_drawing(tmp_path / "none.ipynb") is None
 
 
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_card_s_picture_fits_and_has_no_ground_of_its_own(dark: bool) -> None:
+    drawing = figures.palette()._repr_svg_()
+    picture = cards.small(drawing, cards.CARD, dark)
+    assert picture.width <= cards.CARD[0] and picture.height <= cards.CARD[1] + 1
+    corners = [(x, y) for x in (0, picture.width - 1) for y in (0, picture.height - 1)]
+    assert [picture.getpixel(corner)[3] for corner in corners] == [0, 0, 0, 0]
+    inks = {colour[:3] for _, colour in picture.getcolors(1 << 20) if colour[3] == 255}
+    assert ((0xCE, 0xD6, 0xDD) in inks) == dark
+
+
 def test_a_figure_is_drawn_the_same_again() -> None:
     one, other = (figures.palette()._repr_svg_() for _ in range(2))
     assert one == other

@@ -169,8 +169,18 @@ def test_search_finds_words_of_the_chapters(visit: Any, address: str) -> None:
     sections = tab.locator("#search-results .context a").evaluate_all("all => all.map(a => a.href)")
     assert sections and all("#" in link for link in sections)
     links = results.evaluate_all("links => links.map(link => link.href)")
-    assert any("book/squash.html" in link for link in links)
+    titles = tab.locator("#search-results ul.search > li > a").evaluate_all(
+        "links => links.map(link => link.href)"
+    )
+    assert "book/squash.html" in titles[0] and len({*titles}) == len(titles)
     assert len({link.partition("#")[0] for link in links}) > 1
+    assert "stroke-linejoin" not in tab.locator("#search-results").inner_text()
+    # The sign of the search stands before the words, not on them.
+    sign, words = tab.locator("article .bd-search i"), tab.locator("article input[type=search]")
+    inset = words.evaluate("it => parseFloat(getComputedStyle(it).paddingLeft)")
+    assert (
+        sign.bounding_box()["x"] + sign.bounding_box()["width"] < words.bounding_box()["x"] + inset
+    )
     assert all(url.startswith((address, "data:")) for url in tab.asked)
 
 
@@ -192,6 +202,9 @@ def test_the_reader_chooses_how_much_code_is_shown(visit: Any) -> None:
         return own.is_visible(), setup.is_visible(), glued.is_visible()
 
     assert shown() == (True, False, False)
+    tab.emulate_media(media="print")
+    assert own.is_visible()  # what is read is printed
+    tab.emulate_media(media="screen")
     tab.get_by_label("Everything").check(force=True)
     assert shown() == (True, True, True)
     tab.get_by_label("Read", exact=True).check(force=True)
@@ -227,9 +240,12 @@ def test_a_print_has_pictures_for_widgets_and_the_solutions_at_the_end(visit: An
     box.locator("div.play").wait_for()
     where = "[...document.querySelectorAll('article .tag_hide-cell')].map(e => e.offsetTop)"
     before = tab.evaluate(where)
+    tab.emulate_media(color_scheme="dark")
+    tab.wait_for_function("document.documentElement.dataset.theme == 'dark'")
     tab.emulate_media(media="print")
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert not box.locator("div.play").is_visible() and box.locator(".poster").is_visible()
+    assert tab.locator("html").get_attribute("data-theme") == "light"  # on white paper
     last = tab.locator("article > section").last
     assert last.locator("h2").inner_text() == "Solutions"
     code = last.locator("pre").first
@@ -241,6 +257,7 @@ def test_a_print_has_pictures_for_widgets_and_the_solutions_at_the_end(visit: An
     tab.evaluate("dispatchEvent(new Event('afterprint'))")
     assert tab.evaluate(where) == before and len(before) > 0
     assert tab.locator("h2", has_text="Solutions").count() == 0
+    assert tab.locator("html").get_attribute("data-theme") == "dark"
 
 
 def test_symbols_of_a_kind_light_up_together_and_say_what_they_are(visit: Any) -> None:
@@ -250,11 +267,45 @@ def test_symbols_of_a_kind_light_up_together_and_say_what_they_are(visit: Any) -
     card = tab.locator(".symbol-card")
     card.wait_for(state="visible")
     assert "prediction" in card.inner_text()
+    symbol = tab.locator("article math .q-uhat").first.bounding_box()
+    shown = card.bounding_box()
+    assert shown["y"] + shown["height"] <= symbol["y"]  # the next line can be read
     lit = tab.locator(".lit")
     assert lit.count() == tab.locator("article .q-uhat").count() > 10
     assert tab.locator("pre .lit").count() > 0  # in the code as well
     tab.keyboard.press("Escape")
     assert not card.is_visible() and lit.count() == 0
+
+
+def test_on_a_phone_the_outline_closes_where_it_leads_and_links_have_names(visit: Any) -> None:
+    tab = visit("book/routing.html")
+    tab.set_viewport_size(PHONE)
+    tab.locator(".secondary-toggle:visible").click()
+    sheet = tab.locator("#pst-secondary-sidebar-modal")
+    sheet.get_by_role("link").nth(2).click()
+    assert "#" in tab.url and not sheet.is_visible()
+    tab.evaluate(THIN)
+    check_with_axe(tab, "html", least="minor")
+
+
+def test_a_state_in_the_address_reaches_a_page_that_is_open(visit: Any) -> None:
+    tab = visit("book/routing.html")
+    see_all_widgets(tab)
+    tab.evaluate("location.hash = 'play-routing?t=3&over=children'")
+    said = tab.locator("div.play-of-routing .says", has_text="Iteration 1.").first
+    said.wait_for()
+    assert tab.locator("div.play-of-routing").count() == 1
+
+
+def test_in_line_by_line_code_is_a_listing_and_has_a_ground(visit: Any) -> None:
+    tab = visit("book/annotated.html")
+    room = """all => all.map((row) => [...row.querySelectorAll("pre > span[id]")]
+        .reduce((left, line) => left - line.getBoundingClientRect().height,
+                row.getBoundingClientRect().height))"""
+    assert max(tab.locator(".annotated-row").evaluate_all(room)) < 12  # notes open over it
+    tab.set_viewport_size({"width": 1000, "height": 900})
+    ground = "it => getComputedStyle(it.querySelector('div')).backgroundColor"
+    assert tab.locator(".annotated-row").first.evaluate(ground) != "rgba(0, 0, 0, 0)"
 
 
 def test_on_a_phone_a_cell_names_its_column(visit: Any) -> None:
@@ -282,7 +333,7 @@ def test_a_drawing_follows_the_theme_and_enlarges(visit: Any) -> None:
 @pytest.mark.parametrize(
     ("page", "widget", "slider", "says"),
     [
-        ("index", "front", "slant", "its capsule is"),
+        ("index", "front", "slant", "alone, moved"),
         ("inside", "knobs", "2", ""),
         ("bent", "bend", "shear", "The network classifies"),
         ("pairs", "pairs", "down", "It names"),

@@ -9,12 +9,15 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from PIL import Image
 from sphinx.application import Sphinx
 
+import cards
 from helpers import ROOT
 
 CONF = """
-extensions = ["myst_parser", "sphinx_thebe", "mathml", "folding", "links", "epub"]
+extensions = ["myst_parser", "sphinx_thebe", "mathml", "folding", "cards", "links", "epub"]
+html_title = "The book"
 myst_enable_extensions = ["dollarmath"]
 epub_basename = "capsnet-book"
 html_theme = "sphinx_book_theme"
@@ -53,6 +56,26 @@ def build(root: Path, url: str, builder: str = "html") -> Path:
     return out
 
 
+def check_what_a_shared_link_shows(site: Path, published: str) -> None:
+    """Check that `/` and each page have a title, and a picture where whole addresses are known."""
+    for page in ("index", "book/squash", "book/text"):
+        html = (site / f"{page}.html").read_text(encoding="utf-8")
+        tags = dict(
+            re.findall(r'<meta (?:property|name)="((?:og|twitter):\w+)" content="(.*?)"', html)
+        )
+        assert "The book" in tags["og:title"] and tags["og:description"]
+        assert ("og:image" in tags) == ("og:url" in tags) == bool(published)
+        if published:
+            assert tags["og:url"].startswith(published) and tags["og:image"].startswith(published)
+    with_notebook = site / "_static" / "cards" / "squash-shared.png"
+    missing = site / "404.html"
+    assert with_notebook.is_file() == missing.is_file() == bool(published)
+    if published:
+        with Image.open(with_notebook) as picture:
+            assert picture.size == cards.SHARED
+        assert f'<base href="{published}">' in missing.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("url", "page", "wanted"),
     [
@@ -73,6 +96,7 @@ def test_a_page_offers_what_its_repository_s_address_allows(
     published = {OWN: "https://me.github.io/caps/", LAB: "https://me.gitlab.io/caps/"}
     canonical = re.findall('<link rel="canonical" href="(.*?)"', html)
     assert canonical == [f"{published[it]}book/{page}.html" for it in [url] if it]
+    check_what_a_shared_link_shows(site, published.get(url, ""))
     offered = site / "_sources" / "book" / "squash.ipynb"
     assert offered.read_bytes() == (ROOT / "notebooks" / "squash.ipynb").read_bytes()
     assert not re.search("<script[^>]*src=[^>]*thebe", html)
