@@ -47,6 +47,7 @@ class Difference:
     seeds: int
 
     def __str__(self) -> str:
+        """How many errors `fewer` makes, compared with `more`: "0.12 ± 0.05 points fewer"."""
         direction = "fewer" if self.points > 0 else "more"
         digits = 3 if self.half < 0.015 else 2
         return f"{abs(self.points):.{digits}f} ± {self.half:.{digits}f} points {direction}"
