@@ -176,7 +176,7 @@ def test_search_finds_words_of_the_chapters(visit: Any, address: str) -> None:
     assert len({link.partition("#")[0] for link in links}) > 1
     assert "stroke-linejoin" not in tab.locator("#search-results").inner_text()
     # The sign of the search stands before the words, not on them.
-    sign, words = tab.locator("article .bd-search i"), tab.locator("article input[type=search]")
+    sign, words = tab.locator("main .bd-search i"), tab.locator("main input[type=search]")
     inset = words.evaluate("it => parseFloat(getComputedStyle(it).paddingLeft)")
     assert (
         sign.bounding_box()["x"] + sign.bounding_box()["width"] < words.bounding_box()["x"] + inset
