@@ -4,7 +4,6 @@
 
 import { onCall } from "./asking.js";
 import { bars, columns } from "./bars.js";
-import { lengths as lengthsOf } from "./capsules.js";
 import { draggable } from "./drag.js";
 import { aDigit, button, drawDigit, el, number, readState, set, slider, unpack, writeState } from "./kit.js";
 import { pad, SIDE } from "./pad.js";
@@ -270,7 +269,7 @@ export async function mount(stage) {
   );
   board.take(image, `a ${data.shown}`);
   showChances(data.chances);
-  show({ v: data.v, lengths: lengthsOf(data.v, size), longest: data.shown, drawn: Float32Array.from(data.drawn, (/** @type {number} */ p) => p / 255) });
+  show({ v: data.v, lengths: data.lengths, longest: data.shown, drawn: Float32Array.from(data.drawn, (/** @type {number} */ p) => p / 255) });
 
   const state = readState(NAME);
   if (!/^\d$/.test(state.digit ?? "") && state.drawing === undefined) return;

@@ -88,6 +88,7 @@ def save(folder: Path) -> None:
         "digits": images.images[firsts, 0],
         "shown": SHOWN,
         "v": out.capsules[shown],
+        "lengths": out.lengths[shown],
         "drawn": (255 * out.reconstruction[shown, 0]).round().to(torch.uint8),
         "chances": plain(some[[shown]]).lengths[0].softmax(dim=0),
     }
