@@ -16,10 +16,11 @@ from capsnet.functional import margin_loss, squash
 from capsnet.layers import Decoder
 from capsnet.model import CapsNet, CapsNetOutput
 from capsnet.training.loss import Criterion, TrainingLoss
+from capsnet_book.play.cnn import PlainCNN
 from capsnet_lab.routings import EfficientCapsNet, RoutedCapsNet, spread_loss
-from capsnet_lab.wild import DEVIATIONS, WildCapsNet, WildLoss
+from capsnet_lab.wild import WildCapsNet, WildLoss
 from capsnet_lab.wild.fast import FastWildCapsNet
-from capsnet_lab.wild.parts import over_parents
+from capsnet_lab.wild.parts import normal, over_parents
 
 
 class CNN(nn.Module):
@@ -95,12 +96,10 @@ class ReconstructingCNN(CNN):
         return CapsNet.read_out(cast(CapsNet, self), squash(capsules), labels)
 
 
-def with_small_w(*args: Any, **options: Any) -> CapsNet:
-    """The paper's network with the start of the deviation "small-w", for tasks with a loss of their
-    own, which no :class:`WildCapsNet` has.
-    """
+def with_w(std: float, *args: Any, **options: Any) -> CapsNet:
+    """The paper's network, whose W starts as a normal of this standard deviation."""
     model = CapsNet(*args, **options)
-    DEVIATIONS["small-w"].parts["start_w"](model.digits.weight)
+    normal(std)(model.digits.weight)
     return model
 
 
@@ -178,7 +177,8 @@ def presence_loss(logits: Tensor, present: Tensor) -> Tensor:
 
 KINDS = {
     "capsnet": Kind(CapsNet),
-    "capsnet-small-w": Kind(with_small_w),
+    "capsnet-small-w": Kind(functools.partial(with_w, 0.01)),  # for tasks with a loss of their own
+    "capsnet-stack-w": Kind(functools.partial(with_w, 0.24)),  # as a stack's first layer starts
     "wild": Kind(WildCapsNet, loss=WildLoss),
     "routed": Kind(RoutedCapsNet),
     "routed-em": Kind(RoutedCapsNet, spread_loss),
@@ -200,6 +200,7 @@ KINDS = {
         F.cross_entropy,
         "plain",
     ),
+    "cnn-page": Kind(PlainCNN, F.cross_entropy, "plain"),  # the front page's
     # On 28 × 28 pixels as many as the capsule network with its decoder.
     "cnn-drawing": Kind(
         functools.partial(
