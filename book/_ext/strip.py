@@ -31,11 +31,11 @@ STAGES = {
     "routing": "votes",
     "layers": "maps capsules",
     "margin": "lengths",
-    "decoder": "mask drawing",
+    "decoder": "mask reconstruction",
     "training": "",
-    "reading": "lengths drawing",
+    "reading": "lengths reconstruction",
     "agree": "capsules votes",
-    "inside": "lengths drawing",
+    "inside": "lengths reconstruction",
     "annotated": "",
     "converging": "votes",
     "routings": "votes",
@@ -47,7 +47,7 @@ CHAPTER = {
     "votes": "routing",
     "lengths": "margin",
     "mask": "decoder",
-    "drawing": "decoder",
+    "reconstruction": "decoder",
 }
 PITCH, SIDE = 100, 44  # of the stages, and of their pictures, in the strip's units
 
@@ -62,9 +62,9 @@ def pictures() -> dict[str, tuple[float, str]]:
     u = model.primary(maps)
     u_hat = model.digits.predict(u)
     v = dynamic_routing(u_hat, model.digits.routing_iterations)
-    _, lengths, drawing = model.read_out(v)
+    _, lengths, reconstruction = model.read_out(v)
     longest = int(lengths.argmax())
-    assert drawing is not None  # these weights have a decoder
+    assert reconstruction is not None  # these weights have a decoder
 
     grey = sheet(fullest(maps[0].numpy(), 6), 3)
     by_type = sheet(u[0].norm(dim=1).unflatten(0, (-1, 6, 6)).numpy(), 8)
@@ -89,7 +89,7 @@ def pictures() -> dict[str, tuple[float, str]]:
         "votes": (66, tinted(some / some.max(), 66, "u_hat")),
         "lengths": (78, bars),
         "mask": (cell * len(kept), dark + row),
-        "drawing": (SIDE, pixels(drawing[0, 0].numpy(), SIDE)),
+        "reconstruction": (SIDE, pixels(reconstruction[0, 0].numpy(), SIDE)),
     }
 
 
@@ -139,7 +139,7 @@ def add_strip(app: Sphinx, page: str, template: str, context: dict[str, Any], *_
     context["body"] = (
         f'<nav class="strip" aria-label="The stages of the network">'
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {PITCH * len(CHAPTER)} 70" '
-        f'fill="currentColor" font-size="16" text-anchor="middle">\n{stages}</svg>\n</nav>'
+        f'fill="currentColor" font-size="13" text-anchor="middle">\n{stages}</svg>\n</nav>'
     ) + context["body"]
 
 

@@ -31,10 +31,12 @@ def main() -> None:
         tab.locator("[data-play=routing]").scroll_into_view_if_needed()
         widget = tab.locator("[data-play=routing] div.play")
         widget.wait_for()
+        step = widget.get_by_role("slider", name="step")
+        step.press("Home")
         for _ in range(STEPS):
-            frames.append(Image.open(io.BytesIO(widget.screenshot())).crop(SHOWN).quantize(64))
-            widget.get_by_role("slider", name="step").press("ArrowRight")
             tab.wait_for_timeout(300)  # until it has moved there
+            frames.append(Image.open(io.BytesIO(widget.screenshot())).crop(SHOWN).quantize(64))
+            step.press("ArrowRight")
     server.shutdown()
     first, *others = frames
     first.save(MOVING, save_all=True, append_images=others, duration=MILLISECONDS, loop=0)

@@ -176,7 +176,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
   const board = el("div", { class: "board", onpointerover: light, onpointerout: light, onfocusin: light, onfocusout: light },
     presets,
     el("div", { class: "discs" }, picture, ...discs.map(({ view }) => view)),
-    el("p", { class: "legend", "aria-hidden": true }, el("span", { class: "q-uhat" }, "û votes, as thick as their share"),
+    el("p", { class: "legend", "aria-hidden": true }, el("span", { class: "q-uhat" }, "û votes, as thick as their coupling coefficient"),
       el("span", { class: "q-s" }, "s their sum"), el("span", { class: "q-v" }, "v the sum, squashed")),
     el("div", { class: "bar transport" }, farBack, back, on, farOn, clock, reset),
     says,
