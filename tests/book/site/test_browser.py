@@ -193,7 +193,7 @@ def test_the_front_page_is_light(visit: Any, site: Site, address: str) -> None:
 
 
 def test_the_reader_chooses_how_much_code_is_shown(visit: Any) -> None:
-    tab = visit("book/routing.html")
+    tab = visit("book/converging.html")
     own = tab.locator("details.own pre").first
     setup = tab.locator("details.fold.of-setup pre").first
     glued = tab.locator(".plumbing-line").first
@@ -266,7 +266,7 @@ def test_symbols_of_a_kind_light_up_together_and_say_what_they_are(visit: Any) -
     tab.locator("article math .q-uhat").first.hover()
     card = tab.locator(".symbol-card")
     card.wait_for(state="visible")
-    assert "prediction" in card.inner_text()
+    assert "vote of child" in card.inner_text()
     symbol = tab.locator("article math .q-uhat").first.bounding_box()
     shown = card.bounding_box()
     assert shown["y"] + shown["height"] <= symbol["y"]  # the next line can be read
