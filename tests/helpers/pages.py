@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+PATIENCE = 120_000  # milliseconds: what comes at all comes on a busy machine, too
+
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:

@@ -19,7 +19,7 @@ from capsnet.checkpoint import load_weights
 from capsnet_book import ledger
 from capsnet_book.play import FOLDER, MARK, front
 from capsnet_book.play.knobs import save_decoder
-from helpers.pages import served
+from helpers.pages import PATIENCE, served
 
 # As on a page of the book: its style, and a figure as wide as there (621 px, on a phone 340).
 PAGE = """<!doctype html><html lang="en" data-theme="light"><head><title>{name}</title>
@@ -108,6 +108,7 @@ def tabs(browser: Any) -> dict[bool, Any]:
     for phone, size in SIZES.items():
         context = browser.new_context(viewport=size, has_touch=phone, reduced_motion="reduce")
         found[phone] = tab = context.new_page()
+        tab.set_default_timeout(PATIENCE)
         tab.complaints, tab.asked = [], []
         tab.on("pageerror", lambda error, tab=tab: tab.complaints.append(str(error)))
         tab.on("console", lambda it, tab=tab: it.type == "error" and tab.complaints.append(it.text))
@@ -125,7 +126,7 @@ def page_of(tabs: dict[bool, Any], address: str) -> Iterator[Callable[..., Any]]
         tab.asked.clear()
         place = f"{address}/{name}.html?{next(NUMBERS)}"  # another address, so it is loaded anew
         tab.goto(place + (f"#play-{name}?{state}" if state else ""))
-        tab.wait_for_selector("body[data-ready]", state="attached", timeout=20_000)
+        tab.wait_for_selector("body[data-ready]", state="attached")
         return tab
 
     yield open_page

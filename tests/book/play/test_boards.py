@@ -48,7 +48,7 @@ def test_the_answer_is_shown_after_yours(page_of: Any, data_of: Any) -> None:
 def test_a_rate_is_said_only_where_it_was_measured(page_of: Any) -> None:
     tab = page_of("bend", state="degrees=30&shear=0.5&size=1&moved=shear")
     said = tab.locator(".play .says", has_text="the graph does not apply")
-    said.wait_for(timeout=60_000)
+    said.wait_for()
     assert "% correctly" not in said.inner_text()
     assert tab.locator(".play .plot.aside:visible").count() == 1
 

@@ -88,7 +88,7 @@ FOCUSED = """() => {
 
 def settled(tab: Any) -> Any:
     """The tab, when the network of the widget, if it asks one, has answered."""
-    tab.wait_for_selector(".play:not([aria-busy='true'])", timeout=30_000)
+    tab.wait_for_selector(".play:not([aria-busy='true'])")
     return tab
 
 

@@ -79,7 +79,7 @@ def test_the_first_drag_on_the_front_page_does_what_it_shows(
     assert side == pytest.approx(tab.locator(".handled canvas").bounding_box()["width"], abs=1)
     (x, y), before = middle(handle), greys(tab, ".drawn canvas")
     drag(tab, (x, y), (x + right * side, y + down * side))
-    tab.wait_for_selector(".play:not([aria-busy='true'])", timeout=30_000)
+    tab.wait_for_selector(".play:not([aria-busy='true'])")
     assert tab.inner_text(follows) != said
     assert tab.evaluate(boxes) == stand
     assert (greys(tab, ".drawn canvas") - before).abs().max() > 0.05
@@ -114,7 +114,7 @@ def test_a_wheel_scrolls_the_page_until_the_reconstruction_is_touched(page_of: A
     tab.mouse.down()
     tab.mouse.up()
     tab.mouse.wheel(0, -200)
-    tab.get_by_text("alone, moved").wait_for(timeout=30_000)
+    tab.get_by_text("alone, moved").wait_for()
     assert float(stroke.inner_text().split()[0]) > float(said.split()[0])
 
 
@@ -128,5 +128,5 @@ def test_two_fingers_make_strokes_thicker(page_of: Any) -> None:
     for kind, apart in (("touchStart", 20), ("touchMove", 30), ("touchMove", 40), ("touchEnd", 0)):
         points = [{"x": x + way * apart, "y": y, "id": way + 1} for way in (-1, 1) if apart]
         touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-    tab.get_by_text("alone, moved").wait_for(timeout=30_000)
+    tab.get_by_text("alone, moved").wait_for()
     assert float(stroke.inner_text().split()[0]) > float(said.split()[0])

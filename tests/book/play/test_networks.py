@@ -29,8 +29,8 @@ def network(name: str) -> CapsNet:
 def answer(tab: Any, what: str) -> str:
     """What the widget says, once it says so and the newest question is answered."""
     script = "what => RegExp(what).test(document.querySelector('.says').textContent)"
-    tab.wait_for_function(script, arg=what, timeout=30_000)
-    tab.wait_for_selector(".play:not([aria-busy='true'])", timeout=30_000)
+    tab.wait_for_function(script, arg=what)
+    tab.wait_for_selector(".play:not([aria-busy='true'])")
     return str(tab.inner_text(".says"))
 
 
@@ -206,7 +206,6 @@ def test_two_dragged_digits_are_named_as_pytorch_names_them(page_of: Any, data_o
         "want => Math.abs(Number(document.querySelectorAll('.bars .value')[4].textContent) - want)"
         " < 0.0061",
         arg=norms[4].item(),
-        timeout=30_000,
     )
     assert "names 4 (green) and 6 (magenta)" in answer(tab, "names")
     assert numbers(tab, LENGTHS) == pytest.approx(norms.tolist(), abs=0.0061)

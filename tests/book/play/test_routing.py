@@ -162,7 +162,7 @@ def test_routing_that_does_not_stop(page_of: Any, data_of: Any) -> None:
     steps = trace(data_of("iterate")["votes"][None].double(), MOST)
     tab = page_of("iterate")
     assert any(address.endswith("routed.js") for address in tab.asked)  # a worker's
-    tab.wait_for_selector(".play[data-routed]", state="attached", timeout=60_000)
+    tab.wait_for_selector(".play[data-routed]", state="attached")
     check_iteration(tab, steps[2])
     time = tab.get_by_role("slider", name="iterations")
     for key, shown in (("ArrowRight", 3), ("Home", 0)):

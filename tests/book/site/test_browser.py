@@ -10,7 +10,7 @@ import pytest
 from address import ROOT
 from helpers import built
 from helpers.built import Site
-from helpers.pages import check_with_axe, served
+from helpers.pages import PATIENCE, check_with_axe, served
 
 PAGES = [
     *(p.relative_to(ROOT).with_suffix(".html").as_posix() for p in sorted(ROOT.glob("book/*.md"))),
@@ -73,6 +73,7 @@ def address(site: Site) -> Iterator[str]:
 def tab(browser: Any) -> Any:
     """One tab for all; it notes what a page asks for and complains of."""
     tab = browser.new_context(viewport=DESK).new_page()
+    tab.set_default_timeout(PATIENCE)
     tab.asked, tab.complaints = [], []
     tab.on("request", lambda request: tab.asked.append(request.url))
     tab.on("console", lambda message: tab.complaints.append(f"{message.type}: {message.text}"))
