@@ -22,6 +22,11 @@ def served(folder: Path) -> Iterator[str]:
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_: Any) -> None: ...
 
+        def end_headers(self) -> None:
+            # Or a file that a test changes twice in a second stays as the browser has it.
+            self.send_header("Cache-Control", "no-store")
+            super().end_headers()
+
     handler = functools.partial(Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
