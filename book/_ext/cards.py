@@ -34,10 +34,8 @@ from myst import front_matter
 
 WORDS, LINES = 200, 20  # that a reader takes in, a minute
 PICTURES = "_static/cards"
-CARD, SHARED = (
-    (480, 208),
-    (1200, 630),
-)  # pixels: of a card's picture on a fine screen, of a shared link's
+CARD = 480, 208  # pixels of a card's picture, on a fine screen
+SHARED = 1200, 630  # pixels of the picture that a shared link shows
 DARK = {each.colour: each.dark for each in QUANTITIES.values()} | {
     INK: "#CED6DD",
     FAINT: FAINT_DARK,

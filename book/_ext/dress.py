@@ -99,7 +99,9 @@ def palette(selector: str, shade: str) -> str:
 
 
 def mend(site: Path, page: Path) -> str:
-    """Load the index of all words where it is searched, with what we add, and on no other page."""
+    """Replace what :data:`MENDED` names. Load the index of all words, and what we add to it, on the
+    page that searches and on no other.
+    """
     html = page.read_text(encoding="utf-8")
     for theirs, ours in MENDED.items():
         html = html.replace(theirs, ours)

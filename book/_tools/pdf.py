@@ -26,21 +26,21 @@ def chromium(playwright: Playwright) -> Browser:
     return playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
 
 
-def print_page(page: Path, to: Path) -> None:
+def print_page(browser: Browser, page: Path, to: Path) -> None:
     """Print a page of HTML as a PDF, with an outline and with everything unfolded."""
-    with sync_playwright() as playwright, chromium(playwright) as browser:
-        tab = browser.new_page()
-        tab.goto(page.as_uri(), wait_until="networkidle")
-        tab.add_style_tag(content=STYLE)
-        tab.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
-        tab.pdf(path=to, format="A4", scale=0.8, outline=True, tagged=True)
+    tab = browser.new_page()
+    tab.goto(page.as_uri(), wait_until="networkidle")
+    tab.add_style_tag(content=STYLE)
+    tab.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    tab.pdf(path=to, format="A4", scale=0.8, outline=True, tagged=True)
 
 
 def main() -> None:
     # Sphinx writes links as if the page of the whole book lay at the top.
     page = ONE_PAGE / "book.html"
     shutil.copy(ONE_PAGE / "book" / "index.html", page)
-    print_page(page, PDF)
+    with sync_playwright() as playwright, chromium(playwright) as browser:
+        print_page(browser, page, PDF)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,9 @@
 
 import re
 import shutil
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -14,6 +13,7 @@ from sphinx.application import Sphinx
 
 import cards
 from helpers import ROOT
+from pdf import print_page
 
 CONF = """
 extensions = ["myst_parser", "sphinx_thebe", "mathml", "folding", "cards", "links", "epub"]
@@ -123,22 +123,10 @@ def test_an_epub_is_well_formed_has_no_scripts_and_is_offered_once_it_is_made(
     assert (site / "capsnet-book.epub").read_bytes() == file.read_bytes()
 
 
-def test_a_pdf_has_a_page_a_chapter_and_an_outline(tmp_path: Path) -> None:
+def test_a_pdf_has_a_page_a_chapter_and_an_outline(tmp_path: Path, browser: Any) -> None:
     file = tmp_path / "book.pdf"
-    # In a process of its own, for Playwright's may run here already.
     page = build(tmp_path, OWN, "singlehtml") / "book" / "squash.html"
-    subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import sys; from pathlib import Path; from pdf import print_page; "
-            "print_page(*map(Path, sys.argv[1:]))",
-            page,
-            file,
-        ],
-        cwd=ROOT / "book" / "_tools",
-        check=True,
-    )
+    print_page(browser, page, file)
     printed = file.read_bytes()
     assert printed.startswith(b"%PDF") and len(re.findall(rb"/Type /Page\b", printed)) == 2
     titles = re.findall(rb"/Title \((.*?)\)", printed)
