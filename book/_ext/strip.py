@@ -21,7 +21,7 @@ from capsnet.data import load, to_float
 from capsnet.functional import dynamic_routing
 from capsnet_book import ledger
 from capsnet_book.figures.macros import css_name
-from capsnet_book.figures.network import fullest, sheet
+from capsnet_book.figures.tensors import fullest, sheet
 from capsnet_lab.figures.style import QUANTITIES
 
 # What of the network a chapter is about, and where each stage is explained.

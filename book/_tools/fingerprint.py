@@ -1,36 +1,26 @@
 """Print a hash of all that the site is built from, so that tests know whether a site is current."""
 
 import hashlib
-import subprocess
 
 from address import ROOT, address
 
-# What an archive, which is no git repository, may hold besides the repository's files.
-MADE = {"_build", "build", "mutants", "runs"}
+# What a checkout may hold besides the site's sources.
+OTHER = {"_build", "build", "experiments", "mutants", "runs"}
 
 
 def names() -> set[str]:
-    """The files that git tracks or would track, but for the experiments."""
-    if (ROOT / ".git").exists():  # else git would look in the folders above
-        listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        listed += [".", ":!experiments"]
-        output = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-        return {*output.split("\0")}
-    found: set[str] = set()
-    for top in ROOT.iterdir():
-        if not top.name.startswith(".") and top.name not in MADE | {"experiments"}:
-            paths = [top, *top.rglob("*")]
-            found |= {str(path.relative_to(ROOT)) for path in paths if path.suffix != ".pyc"}
-    return found
+    """The files of the checkout, but for what is made from them and for the experiments."""
+    tops = [top for top in ROOT.iterdir() if top.name[0] != "." and top.name not in OTHER]
+    paths = [path for top in tops for path in (top, *top.rglob("*")) if path.suffix != ".pyc"]
+    return {path.relative_to(ROOT).as_posix() for path in paths if path.is_file()}
 
 
 def fingerprint() -> str:
     """Hash what the site is built from: :func:`names` with their contents, and the address."""
     digest = hashlib.sha256(repr(address()).encode())
     for name in sorted(names()):
-        if (ROOT / name).is_file():
-            content = (ROOT / name).read_bytes()
-            digest.update(f"{name} {len(content)}\n".encode() + content)
+        content = (ROOT / name).read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()
 
 

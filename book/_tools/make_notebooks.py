@@ -4,8 +4,9 @@ The chapters (MyST notebooks) are the only source. A notebook has the same code 
 of running them, and its prose in plain Markdown, which Colab and Jupyter show as it is meant.
 
 A notebook is stale, and executed anew, when something changed that its outputs depend on: its code
-cells, the code that they import (``book/_tools/dependencies.py``), a record of the ledger that they
-asked for, or the lock. A change of the prose alone, or of the repository's address, is not.
+cells, the modules that they loaded, a file of the ledger that they asked for, or the lock
+(``book/_tools/dependencies.py``). A change of the prose alone, or of the repository's address, is
+not.
 
 What a chapter does not have and a notebook needs is added, and left out again where the two are
 compared: a first cell, which installs capsnet where it is missing, and the folding of solutions.
@@ -18,7 +19,6 @@ Jupyter Book reads, so its build executes nothing.
 
 import argparse
 import ast
-import hashlib
 import json
 import os
 import re
@@ -26,7 +26,6 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 import jupytext
@@ -35,8 +34,8 @@ from nbformat import NotebookNode
 
 from address import ROOT, address
 from capsnet.files import write_atomically
-from capsnet_book.ledger import CLONE, stored
-from dependencies import dependencies
+from capsnet_book.ledger import CLONE
+from dependencies import hashes
 from lowering import Prose
 from myst import ChapterError, front_matter
 
@@ -76,11 +75,15 @@ if not importlib.util.find_spec("capsnet_book"):
 # A notebook whose code calls one of these trains a network, and asks Colab for a GPU.
 TRAINS = re.compile(r"\b(?:fit|make_step|cli\.main|optimizer\.step)\(")
 ADDRESS = re.compile(r'(repository = \\")[^"\\]*')  # in the file, where quotes are escaped
-# What a notebook asked of the ledger, read from its kernel when all cells have run.
-ASKED = """\
+# A notebook whose code calls one of these shows the text of what it loads.
+SHOWS_SOURCE = re.compile(r"\b(?:get)?source\(")
+# The files of our modules that a notebook loaded and what it asked of the ledger, read from its
+# kernel when all cells have run.
+USED = """\
 import json, sys
+ours = [m for name, m in sys.modules.items() if name.partition(".")[0].startswith("capsnet")]
 ledger = sys.modules.get("capsnet_book.ledger")
-print(json.dumps(sorted(ledger.asked) if ledger else []))
+print(json.dumps([[m.__file__ for m in ours if m.__file__], [*(ledger.asked if ledger else [])]]))
 """
 # The source and the output of a solution, as Jupyter and Colab fold a cell.
 FOLDED = {"jupyter": {"source_hidden": True, "outputs_hidden": True}, "cellView": "form"}
@@ -155,10 +158,9 @@ def with_outputs(chapter: Path, root: Path = ROOT) -> NotebookNode | None:
 
 
 def is_stale(notebook: NotebookNode, root: Path = ROOT) -> bool:
-    """Whether the imports, the records or the lock changed since the notebook was executed."""
-    made = notebook.metadata.capsnet
-    records = made.get("records", {})
-    return made.get("key") != key(notebook, root) or records != hashes(records, root)
+    """Whether a file that the outputs depend on changed since the notebook was executed."""
+    files = notebook.metadata.capsnet.get("files", {})
+    return not files or files != hashes(files, root, shows_source(notebook))
 
 
 def read_chapter(chapter: Path, root: Path = ROOT) -> NotebookNode:
@@ -174,21 +176,8 @@ def read_chapter(chapter: Path, root: Path = ROOT) -> NotebookNode:
     return notebook
 
 
-def key(notebook: NotebookNode, root: Path = ROOT) -> str:
-    """Hash of what the outputs depend on besides cells and records: the imports and the lock."""
-    code = "\n".join(cell.source for cell in code_cells(notebook))
-    lock = (root / "requirements.txt").read_text(encoding="utf-8")
-    return digest(json.dumps([dependencies(code, root), lock], sort_keys=True).encode())
-
-
-def hashes(records: Iterable[str], root: Path = ROOT) -> dict[str, str | None]:
-    """The hash of each record of the ledger by its name, None for one that is not there."""
-    contents = {name: stored(name, root / "results") for name in records}
-    return {name: None if found is None else digest(found) for name, found in contents.items()}
-
-
-def digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
+def shows_source(notebook: NotebookNode) -> bool:
+    return any(SHOWS_SOURCE.search(cell.source) for cell in code_cells(notebook))
 
 
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
@@ -197,7 +186,7 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 
 
 def execute(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
-    """Run every cell in order, in an empty folder; note the records that they asked for.
+    """Run every cell in order, in an empty folder; note the files that they used.
 
     Raises:
         ChapterError: a cell failed, or wrote to stderr (a warning, say): nothing to show.
@@ -206,7 +195,7 @@ def execute(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
     from nbclient.exceptions import CellExecutionError
 
     source = notebook.metadata.capsnet.source
-    notebook.cells.append(nbformat.v4.new_code_cell(ASKED))
+    notebook.cells.append(nbformat.v4.new_code_cell(USED))
     start = time.perf_counter()
     # The checkout's own code runs, whatever is installed. A progress bar is for who waits.
     path = f"{root}{os.pathsep}{root / 'book'}"
@@ -224,10 +213,11 @@ def execute(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
             client.execute(env=variables)
         except CellExecutionError as error:
             raise ChapterError(f"{source}: {error}") from None
-    asked = json.loads(notebook.cells.pop().outputs[0].text)
+    modules, asked = json.loads(notebook.cells.pop().outputs[0].text)
+    files = {"requirements.txt"} | {f"results/{name}" for name in asked}
+    files |= {Path(module).relative_to(root).as_posix() for module in modules}
     notebook.metadata.capsnet.update(
-        key=key(notebook, root),
-        records=hashes(asked, root),
+        files=hashes(files, root, shows_source(notebook)),
         seconds=round(time.perf_counter() - start),
     )
     for cell in code_cells(notebook):

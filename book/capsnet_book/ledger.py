@@ -11,8 +11,8 @@ CLONE = "capsnet-book"  # what the first cell of a notebook calls its clone, in 
 REQUIRED = {"experiment", "budget", "row", "seed", "config", "records", "test"}  # of a record
 REQUIRED |= {"seconds", "evaluation_seconds", "machine"}
 
-# Every name that was asked for in this process. book/_tools/make_notebooks.py keeps the list with a
-# notebook's outputs: they are stale when the content of one of these names changes.
+# Every file that was asked for in this process. book/_tools/make_notebooks.py keeps the list with a
+# notebook's outputs: they are stale when one of these files changes.
 asked: set[str] = set()
 
 
@@ -23,11 +23,6 @@ def path(name: str) -> Path:
         FileNotFoundError: there is none of that name.
     """
     asked.add(name)
-    return find(name)
-
-
-def find(name: str) -> Path:
-    """:func:`path`, without noting that it was asked for."""
     checkout, here = Path(__file__).resolve().parents[2], Path.cwd()
     for folder in (checkout, here, *here.parents, here / CLONE):
         if (folder / "results" / name).is_file():
@@ -89,22 +84,6 @@ def _record_lines(file: Path, *_: int) -> dict[str, str]:
     return lines
 
 
-def stored(name: str, results: Path) -> bytes | None:
-    """What a name of :data:`asked` stands for: a file, a record, or the records of a budget.
-
-    Such as "mnist/metrics.jsonl", "experiments/table-1/gpu/1-iteration/seed-0" or
-    "experiments/table-1/gpu", in the folder `results`; None if there is nothing of that name.
-    """
-    if (results / name).is_file():
-        return (results / name).read_bytes()
-    folder, _, rest = name.partition("/")
-    if folder != "experiments":
-        return None
-    lines = record_lines(results / records_file(rest.split("/")[0]))
-    within = [line for key, line in lines.items() if f"{key}/".startswith(f"{name}/")]
-    return "\n".join(within).encode() or None
-
-
 def record(experiment: str, row: str, seed: int = 0, budget: str = "cpu") -> dict[str, Any]:
     """The record of one run, such as ``record("table-1", "baseline CNN")``.
 
@@ -113,12 +92,11 @@ def record(experiment: str, row: str, seed: int = 0, budget: str = "cpu") -> dic
     Raises:
         FileNotFoundError: the ledger has no such run.
     """
-    name = record_name(experiment, row, seed, budget)
-    asked.add(name)
-    line = record_lines(find(records_file(experiment))).get(name)
-    if line is None:
-        raise FileNotFoundError(f"the ledger has no {name}")
-    return json.loads(line)
+    try:
+        return trainings(experiment, budget)[row][seed]
+    except KeyError:
+        name = record_name(experiment, row, seed, budget)
+        raise FileNotFoundError(f"the ledger has no {name}") from None
 
 
 def trainings(experiment: str, budget: str = "cpu") -> dict[str, dict[int, dict[str, Any]]]:
@@ -127,10 +105,9 @@ def trainings(experiment: str, budget: str = "cpu") -> dict[str, dict[int, dict[
     Raises:
         FileNotFoundError: the ledger has no run of it.
     """
-    prefix = f"experiments/{experiment}/{budget}"
-    asked.add(prefix)
-    lines = record_lines(find(records_file(experiment)))
-    records = [json.loads(line) for name, line in lines.items() if name.startswith(f"{prefix}/")]
+    prefix = f"experiments/{experiment}/{budget}/"
+    lines = record_lines(path(records_file(experiment)))
+    records = [json.loads(line) for name, line in lines.items() if name.startswith(prefix)]
     if not records:
         raise FileNotFoundError(f"the ledger has no {prefix}")
     found: dict[str, dict[int, dict[str, Any]]] = {record["row"]: {} for record in records}

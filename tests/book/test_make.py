@@ -77,22 +77,14 @@ def test_a_home_that_cannot_be_written_to_is_replaced(make, tmp_path, monkeypatc
     assert make(show, "show").stdout.split() == [f"{tmp_path}/.venv/home", "/nowhere/.npmrc"]
 
 
-def test_an_archive_without_git_is_built_from_the_same_files(tmp_path, monkeypatch):
-    """What GitHub calls "Download ZIP"."""
+def test_a_site_is_built_from_what_is_not_made(tmp_path, monkeypatch):
     monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
-    shutil.copy(ROOT / ".gitignore", tmp_path)
     files = ("book/a.md", "results/b.json", "_config.yml")
     made = (".venv/c", "_build/d", "runs/e", "book/__pycache__/f.pyc", "experiments/g.py")
     for name in (*files, *made):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-
-    def listed():
-        return {name for name in fingerprint.names() if (tmp_path / name).is_file()}
-
-    assert listed() == {*files}
-    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
-    assert listed() == {*files, ".gitignore"}
+    assert fingerprint.names() == {*files}
 
 
 def test_the_lock_is_whole_and_has_hashes():

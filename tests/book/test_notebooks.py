@@ -14,6 +14,7 @@ import pytest
 
 import make_notebooks as notebooks
 from address import ROOT, address, public
+from dependencies import hashes
 from myst import ChapterError
 
 CHAPTER = """\
@@ -51,7 +52,11 @@ More prose.
 ```{code-cell} ipython3
 :tags: [hide-cell]
 
-print("solved", ledger.read("one.json"))
+def solve():
+    from capsnet_book.once import x
+    return x
+
+print("solved", solve(), ledger.read("one.json"))
 try:
     ledger.read("later.json")
 except FileNotFoundError:
@@ -64,6 +69,7 @@ FILES = {
     "book/chapter.md": CHAPTER,
     "book/page.md": "---\ntitle: no code\n---\n# A page\n\nkernelspec: is a word of its text.\n",
     "capsnet_lab/cli.py": "x = 1\n",
+    "book/capsnet_book/once.py": "x = 1\n",
     "book/capsnet_book/__init__.py": "from capsnet_book.notebook import glue, source\n",
     "results/one.json": "1",
     "results/other.json": "1",
@@ -236,9 +242,10 @@ def test_the_address_is_the_remote_s_or_what_the_configuration_says(project):
 @pytest.mark.parametrize(
     ("file", "old", "new", "fault"),
     [
-        # What no cell can see is no fault.
+        # What no cell loaded or asked for is no fault.
         ("_config.yml", '""', "https://github.com/me/c", "fine"),  # as in a clone of one's own
         ("capsnet_lab/cli.py", "x = 1", "x = 2", "fine"),
+        ("book/capsnet_book/once.py", "x = 1", "x = 2", "stale"),  # which a function imports
         ("book/capsnet_book/notebook.py", "# The book shows", "# It shows", "fine"),
         ("book/capsnet_book/notebook.py", "Name a computed", "Name one computed", "fine"),
         ("results/other.json", "1", "2", "fine"),
@@ -259,6 +266,18 @@ def test_what_makes_a_notebook_stale_or_wrong(project, chapter, file, old, new, 
     assert fault in (notebooks.check(chapter, project) or ("stale" if stale else "fine"))
 
 
+def test_where_source_is_shown_a_comment_counts(project):
+    notebook = notebooks.with_outputs(project / "book" / "chapter.md", project)
+    files = ["book/capsnet_book/notebook.py"]
+    before = [hashes(files, project, shown) for shown in (False, True)]
+    edit(project / files[0], "# The book shows", "# It shows")
+    after = [hashes(files, project, shown) for shown in (False, True)]
+    assert [one == other for one, other in zip(before, after, strict=True)] == [True, False]
+    assert not notebooks.shows_source(notebook)
+    notebook.cells[-1].source = "import inspect\nprint(inspect.getsource(solve))"
+    assert notebooks.shows_source(notebook)
+
+
 def test_prose_and_address_are_carried_over_without_executing(project, chapter):
     before = outputs(project)
     edit(project / "_config.yml", 'url: ""', "url: https://github.com/me/c")
@@ -273,38 +292,6 @@ def test_prose_and_address_are_carried_over_without_executing(project, chapter):
     assert path.read_text() == text
     notebooks.make(chapter, project, readdress=True)
     assert path.read_text() == text.replace("me/c", "me/d")
-
-
-@pytest.mark.parametrize(
-    ("code", "modules"),
-    [
-        ("import math", []),
-        ("import capsnet.a", ["capsnet.a", "capsnet.b"]),
-        ("from capsnet import a", ["capsnet.a", "capsnet.b"]),
-        ("from capsnet import one", ["capsnet.a", "capsnet.b"]),
-        ("import capsnet as c\nc.two", ["capsnet.b"]),
-        ("import capsnet as c\nprint(c)", ["capsnet.a", "capsnet.b"]),
-        ("run('python', '-m', 'capsnet')", ["capsnet.__main__", "capsnet.b"]),
-        ("def f():\n    from capsnet.b import two", ["capsnet.b"]),
-        ("from capsnet import two\nsource(two)", ["capsnet.b # text"]),
-        ("import inspect\nfrom capsnet import one\ninspect.getsource(one)",
-         ["capsnet.a # text", "capsnet.b"]),
-        ("from capsnet import one\nfor x in (one,):\n    source(x)",
-         ["capsnet.a # text", "capsnet.b"]),
-    ],
-)  # fmt: skip
-def test_what_code_depends_on(tmp_path, code, modules):
-    files = {
-        "__init__": '"""Names."""\nfrom capsnet.a import one\nfrom capsnet.b import two',
-        "a": "# text\nfrom capsnet.b import two\n\ndef one(): return two",
-        "b": '"""Two."""\n# text\ntwo = 2',
-        "__main__": "# text\nfrom capsnet import two",
-    }
-    (tmp_path / "capsnet").mkdir()
-    for name, text in files.items():
-        (tmp_path / "capsnet" / f"{name}.py").write_text(text)
-    found = notebooks.dependencies(code, tmp_path)
-    assert sorted(name + " # text" * ("# text" in text) for name, text in found.items()) == modules
 
 
 def test_a_stale_notebook_is_executed(project, chapter):

@@ -1,49 +1,37 @@
 """Every plot of the book, the command line's among them, and the tables that say the same in text.
 
-Like the command line's, each takes numbers and returns a :class:`Figure`.
+Like the command line's, each takes numbers and returns a :class:`Figure`. A chapter loads only the
+modules of the figures that it draws, so that a change of another figure does not make it stale.
 """
 
-from capsnet.text import columns
-from capsnet_book.figures.comparison import (
-    bars,
-    budget_table,
-    errors_added,
-    intervals,
-    membership,
-    runs,
-)
-from capsnet_book.figures.curves import (
-    Panel,
-    bent_against_plain,
-    by_change,
-    curves,
-    reliability,
-)
-from capsnet_book.figures.decoder import property_map, squared_errors, sweeps
-from capsnet_book.figures.learning_curves import image_in_training, loss_curves
-from capsnet_book.figures.lengths import (
-    against_chance,
-    before_squash,
-    length_histogram,
-    lengths_and_margins,
-)
-from capsnet_book.figures.network import capsule_members, network, receptive_fields
-from capsnet_book.figures.palette import palette
-from capsnet_book.figures.parts import Scene, scene_and_votes, scenes
-from capsnet_book.figures.pictures import (
-    gallery,
-    misclassified,
-    orientation_field,
-    pair_reconstructions,
-    pictured_vectors,
-    pooled_features,
-    votes_of_children,
-)
-from capsnet_book.figures.routing import (
-    coupling_bars,
-    coupling_histograms,
-    lengths_by_iteration,
-    routing_votes,
-)
-from capsnet_book.figures.squash import relative_errors, squash_arrows
-from capsnet_lab.figures import confusion_matrix, reconstructions
+from importlib import import_module
+from typing import Any
+
+HOMES = {
+    "capsnet.text": "columns",
+    "capsnet_book.figures.comparison": "bars budget_table errors_added intervals membership runs",
+    "capsnet_book.figures.lines": "Panel bent_against_plain by_change curves reliability",
+    "capsnet_book.figures.decoder": "property_map squared_errors sweeps",
+    "capsnet_book.figures.learning_curves": "image_in_training loss_curves",
+    "capsnet_book.figures.lengths": (
+        "against_chance before_squash length_histogram lengths_and_margins"
+    ),
+    "capsnet_book.figures.tensors": "capsule_members network receptive_fields",
+    "capsnet_book.figures.parts": "Scene scene_and_votes scenes",
+    "capsnet_book.figures.pictures": (
+        "gallery misclassified orientation_field pair_reconstructions pictured_vectors "
+        "pooled_features votes_of_children"
+    ),
+    "capsnet_book.figures.routing": (
+        "coupling_bars coupling_histograms lengths_by_iteration palette routing_votes"
+    ),
+    "capsnet_book.figures.squash": "relative_errors squash_arrows",
+    "capsnet_lab.figures": "confusion_matrix reconstructions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in HOMES.items():
+        if name in names.split():
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capsnet_book.figures.helpers import legend_above, styled
-from capsnet_book.figures.network import sheet
+from capsnet_book.figures.tensors import sheet
 from capsnet_lab.figures.style import FAINT, INK, WIDTH, Figure, array
 
 GAP = 2  # pixels between pictures
