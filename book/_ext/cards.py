@@ -7,6 +7,7 @@ shared needs whole addresses, and so the address of the repository.
 
 import io
 import re
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,21 @@ def visit_cards(translator: Any, node: Cards) -> None:
     raise nodes.SkipNode
 
 
+@cache  # the address of the site shows the picture of its first page
+def shared_picture(app: Sphinx, name: str) -> str:
+    """The picture of a shared link, in the middle of a sheet; of a page without figures our own."""
+    drawing = first_drawing(Path(app.srcdir, "notebooks", f"{name}.ipynb"))
+    if drawing is None:
+        return "_static/reconstructions.png"
+    width, height = SHARED
+    fitted = small(drawing, (width - 80, height - 80))
+    whole = Image.new("RGBA", SHARED, PAPER)
+    whole.alpha_composite(fitted, ((width - fitted.width) // 2, (height - fitted.height) // 2))
+    picture = f"{PICTURES}/{name}-shared.png"
+    save(whole, Path(app.outdir, picture))
+    return picture
+
+
 def tags(app: Sphinx, page: str, title: str, says: str) -> str:
     """What the head of a page tells search engines, and whoever shares its link."""
     site = app.config.html_baseurl
@@ -148,19 +164,9 @@ def tags(app: Sphinx, page: str, title: str, says: str) -> str:
         'property="og:site_name"': app.config.html_title,
     }
     if site:
-        picture = "_static/reconstructions.png"
-        name = page.rpartition("/")[2]
-        if drawing := first_drawing(Path(app.srcdir, "notebooks", f"{name}.ipynb")):
-            picture = f"{PICTURES}/{name}-shared.png"
-            fitted = small(drawing, (SHARED[0] - 80, SHARED[1] - 80))
-            whole = Image.new("RGBA", SHARED, PAPER)
-            whole.alpha_composite(
-                fitted, ((SHARED[0] - fitted.width) // 2, (SHARED[1] - fitted.height) // 2)
-            )
-            save(whole, Path(app.outdir, picture))
         about_it |= {
             'property="og:url"': f"{site}{page}.html",
-            'property="og:image"': f"{site}{picture}",
+            'property="og:image"': f"{site}{shared_picture(app, page.rpartition('/')[2])}",
             'name="twitter:card"': "summary_large_image",
         }
     return "\n".join(f'<meta {name} content="{escape(text)}">' for name, text in about_it.items())
@@ -171,12 +177,10 @@ def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], *_:
     source = Path(app.srcdir, f"{page}.md")
     head = about(source) if source.is_file() else {}
     context["title"] = head.get("title", context.get("title"))
-    metatags = f'{context.get("metatags", "")}<meta name="page" content="{page}">\n'
     title, book = re.sub(r"<[^>]*>", "", context["title"] or ""), app.config.html_title
-    metatags += tags(
-        app, page, f"{title} · {book}" if title else book, head.get("question") or title
-    )
-    context["metatags"] = metatags
+    said = tags(app, page, f"{title} · {book}" if title else book, head.get("question") or title)
+    name = f'<meta name="page" content="{page}">\n'
+    context["metatags"] = context.get("metatags", "") + name + said
 
 
 def add_plain_pages(app: Sphinx, error: Exception | None) -> None:

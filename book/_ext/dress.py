@@ -14,6 +14,7 @@ from typing import Any
 from fontTools import subset
 from fontTools.ttLib import TTFont
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 
 from capsnet_book.figures.macros import css_name
 from capsnet_lab.figures.style import FAINT, FAINT_DARK, MISTAKE, MISTAKE_DARK, QUANTITIES
@@ -28,16 +29,13 @@ FONTS = {  # name: family, style, weights, where it is from
     "jetbrains-mono": ("JetBrains Mono", "normal", "400 700", f"{MONO}-normal.woff2"),
     "stix-two-math": ("STIX Two Math", "normal", "400", f"{MATHS}-normal.woff2"),
 }
-SEARCH = re.compile(
-    r' *<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>\n'
-)
+SEARCH = r' *<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>\n'
 EVERYWHERE = set(map(chr, range(32, 127)))
-# What others write into a page, and what stands there instead: one line for the width of a screen
-# in place of three, and what who cannot see a page needs: a landmark around the book's name, and
-# sources that are items of their list.
+# What others write into a page, as patterns, and what stands there instead: one line for the width
+# of a screen in place of three, and what who cannot see a page needs: a landmark around the book's
+# name, and sources that are items of their list.
 MENDED = {
-    '<meta name="viewport" content="width=device-width, initial-scale=1" />': "",
-    '<meta name="viewport" content="width=device-width, initial-scale=1"/>': "",
+    '<meta name="viewport" content="width=device-width, initial-scale=1" ?/>': "",
     '<div class="sidebar-primary-items__start': '<div role="navigation" aria-label="Book" '
     'class="sidebar-primary-items__start',
     'role="doc-biblioentry"': 'role="listitem"',
@@ -49,7 +47,7 @@ def dress(app: Sphinx, error: Exception | None) -> None:
         return
     site = Path(app.outdir)
     out = site / "_static"
-    pages = "".join(mend(site, page) for page in site.rglob("*.html"))
+    pages = "".join(mend(site))
     used = set(unescape(pages)) | EVERYWHERE
     rules = [palette(":root", "colour"), palette('html[data-theme="dark"]', "dark")]
     for name, (family, style, weights, source) in FONTS.items():
@@ -70,7 +68,10 @@ def cut_icons(out: Path, pages: str) -> None:
 
     The theme would have a script of half a megabyte draw them a second time.
     """
-    (out / "scripts" / "fontawesome.js").write_text("// The icons are type: see dress.py.\n")
+    script, fonts = out / "scripts/fontawesome.js", out / "vendor/fontawesome/webfonts"
+    if not script.is_file() or not [*fonts.glob("*.woff2")]:
+        raise ExtensionError(f"expected the theme's icons in {script} and in {fonts}")
+    script.write_text("// The icons are type: see dress.py.\n")
     named = pages + "".join(path.read_text(encoding="utf-8") for path in out.rglob("*.js"))
     used = set(re.findall(r"fa-([a-z0-9-]+)", named))
 
@@ -85,7 +86,9 @@ def cut_icons(out: Path, pages: str) -> None:
         file.write_text(kept, encoding="utf-8")
         signs |= {chr(int(code, 16)) for code in re.findall(r"\\(f[0-9a-f]{3})\b", kept)}
         signs |= set(re.findall("[\ue000-\uf8ff]", kept))
-    for file in (out / "vendor/fontawesome/webfonts").glob("*.woff2"):
+    if not signs:
+        raise ExtensionError("expected rules such as .fa-bars{content:…} for the theme's icons")
+    for file in fonts.glob("*.woff2"):
         cut(file, file, signs)
 
 
@@ -98,20 +101,29 @@ def palette(selector: str, shade: str) -> str:
     return f"{selector} {{ {' '.join(colours)} }}"
 
 
-def mend(site: Path, page: Path) -> str:
-    """Replace what :data:`MENDED` names. Load the index of all words, and what we add to it, on the
-    page that searches and on no other.
+def mend(site: Path) -> list[str]:
+    """Replace in every page what :data:`MENDED` names, and return the pages. Load the index of all
+    words, and what we add to it, on the page that searches and on no other.
+
+    Raises:
+        ExtensionError: what is replaced stands in no page, since the theme was changed.
     """
-    html = page.read_text(encoding="utf-8")
-    for theirs, ours in MENDED.items():
-        html = html.replace(theirs, ours)
-    if page == site / "search.html":
+    pages = {file: file.read_text(encoding="utf-8") for file in site.rglob("*.html")}
+    search = site / "search.html"  # a book on one page has none
+    for theirs, ours in {**MENDED, SEARCH: ""}.items():
+        found = 0
+        for file, html in pages.items():
+            if (theirs, file) != (SEARCH, search):
+                pages[file], count = re.subn(theirs, ours, html)
+                found += count
+        if not found and search in pages:
+            raise ExtensionError(f"expected {theirs} in a page, which the theme no longer writes")
+    if search in pages:
         ours = '<script src="_static/search.js" defer></script>\n</head>'
-        html = html.replace("</head>", ours, 1)
-    else:
-        html = SEARCH.sub("", html)
-    page.write_text(html, encoding="utf-8")
-    return html
+        pages[search] = pages[search].replace("</head>", ours, 1)
+    for file, html in pages.items():
+        file.write_text(html, encoding="utf-8")
+    return [*pages.values()]
 
 
 def cut(source: Path, target: Path, used: set[str]) -> None:
@@ -129,9 +141,10 @@ def preload(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: 
     """Ask for the type of the text at once, so that no line breaks anew when it comes."""
     body = context.get("body", "")
     fonts = ["stix-two-text", "stix-two-text-italic"]
-    fonts += ["jetbrains-mono"] * ("<pre>" in body or "<code" in body) + ["stix-two-math"] * (
-        "<math" in body
-    )
+    if "<pre>" in body or "<code" in body:
+        fonts.append("jetbrains-mono")
+    if "<math" in body:
+        fonts.append("stix-two-math")
     links = (
         f'<link rel="preload" as="font" type="font/woff2" crossorigin '
         f'href="{context["pathto"](f"_static/{name}.woff2", 1)}">'

@@ -18,6 +18,9 @@ ICONS = {
     "Kaggle": "fab fa-kaggle",
     "Binder": "_static/images/logo_binder.svg",
 }
+# Scripts that the theme loads on every page, by what stands in a page that needs them. Thebe, which
+# no page needs, would run cells on other people's servers.
+SCRIPTS = {"thebe": "thebe-launch-button", "toggle": "dropdown"}
 OFFPRINTS = {  # of the whole book, where `make epub` and `make pdf` have made them
     "book as EPUB": "_build/epub/capsnet-book.epub",
     "book as PDF": "_build/capsnet-book.pdf",
@@ -37,12 +40,13 @@ def set_address(app: Sphinx, config: Config) -> None:
 
 def offer_notebook(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
     """Let a reader download the committed notebook of a chapter."""
-    # Thebe runs cells on other people's servers. Its script stands in each page twice, an error.
-    context["script_files"] = [
-        file
-        for file in context["script_files"]
-        if "thebe" not in f"{file} {getattr(file, 'attributes', '')}".lower()
-    ]
+    for script, needed_by in SCRIPTS.items():
+        if needed_by not in context.get("body", ""):
+            context["script_files"] = [
+                file
+                for file in context["script_files"]
+                if script not in f"{file} {getattr(file, 'attributes', '')}".lower()
+            ]
     notebook = Path("notebooks", *Path(page).parts[1:]).with_suffix(".ipynb")
     if (Path(app.srcdir) / notebook).is_file():
         context["ipynb_source"] = f"{page}.ipynb"  # the theme makes the button

@@ -7,6 +7,7 @@ import matplotlib as mpl
 import pytest
 import yaml
 from fontTools.ttLib import TTFont
+from sphinx.errors import ExtensionError
 
 import cards
 import drawings
@@ -54,6 +55,21 @@ def test_type_is_cut_down_to_what_is_used(tmp_path: Path) -> None:
         assert ord("y") not in font.getBestCmap()
         assert "MATH" in font
     assert (tmp_path / "cut.woff2").stat().st_size < source.stat().st_size / 20
+
+
+def test_a_theme_that_writes_other_pages_stops_the_build(tmp_path: Path) -> None:
+    html = '<div class="sidebar-primary-items__start"><p role="doc-biblioentry"></p></div>'
+    html += '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
+    (tmp_path / "search.html").write_text(f"<head></head>{html}")
+    script = '<script src="searchtools.js"></script>\n'
+    for missing in (script, "doc-biblioentry"):
+        (tmp_path / "page.html").write_text(html + script)
+        for file in tmp_path.glob("*.html"):
+            file.write_text(file.read_text().replace(missing, ""))
+        with pytest.raises(ExtensionError, match="which the theme no longer writes"):
+            dress.mend(tmp_path)
+    with pytest.raises(ExtensionError, match="expected the theme's icons"):
+        dress.cut_icons(tmp_path, "")
 
 
 def test_what_a_card_says(tmp_path: Path) -> None:

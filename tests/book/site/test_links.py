@@ -16,7 +16,8 @@ from helpers import ROOT
 from pdf import print_page
 
 CONF = """
-extensions = ["myst_parser", "sphinx_thebe", "mathml", "folding", "cards", "links", "epub"]
+extensions = ["myst_parser", "sphinx_thebe", "sphinx_togglebutton", "mathml"]
+extensions += ["folding", "cards", "links", "epub"]
 html_title = "The book"
 myst_enable_extensions = ["dollarmath"]
 epub_basename = "capsnet-book"
@@ -77,29 +78,29 @@ def check_what_a_shared_link_shows(site: Path, published: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "page", "wanted"),
+    ("url", "published", "wanted"),
     [
-        (OWN, "squash", [COLAB, KAGGLE, BINDER, *GITHUB]),
-        (OWN, "text", GITHUB),  # no notebook
-        (LAB, "squash", GITLAB),
-        ("", "squash", []),
+        (OWN, "https://me.github.io/caps/",
+         {"squash": [COLAB, KAGGLE, BINDER, *GITHUB], "text": GITHUB}),  # which has no notebook
+        (LAB, "https://me.gitlab.io/caps/", {"squash": GITLAB}),
+        ("", "", {"squash": []}),
     ],
-)
+)  # fmt: skip
 def test_a_page_offers_what_its_repository_s_address_allows(
-    tmp_path: Path, url: str, page: str, wanted: list[str]
+    tmp_path: Path, url: str, published: str, wanted: dict[str, list[str]]
 ) -> None:
     site = build(tmp_path, url)
-    html = (site / "book" / f"{page}.html").read_text(encoding="utf-8")
-    links = (link.partition("&")[0] for link in re.findall(r'href="(https?:[^"]*)"', html))
     theirs = re.compile("colab|kaggle|mybinder|/me/caps")
-    assert {*filter(theirs.search, links)} == {link.format(page) for link in wanted}
-    published = {OWN: "https://me.github.io/caps/", LAB: "https://me.gitlab.io/caps/"}
-    canonical = re.findall('<link rel="canonical" href="(.*?)"', html)
-    assert canonical == [f"{published[it]}book/{page}.html" for it in [url] if it]
-    check_what_a_shared_link_shows(site, published.get(url, ""))
+    for page, expected in wanted.items():
+        html = (site / "book" / f"{page}.html").read_text(encoding="utf-8")
+        links = (link.partition("&")[0] for link in re.findall(r'href="(https?:[^"]*)"', html))
+        assert {*filter(theirs.search, links)} == {link.format(page) for link in expected}
+        canonical = re.findall('<link rel="canonical" href="(.*?)"', html)
+        assert canonical == [f"{it}book/{page}.html" for it in [published] if it]
+        assert not re.search(r"<script[^>]*src=[^>]*thebe|togglebutton\.js|let toggle", html)
+    check_what_a_shared_link_shows(site, published)
     offered = site / "_sources" / "book" / "squash.ipynb"
     assert offered.read_bytes() == (ROOT / "notebooks" / "squash.ipynb").read_bytes()
-    assert not re.search("<script[^>]*src=[^>]*thebe", html)
 
 
 def test_an_epub_is_well_formed_has_no_scripts_and_is_offered_once_it_is_made(
