@@ -184,7 +184,10 @@ def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], *_:
 
 
 def add_plain_pages(app: Sphinx, error: Exception | None) -> None:
-    """Lead from the address of the site to its first page, also from an address that is none."""
+    """Lead from the address of the site to its first page, also from an address that is none.
+
+    Where the address is known, list all pages for search engines.
+    """
     if error or app.builder.name != "html":
         return
     site, book, first = app.config.html_baseurl, app.config.html_title, app.config.root_doc
@@ -202,6 +205,8 @@ def add_plain_pages(app: Sphinx, error: Exception | None) -> None:
         says = f'This page is not in the book. <a href="{first}.html">Its first page</a> lists all.'
         missing = PLAIN.format(head=head, title="Not found", says=says)
         Path(app.outdir, "404.html").write_text(missing, encoding="utf-8")
+        pages = [f"{site}{page}.html\n" for page in sorted(app.env.found_docs)]
+        Path(app.outdir, "sitemap.txt").write_text("".join(pages), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:

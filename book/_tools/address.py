@@ -12,9 +12,11 @@ from typing import NamedTuple
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-# Forges that the theme can link to. A user name or a token before the host is left out.
+# Forges that the theme can link to, by web, by ssh, by ssh on the port of https, and by a second
+# account's name of the host. A user name or a token before the host is left out.
 REMOTE = re.compile(
-    r"(?:https://(?:[^@/]+@)?|(?:ssh://)?git@)(github\.com|gitlab\.com)[:/]([\w./-]+?)(?:\.git)?/?"
+    r"(?:https://(?:[^@/]+@)?(?:www\.)?|(?:ssh://)?git@(?:(?:alt)?ssh\.)?)(github\.com|gitlab\.com)"
+    r"(?:-[\w-]+)?(?::443)?[:/]([\w./-]+?)(?:\.git)?/?"
 )
 
 

@@ -220,6 +220,11 @@ def test_a_notebook_that_trains_asks_for_a_gpu(project, chapter, code):
         ("https://me:token@github.com/me/caps/", "https://github.com/me/caps"),
         ("ssh://git@github.com/me/caps", "https://github.com/me/caps"),
         ("git@gitlab.com:group/sub/caps.git", "https://gitlab.com/group/sub/caps"),
+        ("https://www.github.com/me/caps", "https://github.com/me/caps"),
+        ("git@github.com-work:me/caps.git", "https://github.com/me/caps"),
+        ("ssh://git@ssh.github.com:443/me/caps.git", "https://github.com/me/caps"),
+        ("ssh://git@altssh.gitlab.com:443/me/caps.git", "https://gitlab.com/me/caps"),
+        ("https://codeberg.org/me/caps", ""),  # the theme has no buttons for it
         ("https://example.org/github.com/me/caps", ""),
         ("git@server:me/caps.git", ""),
         ("/srv/git/caps", ""),

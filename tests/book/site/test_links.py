@@ -69,12 +69,14 @@ def check_what_a_shared_link_shows(site: Path, published: str) -> None:
         if published:
             assert tags["og:url"].startswith(published) and tags["og:image"].startswith(published)
     with_notebook = site / "_static" / "cards" / "squash-shared.png"
-    missing = site / "404.html"
-    assert with_notebook.is_file() == missing.is_file() == bool(published)
+    missing, listed = site / "404.html", site / "sitemap.txt"
+    assert with_notebook.is_file() == missing.is_file() == listed.is_file() == bool(published)
     if published:
         with Image.open(with_notebook) as picture:
             assert picture.size == cards.SHARED
         assert f'<base href="{published}">' in missing.read_text(encoding="utf-8")
+        pages = [f"{published}book/{page}.html" for page in ("squash", "text")]
+        assert listed.read_text(encoding="utf-8").split() == pages
 
 
 @pytest.mark.parametrize(
