@@ -14,11 +14,12 @@ mass, nothing else ("naive"); the other counts are kept as they are.
 """
 
 import json
-import subprocess
-import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -26,24 +27,28 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 from scipy import ndimage
-from torch import Tensor
 
 from capsnet.checkpoint import load_weights
-from capsnet.data import load, to_float
+from capsnet.data import DIGITS, load, to_float
 from capsnet.files import write_json
 from capsnet_book import ledger
 from capsnet_book.photographs import LIGHTS, photograph
-from capsnet_lab.pictures import Refused, read_picture
-from experiments.running import LEDGER, ROOT
+from capsnet_lab.predict import predict
+from experiments.running import LEDGER
 
 RECORD = LEDGER / "pictures" / "readings.json"
 COUNT = 20  # digits in each hard light
 EACH = 16  # pictures of each kind, half of them with even seeds
 SIDE = 320  # pixels
 FONTS = ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSerif", "DejaVuSansMono", "STIXGeneral")
+DESKS = ((25, 22, 20), (90, 60, 40), (120, 115, 110), (170, 130, 90))
+PENS = (
+    (250, 220, 0), (255, 150, 0), (230, 90, 160), (0, 150, 220), (40, 160, 60), (210, 30, 30)
+)  # fmt: skip
 Random = np.random.Generator
 Sheet = NDArray[np.float64]  # [height, width, 3], levels 0..255
 Strokes = NDArray[np.float64]  # [height, width], 0..1
+Drawn = tuple[Sheet, int | None]  # and the label; None where no digit is right
 
 
 def handwritten(random: Random) -> tuple[Strokes, int]:
@@ -51,9 +56,8 @@ def handwritten(random: Random) -> tuple[Strokes, int]:
     test = load("mnist", train=False)
     index = int(random.integers(len(test)))
     side = int(random.integers(130, 230))
-    large = Image.fromarray(test.images[index, 0].numpy()).resize(
-        (side, side), Image.Resampling.BICUBIC
-    )
+    digit = Image.fromarray(test.images[index, 0].numpy())
+    large = digit.resize((side, side), Image.Resampling.BICUBIC)
     return ((np.asarray(large) / 255 - 0.35) / 0.3).clip(0, 1), int(test.labels[index])
 
 
@@ -67,7 +71,7 @@ def printed(random: Random, text: str | None = None) -> tuple[Strokes, int]:
     return np.asarray(picture.crop(picture.getbbox())) / 255, label
 
 
-def placed(random: Random, strokes: Strokes, margin: int = 40) -> Strokes:
+def placed(random: Random, strokes: Strokes, margin: int) -> Strokes:
     """The strokes anywhere on a sheet."""
     height, width = strokes.shape
     top = int(random.integers(margin, max(margin, SIDE - margin - height) + 1))
@@ -78,20 +82,39 @@ def placed(random: Random, strokes: Strokes, margin: int = 40) -> Strokes:
 
 
 def any_digit(random: Random, margin: int = 40) -> tuple[Strokes, int]:
+    """A digit anywhere on a sheet, by hand or of a font, and its label."""
     strokes, label = (handwritten, printed)[random.integers(2)](random)
     return placed(random, strokes, margin), label
-
-
-def paper(random: Random) -> Sheet:
-    return np.full((SIDE, SIDE, 3), random.integers(225, 256, 3).astype(float))
 
 
 def inked(sheet: Sheet, strokes: Strokes, colour: object) -> Sheet:
     return sheet + (np.asarray(colour, float) - sheet) * strokes[..., None]
 
 
+# Colours of ink.
+
+
 def dark(random: Random) -> NDArray[np.int64]:
     return random.integers(0, 90, 3)
+
+
+def chalk(random: Random) -> NDArray[np.int64]:
+    return random.integers(190, 256, 3)
+
+
+def coloured(random: Random) -> object:
+    return PENS[random.integers(len(PENS))]
+
+
+# What a digit is drawn on.
+
+
+def paper(random: Random) -> Sheet:
+    return np.full((SIDE, SIDE, 3), random.integers(225, 256, 3).astype(float))
+
+
+def board(random: Random) -> Sheet:
+    return np.full((SIDE, SIDE, 3), random.integers(20, 80, 3).astype(float))
 
 
 def lines(random: Random, across: bool, down: bool) -> Strokes:
@@ -106,16 +129,13 @@ def lines(random: Random, across: bool, down: bool) -> Strokes:
     return sheet
 
 
-def pattern(kind: str) -> Callable[[Random], Sheet]:
-    def draw(random: Random) -> Sheet:
-        if kind == "dotted":
-            marks = lines(random, True, False) * lines(random, False, True)
-            marks = ndimage.maximum_filter(marks, 3)
-        else:
-            marks = lines(random, True, kind == "squared")
-        return inked(paper(random), marks, random.integers(130, 215, 3))
-
-    return draw
+def patterned(kind: str, random: Random) -> Sheet:
+    if kind == "dotted":
+        marks = lines(random, True, False) * lines(random, False, True)
+        marks = ndimage.maximum_filter(marks, 3)
+    else:
+        marks = lines(random, True, kind == "squared")
+    return inked(paper(random), marks, random.integers(130, 215, 3))
 
 
 def boxed(sheet: Sheet, inset: int, width: int, colour: object) -> Sheet:
@@ -131,9 +151,8 @@ def framed(random: Random) -> Sheet:
 
 
 def form(random: Random) -> Sheet:
-    return boxed(
-        paper(random), int(random.integers(6, 26)), int(random.integers(1, 5)), dark(random)
-    )
+    sheet, inset = paper(random), int(random.integers(6, 26))
+    return boxed(sheet, inset, int(random.integers(1, 5)), dark(random))
 
 
 def underlined(random: Random) -> Sheet:
@@ -159,12 +178,9 @@ def scanned(random: Random) -> Sheet:
     return inked(paper(random), sides(random, True), random.integers(0, 60, 3))
 
 
-def on_desk(some: bool) -> Callable[[Random], Sheet]:
-    def draw(random: Random) -> Sheet:
-        colour = random.choice([[25, 22, 20], [90, 60, 40], [120, 115, 110], [170, 130, 90]])
-        return inked(paper(random), sides(random, some), colour)
-
-    return draw
+def on_desk(some: bool, random: Random) -> Sheet:
+    colour = random.choice(DESKS)
+    return inked(paper(random), sides(random, some), colour)
 
 
 def photographed(random: Random, sheet: Sheet) -> Sheet:
@@ -182,41 +198,20 @@ def photographed(random: Random, sheet: Sheet) -> Sheet:
     return np.asarray(soft) * light[..., None] + noise
 
 
+# Pictures.
+
+
 def digit_on(
     ground: Callable[[Random], Sheet],
-    colour: Callable[[Random], object] = dark,
-    photo: bool = False,
+    random: Random,
+    ink: Callable[[Random], object] = dark,
     margin: int = 40,
-) -> Callable[[Random], tuple[Sheet, int | None]]:
-    def draw(random: Random) -> tuple[Sheet, int | None]:
-        strokes, label = any_digit(random, margin)
-        sheet = inked(ground(random), strokes, colour(random))
-        return (photographed(random, sheet) if photo else sheet), label
-
-    return draw
+) -> Drawn:
+    strokes, label = any_digit(random, margin)
+    return inked(ground(random), strokes, ink(random)), label
 
 
-def board(random: Random) -> Sheet:
-    return np.full((SIDE, SIDE, 3), random.integers(20, 80, 3).astype(float))
-
-
-def chalk(random: Random) -> object:
-    return random.integers(190, 256, 3)
-
-
-def coloured(random: Random) -> object:
-    pens = [
-        (250, 220, 0),
-        (255, 150, 0),
-        (230, 90, 160),
-        (0, 150, 220),
-        (40, 160, 60),
-        (210, 30, 30),
-    ]
-    return pens[random.integers(len(pens))]
-
-
-def cut_out(random: Random) -> tuple[Sheet, int]:
+def cut_out(random: Random) -> Drawn:
     """Ink on nothing."""
     strokes, label = any_digit(random)
     colour = [(0, 0, 0), (255, 255, 255), (200, 30, 30)][random.integers(3)]
@@ -224,10 +219,9 @@ def cut_out(random: Random) -> tuple[Sheet, int]:
     return np.dstack([sheet, 255 * strokes]), label
 
 
-def card(random: Random) -> tuple[Sheet, int]:
+def card(random: Random) -> Drawn:
     """A white card, or a window with a shadow, on nothing."""
-    strokes, label = any_digit(random)
-    sheet = inked(paper(random), strokes, dark(random))
+    sheet, label = digit_on(paper, random)
     margin = int(random.integers(12, 36))
     inside = np.zeros((SIDE, SIDE))
     inside[margin:-margin, margin:-margin] = 1
@@ -235,49 +229,45 @@ def card(random: Random) -> tuple[Sheet, int]:
     return np.dstack([sheet * inside[..., None], 255 * np.maximum(inside, shadow)]), label
 
 
-def several(photo: bool) -> Callable[[Random], tuple[Sheet, None]]:
+def several(random: Random) -> Drawn:
     """Two or more digits, which no answer of one digit can be right for."""
-
-    def draw(random: Random) -> tuple[Sheet, None]:
-        text = "".join(map(str, random.integers(0, 10, random.integers(2, 4))))
-        strokes, _ = printed(random, text)
-        if strokes.shape[1] > SIDE - 40:
-            strokes = strokes[::2, ::2]
-        sheet = inked(paper(random), placed(random, strokes, 20), dark(random))
-        return (photographed(random, sheet) if photo else sheet), None
-
-    return draw
+    text = "".join(map(str, random.integers(0, 10, random.integers(2, 4))))
+    strokes, _ = printed(random, text)
+    if strokes.shape[1] > SIDE - 40:
+        strokes = strokes[::2, ::2]
+    return inked(paper(random), placed(random, strokes, 20), dark(random)), None
 
 
-def nothing(random: Random) -> tuple[Sheet, None]:
-    grounds = [paper, pattern("ruled"), pattern("squared"), framed, form, underlined, scanned]
+def nothing(random: Random) -> Drawn:
+    ruled, squared = partial(patterned, "ruled"), partial(patterned, "squared")
+    grounds = [paper, ruled, squared, framed, form, underlined, scanned]
     sheet = grounds[random.integers(len(grounds))](random)
     return (photographed(random, sheet) if random.integers(2) else sheet), None
 
 
-KINDS: dict[str, Callable[[Random], tuple[Sheet, int | None]]] = {
-    "drawing": digit_on(paper),
-    "drawing, light on dark": digit_on(board, chalk),
-    "photograph": digit_on(paper, photo=True),
-    "photograph, chalk on a board": digit_on(board, chalk, photo=True),
-    "photograph, coloured pens": digit_on(paper, coloured, photo=True),
-    "squared paper": digit_on(pattern("squared")),
-    "ruled paper": digit_on(pattern("ruled")),
-    "dotted paper": digit_on(pattern("dotted")),
-    "photograph, squared paper": digit_on(pattern("squared"), photo=True),
-    "photograph, ruled paper": digit_on(pattern("ruled"), photo=True),
-    "frame of one pixel": digit_on(framed),
-    "form field": digit_on(form),
-    "photograph, form field": digit_on(form, photo=True),
-    "underline": digit_on(underlined),
-    "photograph, underline": digit_on(underlined, photo=True),
-    "edges of a scan": digit_on(scanned),
-    "photograph, desk all round": digit_on(on_desk(False), photo=True, margin=72),
-    "photograph, desk on some sides": digit_on(on_desk(True), photo=True),
+KINDS: dict[str, Callable[[Random], Drawn]] = {  # those called "photograph" become one
+    "drawing": partial(digit_on, paper),
+    "drawing, light on dark": partial(digit_on, board, ink=chalk),
+    "photograph": partial(digit_on, paper),
+    "photograph, chalk on a board": partial(digit_on, board, ink=chalk),
+    "photograph, coloured pens": partial(digit_on, paper, ink=coloured),
+    "squared paper": partial(digit_on, partial(patterned, "squared")),
+    "ruled paper": partial(digit_on, partial(patterned, "ruled")),
+    "dotted paper": partial(digit_on, partial(patterned, "dotted")),
+    "photograph, squared paper": partial(digit_on, partial(patterned, "squared")),
+    "photograph, ruled paper": partial(digit_on, partial(patterned, "ruled")),
+    "frame of one pixel": partial(digit_on, framed),
+    "form field": partial(digit_on, form),
+    "photograph, form field": partial(digit_on, form),
+    "underline": partial(digit_on, underlined),
+    "photograph, underline": partial(digit_on, underlined),
+    "edges of a scan": partial(digit_on, scanned),
+    "photograph, desk all round": partial(digit_on, partial(on_desk, False), margin=72),
+    "photograph, desk on some sides": partial(digit_on, partial(on_desk, True)),
     "ink on transparent ground": cut_out,
     "card on transparent ground": card,
-    "several digits": several(False),
-    "photograph, several digits": several(True),
+    "several digits": several,
+    "photograph, several digits": several,
     "no digit": nothing,
 }
 
@@ -287,46 +277,40 @@ def draw_pictures(folder: Path) -> dict[str, tuple[str, int, int | None]]:
     drawn: dict[str, tuple[str, int, int | None]] = {}
     for number, (kind, make) in enumerate(KINDS.items()):
         for seed in range(EACH):
-            sheet, label = make(np.random.default_rng([number, seed]))
-            ending = "jpg" if kind.startswith("photograph") else "png"
+            random = np.random.default_rng([number, seed])
+            sheet, label = make(random)
+            ending = "png"
+            if kind.startswith("photograph"):
+                sheet, ending = photographed(random, sheet), "jpg"
             name = f"{number:02}-{seed:02}.{ending}"
             Image.fromarray(sheet.clip(0, 255).astype(np.uint8)).save(folder / name, quality=80)
             drawn[name] = (kind, seed, label)
     return drawn
 
 
-def answers_of(folder: Path) -> dict[str, str]:
-    """What `capsnet predict` says of each picture in a folder."""
-    out = folder.parent / "answers.json"
-    weights = ledger.path("mnist/weights.safetensors")
-    words = [sys.executable, "-m", "capsnet", "predict", weights, folder, "--json", out]
-    subprocess.run([*map(str, words)], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    return {Path(one["picture"]).name: one["answer"] for one in json.loads(out.read_text())}
-
-
-def counted(
-    drawn: dict[str, tuple[str, int, int | None]], answers: dict[str, str]
-) -> dict[tuple[str, int], dict[str, int]]:
-    """Right, refused and wrong for each kind and parity of the seed."""
-    counts: dict[tuple[str, int], dict[str, int]] = {}
-    for name, (kind, seed, label) in drawn.items():
-        count = counts.setdefault((kind, seed % 2), {"right": 0, "refused": 0, "wrong": 0})
-        answer = answers[name]
-        if not answer.isdigit():
-            count["right" if label is None else "refused"] += 1
+def count_kinds(folder: Path) -> dict[tuple[str, str], dict[str, int]]:
+    """Right, refused and wrong answers to each kind of picture, for each half of the seeds."""
+    drawn = draw_pictures(folder)
+    model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for found in predict(model, DIGITS, [folder / name for name in drawn], "digit"):
+        kind, seed, label = drawn[Path(found.picture).name]
+        if found.answer.isdigit():
+            outcome = "right" if found.answer == str(label) else "wrong"
         else:
-            count["right" if answer == str(label) else "wrong"] += 1
-    return counts
+            outcome = "right" if label is None else "refused"
+        half = ("chosen on", "held out")[seed % 2]
+        counts.setdefault((kind, half), Counter(right=0, refused=0, wrong=0))[outcome] += 1
+    return {key: dict(count) for key, count in counts.items()}
 
 
-def crop_and_centre(path: Path) -> Tensor:
+def crop_and_centre(path: Path) -> torch.Tensor:
     """Cropped to the ink, scaled to 20 pixels, centred by mass, and nothing else."""
     grey = np.asarray(Image.open(path).convert("L")).astype(float)
     around = np.concatenate([grey[0], grey[-1], grey[1:-1, 0], grey[1:-1, -1]])
     ink = np.abs(grey - np.median(around))
-    cropped = Image.fromarray(ink.astype(np.uint8)).crop(
-        Image.fromarray(ink > 0.1 * ink.max()).getbbox()
-    )
+    box = Image.fromarray(ink > 0.1 * ink.max()).getbbox()
+    cropped = Image.fromarray(ink.astype(np.uint8)).crop(box)
     method = Image.Resampling.BICUBIC if max(cropped.size) < 20 else Image.Resampling.BOX
     width, height = (max(1, round(20 * side / max(cropped.size))) for side in cropped.size)
     small = np.asarray(cropped.resize((width, height), method))
@@ -338,42 +322,37 @@ def crop_and_centre(path: Path) -> Tensor:
 
 
 @torch.no_grad()
-def count_hard_lights(sets: list[dict]) -> None:
-    """Count the photographs in hard light again, in the record's sets."""
+def count_hard_light(light: str, folder: Path) -> dict[str, int]:
+    """Right answers to photographs in this light, as `capsnet predict` reads them and naively."""
     model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
     test = load("mnist", train=False).subset(slice(COUNT))
-    recorded = {found["pictures"]: found for found in sets}
-    for light in LIGHTS.keys() & recorded:
-        right = {"naive": 0, "now": 0}
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "digit.jpg")
-            for digit, label in zip(test.images[:, 0], test.labels, strict=True):
-                photograph(Image.fromarray(digit.numpy()), light).save(path, quality=75)
-                images = {"naive": crop_and_centre(path)}
-                try:
-                    images["now"] = read_picture(path, (1, 28, 28), "digit")
-                except Refused:
-                    continue
-                for way, image in images.items():
-                    right[way] += int(model(to_float(image[None])).lengths.argmax() == label)
-        recorded[light] |= right
-        print(light, right, flush=True)
+    paths = [folder / f"{number:02}.jpg" for number in range(COUNT)]
+    for path, digit in zip(paths, test.images[:, 0], strict=True):
+        photograph(Image.fromarray(digit.numpy()), light).save(path, quality=75)
+    found = predict(model, DIGITS, paths, "digit", threshold=0)
+    right = [one.answer == str(int(k)) for one, k in zip(found, test.labels, strict=True)]
+    naive = model(to_float(torch.stack([crop_and_centre(path) for path in paths]))).lengths
+    return {
+        "naive": int((naive.argmax(dim=1) == test.labels).sum()),
+        "now": sum(right),
+    }
 
 
 def main() -> None:
-    document = json.loads(RECORD.read_text())
+    document: dict[str, Any] = json.loads(RECORD.read_text())
     before = {(row["kind"], row["half"]): row["before"] for row in document["kinds"]}
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place, "pictures")
-        folder.mkdir()
-        now = counted(draw_pictures(folder), answers_of(folder))
-    document["kinds"] = []
-    for (kind, parity), count in now.items():
-        half = ("chosen on", "held out")[parity]
-        row = {"kind": kind, "half": half, "before": before.get((kind, half)), "now": count}
-        document["kinds"].append(row)
+    with tempfile.TemporaryDirectory() as folder:
+        counts = count_kinds(Path(folder))
+        document["kinds"] = [
+            {"kind": kind, "half": half, "before": before.get((kind, half)), "now": now}
+            for (kind, half), now in counts.items()
+        ]
+        for row in document["sets"]:
+            if row["pictures"] in LIGHTS:
+                row |= count_hard_light(row["pictures"], Path(folder))
+                print(row["pictures"], row["naive"], row["now"], flush=True)
+    for row in document["kinds"]:
         print(*row.values(), sep=", ")
-    count_hard_lights(document["sets"])
     write_json(RECORD, document, indent=None)
 
 
