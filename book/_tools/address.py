@@ -44,17 +44,13 @@ class Address(NamedTuple):
         }
 
 
-def public(remote: str) -> str:
-    """A git remote as the address of a page, such as https://github.com/me/caps; or empty."""
-    match = REMOTE.fullmatch(remote)
-    return f"https://{match[1]}/{match[2]}" if match else ""
-
-
 def address(root: Path = ROOT) -> Address:
     """The address of the checkout at ``root``."""
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["repository"]
     url = config["url"].removesuffix("/")
     if not url and (root / ".git").exists():  # else git would look in the folders above
         command = ["git", "-C", str(root), "remote", "get-url", "origin"]
-        url = public(subprocess.run(command, capture_output=True, text=True).stdout.strip())
+        remote = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+        found = REMOTE.fullmatch(remote)
+        url = f"https://{found[1]}/{found[2]}" if found else ""
     return Address(url, config["branch"])

@@ -170,6 +170,7 @@ def of_table_1(claim: str, experiment: str, sets: Sequence[str] = (), **options:
     return Claim(more, fewer, **options)  # type: ignore[arg-type]
 
 
+@functools.cache  # a page asks several times, and the ledger is large
 def declared(*sets: str) -> dict[str, Claim]:
     """The claims that compare training runs. The primary analysis of each is fixed here.
 

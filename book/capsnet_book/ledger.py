@@ -1,6 +1,5 @@
 """The ledger of measured results: the folder ``results/`` of a clone of the repository."""
 
-import functools
 import json
 import re
 from collections.abc import Mapping
@@ -63,15 +62,9 @@ def record_lines(file: Path) -> dict[str, str]:
     Raises:
         ValueError: a line is no record.
     """
+    lines: dict[str, str] = {}
     if not file.exists():
-        return {}
-    state = file.stat()  # a file is replaced whole, so a changed one has another inode or time
-    return dict(_record_lines(file, state.st_ino, state.st_mtime_ns))
-
-
-@functools.lru_cache(64)
-def _record_lines(file: Path, *_: int) -> dict[str, str]:
-    lines = {}
+        return lines
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         try:
             found = json.loads(line)

@@ -1,6 +1,6 @@
 """The rule by which the chapter *What capsules do and do not solve* judges claims."""
 
-import statistics
+from statistics import mean, stdev
 
 import pytest
 import torch
@@ -17,16 +17,6 @@ HUGE = {seed: 20 + error for seed, error in MORE.items()}
 LESS_STILL = {seed: rate - 1 + seed / 10 for seed, rate in FEWER.items()}
 
 
-@pytest.mark.parametrize("paired", [True, False])
-def test_a_difference_is_scipys(paired: bool) -> None:
-    found = difference(Claim(MORE, FEWER | {9: 5.0} if paired else FEWER, paired))
-    test = stats.ttest_rel if paired else lambda a, b: stats.ttest_ind(a, b, equal_var=False)
-    expected = test([*MORE.values()], [*FEWER.values()])
-    low, high = expected.confidence_interval(0.95)
-    assert (found.points - found.half, found.points + found.half) == pytest.approx((low, high))
-    assert (found.p, found.seeds) == (pytest.approx(expected.pvalue), 4)
-
-
 @pytest.mark.parametrize(
     ("claim", "adjusted_p", "expected"),
     [
@@ -35,7 +25,6 @@ def test_a_difference_is_scipys(paired: bool) -> None:
         (Claim(MORE, LESS_STILL), 0.06, "open"),
         (Claim(MORE, FEWER, at_least=9.0), 0.06, "no difference as large as claimed"),
         (Claim(MORE, FEWER, at_least=9.0, other_rate=Claim(HUGE, FEWER)), 0.06, "open"),
-        (Claim(LESS_STILL, MORE), 0.06, "open"),
         (Claim(MORE, LESS_STILL, fair=False), 0.01, "open"),
         (Claim({0: 2.0, 1: 2.1}, {0: 1.0, 1: 1.2}, paired=False), 0.01, "open"),
         (
@@ -48,13 +37,6 @@ def test_a_difference_is_scipys(paired: bool) -> None:
 )
 def test_a_verdict(claim: Claim, adjusted_p: float, expected: str) -> None:
     assert claims.verdict(claim, difference(claim), adjusted_p) == expected
-
-
-def test_the_p_values_of_the_whole_family_are_adjusted() -> None:
-    judged = claims.judged()
-    adjusted = stats.false_discovery_control([found.p for found, _, _ in judged.values()])
-    assert [p for _, p, _ in judged.values()] == pytest.approx(list(adjusted))
-    assert all(p >= found.p for found, p, _ in judged.values())
 
 
 def test_tables_of_other_analyses() -> None:
@@ -71,8 +53,7 @@ def test_tables_of_other_analyses() -> None:
     head, *rows = claims.by_row("places", "gpu", "middle")
     runs = ledger.trainings("places", "gpu")["CNN"].values()
     errors = [100 - run["middle"]["correct"] / 100 for run in runs]
-    expected = f"{statistics.mean(errors):.2f}", f"{statistics.stdev(errors):.2f}", "3"
-    assert ("CNN", *expected) in rows and len(head) == 4
+    assert ("CNN", f"{mean(errors):.2f}", f"{stdev(errors):.2f}", "3") in rows and len(head) == 4
 
 
 def test_claims_are_glued_for_the_prose(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,11 +93,6 @@ def test_a_card_s_picture_fits_and_has_no_ground_of_its_own(dark: bool) -> None:
     assert ((0xCE, 0xD6, 0xDD) in inks) == dark
 
 
-def test_a_figure_is_drawn_the_same_again() -> None:
-    one, other = (figures.palette()._repr_svg_() for _ in range(2))
-    assert one == other
-
-
 def test_the_front_page_has_a_card_of_every_numbered_chapter() -> None:
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     parts = [part for part in toc["parts"] if "numbered" in part]

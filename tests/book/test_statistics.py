@@ -6,20 +6,12 @@ from typing import Any
 import pytest
 from scipy.stats import ttest_1samp, ttest_ind
 
-from capsnet_book.statistics import difference_of_means, half_width, wilson_interval
+from capsnet_book.statistics import difference_of_means, half_width
 
 
 def ends(difference: tuple[float, float]) -> Any:
     value, half = difference
     return pytest.approx((value - half, value + half))
-
-
-def test_wilsons_interval_is_of_shares_as_far_off_as_its_definition_says() -> None:
-    for right, total in ((7, 31), (9964, 10_000)):
-        for p in wilson_interval(right, total):
-            deviations = abs(right / total - p) / (p * (1 - p) / total) ** 0.5
-            assert deviations == pytest.approx(1.959964)
-    assert wilson_interval(0, 1)[0] == 0 and wilson_interval(10, 10)[1] == 1
 
 
 def test_intervals_are_scipys() -> None:

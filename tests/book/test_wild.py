@@ -1,10 +1,8 @@
 """What the chapter *Other implementations* shows: costs, source, a board."""
 
-import statistics
-
 import pytest
 
-from capsnet_book import claims, ledger, wild
+from capsnet_book import wild
 from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS
 
 
@@ -24,15 +22,6 @@ def test_the_change_of_the_source(name: str, changes: list[str]) -> None:
     found = wild.diff(DEVIATIONS[name])
     assert set(changes) <= set(found)
     assert not any('"""' in line for line in found)
-
-
-def test_what_a_deviation_costs_is_a_paired_difference_of_its_runs() -> None:
-    costs = wild.costs()
-    assert costs.keys() == ledger.trainings("deviations").keys() - {"none"}
-    of = [claims.errors("deviations", row) for row in ("leak", "none")]
-    by_seed = [leak - none for leak, none in zip(*(each.values() for each in of), strict=True)]
-    assert costs["leak"].points == pytest.approx(statistics.mean(by_seed))
-    assert all(costs[name].p <= p <= 1 for name, p in claims.adjusted(costs).items())
 
 
 def test_the_board_says_who_has_what_and_what_it_costs() -> None:

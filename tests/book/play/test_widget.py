@@ -10,9 +10,9 @@ import torch
 
 from capsnet import Decoder
 from capsnet_book.directions import reconstruct
-from capsnet_book.play import FOLDER, Playable
+from capsnet_book.play import Playable
 from capsnet_book.play.knobs import Knobs
-from capsnet_book.play.widget import Widget, inlined, widget
+from capsnet_book.play.widget import Widget, widget
 from capsnet_lab.figures.style import Figure
 from helpers.pages import greys
 
@@ -59,7 +59,9 @@ def heard(tab: Any) -> dict[str, Any]:
 def test_the_playground_runs_in_a_notebook_and_tells_python(
     notebook: Any, packed: dict[str, str]
 ) -> None:
-    tab = notebook(widget("routing", packed["routing"]))
+    made = widget("routing", packed["routing"])
+    assert not re.search(r'(from|import\() ?"\./', made._esm)
+    tab = notebook(made)
     tab.get_by_role("button", name="Opposites").click()
     votes = torch.tensor(heard(tab)["votes"]).view(6, 2, 2)
     assert votes.sum().abs() < 1e-4 < votes.abs().sum()
@@ -80,11 +82,6 @@ def test_the_knobs_bring_their_weights(notebook: Any, data_of: Any) -> None:
     expected = reconstruct(decoder, v[None], digit).flatten()
     in_8_bits = 2 / 255  # and a canvas rounds
     torch.testing.assert_close(greys(tab)[0], expected, atol=in_8_bits, rtol=0)
-
-
-def test_a_script_carries_every_module() -> None:
-    for module in FOLDER.glob("*.js"):
-        assert not re.search(r'(from|import\() ?"\./', inlined(module.read_text("utf-8")))
 
 
 def test_a_figure_stays_a_figure_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
