@@ -25,7 +25,6 @@ from capsnet.checkpoint import (
     save_weights,
 )
 from capsnet.files import write_atomically, write_json
-from capsnet_book import ledger
 from capsnet_lab.routings import EfficientCapsNet, RoutedCapsNet
 from capsnet_lab.wild import WildCapsNet
 from helpers import Refuses
@@ -124,11 +123,6 @@ def test_a_class_of_ones_own(path: Path, monkeypatch: pytest.MonkeyPatch, refuse
     assert type(load_weights(path)[0]) is CapsNet
     with refuses("must have a dict config", "Linear has None"):
         save_weights(path, nn.Linear(2, 2))
-
-
-@pytest.mark.parametrize("name", ["mnist", "multimnist", "page"])
-def test_the_networks_of_the_ledger_are_read(name: str) -> None:
-    assert type(load_weights(ledger.path(f"{name}/weights.safetensors"))[0]) is CapsNet
 
 
 @pytest.mark.parametrize(("dtype", "size"), [(torch.float16, 0.51), (torch.int8, 0.27)])

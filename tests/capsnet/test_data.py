@@ -338,14 +338,6 @@ def test_a_batch_to_learn_from(digits: ImageSet) -> None:
     assert torch.equal(labels, digits.labels[index])
 
 
-def test_centred(digits: ImageSet) -> None:
-    large = data.centred(digits, 40)
-    assert large.images.shape == (300, 1, 40, 40)
-    assert torch.equal(large.images[:, :, 6:34, 6:34], digits.images)
-    assert int(large.images.sum()) == int(digits.images.sum())
-    assert (large.labels is digits.labels, large.classes) == (True, digits.classes)
-
-
 def test_a_cpu_generator_gives_the_same_on_every_device(
     digits: ImageSet, device: torch.device
 ) -> None:

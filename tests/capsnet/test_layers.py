@@ -46,19 +46,6 @@ def test_primary_capsules_are_channels_grouped_by_type_row_column(
     assert_close(capsules, stacked(expected, dtype), rtol=rtol, atol=rtol * 0.1)
 
 
-def test_primary_capsules_gradcheck() -> None:
-    layer = PrimaryCapsules(2, 2, 3, kernel_size=2).to(F64)
-    features = torch.rand(2, 2, 4, 4, dtype=F64, requires_grad=True)
-    parameters = tuple(parameter.detach().requires_grad_() for parameter in layer.parameters())
-
-    def forward(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        return functional_call(layer, {"conv.weight": weight, "conv.bias": bias}, features)
-
-    assert gradcheck(forward, (features, *parameters))
-    zero = tuple(torch.zeros_like(parameter, requires_grad=True) for parameter in parameters)
-    assert gradcheck(forward, (features, *zero), atol=1e-5)
-
-
 @pytest.mark.equation(2)
 @pytest.mark.parametrize(("dtype", "rtol"), PRECISION)
 def test_eq2_predictions_are_w_times_u(
@@ -185,12 +172,6 @@ def test_decoder_takes_a_mask_of_one_or_several_capsules(dtype: torch.dtype) -> 
     both[0, 0] = 0
     everything = torch.ones(2, 3)
     assert_close(decoder(capsules, mask)[0], decoder(both, everything)[0], rtol=0, atol=0)
-
-
-def test_decoder_gradcheck() -> None:
-    decoder = Decoder(2, 3, (1, 2, 2), hidden=(4, 5)).to(F64)
-    capsules = torch.randn(2, 2, 3, dtype=F64, requires_grad=True)
-    assert gradcheck(lambda v: decoder(v, torch.tensor([1, 0])), capsules)
 
 
 def test_layers_are_the_papers_by_default() -> None:
