@@ -1,6 +1,7 @@
 """Which deviations does anybody's capsule network have? ``capsnet check my_module:MyCapsNet``."""
 
 import contextlib
+import copy
 import os
 import pkgutil
 import sys
@@ -18,27 +19,16 @@ from capsnet.model import CapsNet
 from capsnet.training.loss import TrainingLoss
 from capsnet_lab.check import outside
 from capsnet_lab.check.adapter import Adapter
-from capsnet_lab.check.evidence import NotExamined, Verdicts
+from capsnet_lab.check.evidence import Found, NotExamined, Unclear, Verdict, Verdicts
 from capsnet_lab.check.loss import examine_loss
-from capsnet_lab.check.primary import examine_primary, examine_start
-from capsnet_lab.check.routing import EQUAL, IDLE, examine_layer, examine_layer_inside
-from capsnet_lab.check.subject import USER_CODE_ERRORS, Subject, message_of
+from capsnet_lab.check.primary import examine_primary, examine_start, same_type
+from capsnet_lab.check.routing import EQUAL, IDLE, LAYER_NAMES, examine_layer
+from capsnet_lab.check.subject import USER_CODE_ERRORS, Subject, find_routing, message_of
 from capsnet_lab.routings import EfficientCapsNet, RoutedCapsNet
 from capsnet_lab.wild.deviations import DEVIATIONS
 from capsnet_lab.wild.network import WildCapsNet, WildLoss
 
 RECIPE = "how a network is trained does not show in it"
-# If the routing is reached, at least one of these is examined.
-ROUTING = {name for name, of in DEVIATIONS.items() if "share" in of.parts}
-STAGES = "primary and digits"
-# The stage that an Adapter must have to show a deviation, by what that replaces of Parts. For all
-# other parts it must have both stages.
-NEEDS = {
-    **dict.fromkeys(("activation", "routed_to_types", "group"), "primary"),
-    **dict.fromkeys(("primary_axis", "same_padding", "start"), "primary"),
-    **dict.fromkeys(("margin", "mean_over_classes", "margin_weight"), "loss"),
-    **dict.fromkeys(("mean_over_pixels", "prepare", "lengths"), "loss"),
-}
 
 
 @dataclass(frozen=True)
@@ -67,7 +57,7 @@ class Report:
     def unrouted(self) -> str:
         """Why the routing was not examined; empty if it was."""
         why = self.not_examined.get("softmax-over-children", "")
-        return why if self.not_examined.keys() >= ROUTING and why not in self.unnamed else ""
+        return "" if why in self.unnamed else why
 
     def __str__(self) -> str:
         looked = len(self.found) + len(self.clean)
@@ -126,12 +116,11 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
     if late:
         text = "parameters that only the first call makes, so that an optimiser made before it "
         unnamed.append(f"{text}does not train them: {', '.join(late)}")
-    seen = {name: verdicts[name] for name in DEVIATIONS}
     return Report(
         title=type(network).__name__,
-        found={name: verdict for name, verdict in seen.items() if isinstance(verdict, str)},
-        clean=[name for name, verdict in seen.items() if verdict is None],
-        not_examined={name: of.why for name, of in seen.items() if isinstance(of, NotExamined)},
+        found={name: of for name, of in verdicts.items() if isinstance(of, str)},
+        clean=[name for name, of in verdicts.items() if of is None],
+        not_examined={name: of.why for name, of in verdicts.items() if isinstance(of, NotExamined)},
         failed=failed,
         read_as=read_as,
         unnamed=unnamed,
@@ -189,70 +178,112 @@ def own_adapter(model: nn.Module) -> Adapter:
     )
 
 
-class Probe(NamedTuple):
-    """One way to examine a network."""
+class Look(NamedTuple):
+    """One way to examine a network, and the deviations that it decides on."""
 
-    stage: str  # of the adapter; without it there is no such probe
-    examine: Callable[[Subject], Verdicts]
-    names: str = ""  # what stays open if a call fails; for other stages that is in NEEDS
+    stage: str  # of the adapter; without it there is no such look
+    examine: Callable[[Subject], Found]
+    names: str
+
+    def decide(self, net: Subject) -> Verdicts:
+        """Its verdicts; errors of the network's code pass."""
+        verdicts: Verdicts = {}
+        rest: Verdict = None
+        try:
+            for name, verdict in self.examine(net):
+                verdicts[name] = verdict
+        except Unclear as unclear:
+            rest = unclear.verdict
+        return dict.fromkeys(self.names.split(), rest) | verdicts
 
 
-FROM_OUTSIDE = [
-    Probe("call", outside.examine_zero_weights, "bare-norm"),
-    Probe("call", outside.examine_lengths, "softmax-of-lengths"),
-    Probe("call", outside.examine_brightness, "standardised-images"),
-    Probe("call", outside.examine_decoder, "prediction-mask batch-mask other-decoder"),
+def examine_inside(net: Subject) -> Found:
+    """What a module of the network shows that routes; an error if none is found."""
+    inside = copy.copy(net)
+    inside.adapter = find_routing(net)
+    verdicts = LAYER.decide(inside)
+    routes = not isinstance(verdicts["uniform-shares"], NotExamined)
+    yield from (verdicts if routes else without_flags(verdicts)).items()
+    with contextlib.suppress(*USER_CODE_ERRORS):
+        # If no child has a twin, the module may follow another layer of capsules.
+        if net.adapter.primary is None and same_type(inside.uniform):
+            found = PRIMARY.decide(inside) | START.decide(inside)
+            del found["squash-over-children"]  # u may be squashed only inside the module
+            yield from without_flags(found).items()
+
+
+def without_flags(verdicts: Verdicts) -> Verdicts:
+    """Clear the flag ``unnamed``: what was examined may not be a stage of the paper's."""
+    return {
+        name: NotExamined(verdict.why) if isinstance(verdict, NotExamined) else verdict
+        for name, verdict in verdicts.items()
+    }
+
+
+PRIMARY = Look(
+    "primary",
+    examine_primary,
+    "relu-before-squash squash-over-children view-without-permute same-padding routed-to-types",
+)
+START = Look("primary", examine_start, "released-start glorot-start")
+LAYER = Look("primary and digits", examine_layer, " ".join(LAYER_NAMES))
+INSIDE = Look("call", examine_inside, "")
+LOSS = "unsquared-margin mean-margin halved-margin mean-reconstruction normalised-images"
+LOOKS = [
+    Look("call", outside.examine_zero_weights, "bare-norm"),
+    Look("call", outside.examine_lengths, "softmax-of-lengths"),
+    Look("call", outside.examine_brightness, "standardised-images"),
+    Look("call", outside.examine_decoder, "prediction-mask batch-mask other-decoder"),
+    PRIMARY,
+    START,
+    LAYER,
+    Look("loss", examine_loss, f"{LOSS} softmax-of-lengths"),
 ]
-AT_PRIMARY = [Probe("primary", examine_primary), Probe("primary", examine_start)]
-AT_LAYER = [Probe(STAGES, examine_layer)]
 WITHOUT_LAYER = [
-    Probe("call", outside.check_batch_independence, "batch-logits"),
-    Probe("call", outside.check_gradient, "stopped-gradient"),
-    Probe("call", examine_layer_inside),
+    Look("call", outside.examine_batch, "batch-logits"),
+    Look("call", outside.examine_gradient, "stopped-gradient"),
+    INSIDE,
 ]
-AT_LOSS = [Probe("loss", examine_loss)]
-
-
-def probes_of(adapter: Adapter) -> list[Probe]:
-    """All probes that an adapter makes possible, in order."""
-    primary = AT_PRIMARY if adapter.primary else []
-    layer = AT_LAYER if adapter.primary and adapter.digits else WITHOUT_LAYER
-    return [*FROM_OUTSIDE, *primary, *layer, *(AT_LOSS if adapter.loss else [])]
 
 
 def examine(net: Subject) -> tuple[Verdicts, list[str], list[str]]:
     """The verdict of each deviation, which stages failed, and what has no name."""
-    verdicts: Verdicts = {}
+    verdicts: Verdicts = {name: NotExamined(RECIPE) for name in DEVIATIONS}
+    for look in LOOKS:
+        needs = NotExamined(f"needs an Adapter with {look.stage}")
+        verdicts |= dict.fromkeys(look.names.split(), needs)
+    adapter = net.adapter
+    stages = {
+        "call": True,
+        "primary": adapter.primary,
+        "primary and digits": adapter.primary and adapter.digits,
+        "loss": adapter.loss,
+    }
     failed: dict[str, str] = {}
     unnamed: dict[str, None] = {}
-    for probe in probes_of(net.adapter):
+    for look in LOOKS if stages[LAYER.stage] else LOOKS + WITHOUT_LAYER:
+        if not stages[look.stage]:
+            continue
         try:
-            seen = probe.examine(net)
+            seen = look.decide(net)
         except USER_CODE_ERRORS as error:
             kind, message = type(error).__name__, message_of(error)
-            why = f"{probe.stage} fails: {kind}" + (f": {message}" if message != kind else "")
-            failed.setdefault(probe.stage, why)
-            seen = dict.fromkeys(probe.names.split(), NotExamined(why))
+            why = f"{look.stage} fails: {kind}" + (f": {message}" if message != kind else "")
+            seen = dict.fromkeys(look.names.split(), NotExamined(why))
+            if seen:
+                failed.setdefault(look.stage, why)
         for name, verdict in seen.items():
             if isinstance(verdict, NotExamined) and verdict.unnamed:
                 unnamed[verdict.why] = None
-            at_layer = probe.examine in (examine_layer, examine_layer_inside)
-            verdicts[name] = merged(verdicts.get(name, NotExamined("")), verdict, at_layer)
-    if isinstance(verdicts.get("uniform-shares"), str):
+            if name in DEVIATIONS:
+                verdicts[name] = merged(verdicts[name], verdict, look in (LAYER, INSIDE))
+    if isinstance(verdicts["uniform-shares"], str):
         verdicts |= {name: EQUAL for name in IDLE if verdicts[name] is None}
-    for name, deviation in DEVIATIONS.items():
-        if not deviation.parts:
-            verdicts[name] = NotExamined(RECIPE)
-        elif name not in verdicts:
-            stage = NEEDS.get(next(iter(deviation.parts)), STAGES)
-            verdicts[name] = NotExamined(failed.get(stage, f"needs an Adapter with {stage}"))
     return verdicts, [*failed.values()], [*unnamed]
 
 
-def merged(
-    known: str | NotExamined | None, verdict: str | NotExamined | None, at_layer: bool
-) -> str | NotExamined | None:
-    """Of two probes: a finding outweighs its absence, which outweighs an open question."""
+def merged(known: Verdict, verdict: Verdict, at_layer: bool) -> Verdict:
+    """Of two looks: a finding outweighs its absence, which outweighs an open question."""
     if at_layer and verdict is None and isinstance(known, str):
         return NotExamined(f"{known}, but not in the routing")
     better = isinstance(known, NotExamined) or (known is None and isinstance(verdict, str))

@@ -1,7 +1,11 @@
-"""Verdicts on deviations, and the measurements that several looks at a network share."""
+"""Verdicts on deviations, and the measurements that several looks at a network share.
+
+A look is a generator of names and verdicts. The deviations that it does not name are absent if it
+ends, and stay open if it raises :class:`Unclear`.
+"""
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
@@ -27,16 +31,21 @@ class NotExamined(NamedTuple):
 # Evidence; or why it is open; or None: the network has no such deviation.
 Verdict = str | NotExamined | None
 Verdicts = dict[str, Verdict]  # by the deviation's name
+Found = Iterator[tuple[str, Verdict]]
 
 
-def not_examined(names: Iterable[str], why: str, unnamed: bool = False) -> Verdicts:
-    """The same reason for several deviations."""
-    return dict.fromkeys(names, NotExamined(why, unnamed))
+class Unclear(Exception):
+    """A look ends here: what it has not named stays open."""
+
+    def __init__(self, why: str, unnamed: bool = False) -> None:
+        super().__init__(why)
+        self.verdict = NotExamined(why, unnamed)
 
 
-def no_known_squash(names: Iterable[str], measured: str) -> Verdicts:
-    """The deviations that stay open because capsules are squashed in an unknown way, or not."""
-    return not_examined(names, f"no known squash fits: {measured}", unnamed=True)
+def one_of(names: Iterable[str], found: str, evidence: str) -> Found:
+    """One of several deviations that exclude each other, or none of them."""
+    for name in names:
+        yield name, evidence if name == found else None
 
 
 def tensors_in(value: Any) -> list[Tensor]:
@@ -109,15 +118,15 @@ def unsquash(v: Tensor, squash: Squash, axis: int) -> Tensor:
     return v * (ratio if axis == 3 else ratio.reshape_as(v.narrow(axis, 0, 1)))
 
 
-def batch_verdict(f: Map, x: Tensor) -> Verdicts:
+def batch_verdict(f: Map, x: Tensor) -> Verdict:
     """Does an answer depend on the rest of its batch?"""
     one, other = f(x[[0, 1, 2]])[0], f(x[[0, 3, 4]])[0]
     difference = relative_error(one, other)
     text = f"other images in its batch change an answer by {difference:.1g} of its size"
-    return {"batch-logits": text if difference > EXACT else None}
+    return text if difference > EXACT else None
 
 
-def gradient_verdict(f: Map, x: Tensor, generator: torch.Generator) -> Verdicts:
+def gradient_verdict(f: Map, x: Tensor, generator: torch.Generator) -> Verdict:
     """Is the gradient the derivative? Left open if finite differences do not settle on one."""
     x = x.detach().requires_grad_()
     v = f(x)
@@ -127,9 +136,7 @@ def gradient_verdict(f: Map, x: Tensor, generator: torch.Generator) -> Verdicts:
     if v.requires_grad:
         (gradient,) = torch.autograd.grad((v * weights).sum(), x, allow_unused=True)
     if gradient is None:
-        return {
-            "stopped-gradient": NotExamined("no gradient reaches what the answer is computed from")
-        }
+        return NotExamined("no gradient reaches what the answer is computed from")
     by_autograd = (gradient * direction).sum().item()
     slopes: list[float] = []
     for size in 1e-6, 1e-7, 1e-8:  # if f bends near x, only the smaller steps agree
@@ -145,10 +152,10 @@ def gradient_verdict(f: Map, x: Tensor, generator: torch.Generator) -> Verdicts:
     if not agreed:
         several = ", ".join(f"{slope:.6g}" for slope in slopes)
         why = f"finite differences of three steps give different derivatives, {several}"
-        return {"stopped-gradient": NotExamined(why)}
+        return NotExamined(why)
     true = agreed[0]
     text = f"autograd gives a derivative of {by_autograd:.6g}, finite differences {true:.6g}"
-    return {"stopped-gradient": text if abs(by_autograd - true) > 1e-5 * abs(true) else None}
+    return text if abs(by_autograd - true) > 1e-5 * abs(true) else None
 
 
 def drawn_from(values: Tensor, distribution: Any) -> bool:

@@ -11,11 +11,11 @@ from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT
 from capsnet_lab.check.adapter import Output, checked
 from capsnet_lab.check.evidence import (
+    Found,
     NotExamined,
+    Unclear,
     Verdict,
-    Verdicts,
     depends_on,
-    not_examined,
     relative_error,
 )
 from capsnet_lab.check.subject import Subject
@@ -30,8 +30,6 @@ TARGETS: dict[str, Callable[[Tensor], Tensor]] = {
     "standardised-images": parts.standardised,
 }
 WEIGHTS = "mean-margin", "halved-margin"
-MARGIN_NAMES = "unsquared-margin", "softmax-of-lengths", *WEIGHTS
-RECONSTRUCTION_NAMES = "mean-reconstruction", "normalised-images"
 
 
 class Variant(NamedTuple):
@@ -49,7 +47,7 @@ class Fit(NamedTuple):
     weights: list[float]  # of the margin loss and, if there is one, of the reconstruction loss
 
 
-def examine_loss(net: Subject) -> Verdicts:
+def examine_loss(net: Subject) -> Found:
     """Which margin loss and which reconstruction loss does the loss consist of?"""
     assert net.adapter.loss is not None
     terms: dict[Variant, list[list[float]]] = {}
@@ -69,23 +67,23 @@ def examine_loss(net: Subject) -> Verdicts:
     fits = {variant: fit(rows, losses) for variant, rows in terms.items()}
     best = min(fits, key=lambda variant: fits[variant].error)
     if fits[best].error > FITS:
-        return no_known_loss(net, out, loss, fits[best].error)
+        raise no_known_loss(net, out, loss, fits[best].error)
 
     margin, *reconstruction = fits[best].weights
     classes = net.classes
     summed = not near_weights(margin, classes) and bool(near_weights(margin / count, classes))
     images_summed = count if summed else 1  # the loss may be a sum over the batch
-    verdicts = margin_verdicts(fits, best, margin / images_summed, classes)
+    yield from examine_margin(fits, best, margin / images_summed, classes)
     pixels = net.images[0].numel()
     weight = reconstruction[0] / images_summed if reconstruction else 0.0
     if abs(weight) < 1e-3 * RECONSTRUCTION_WEIGHT / pixels:
-        return verdicts | not_examined(RECONSTRUCTION_NAMES, "the loss has no reconstruction in it")
+        raise Unclear("the loss has no reconstruction in it")
     is_normalised = best.target == "normalised-images"
-    verdicts["normalised-images"] = fit_text(fits, best, "target") if is_normalised else None
+    yield "normalised-images", fit_text(fits, best, "target") if is_normalised else None
     if summed and abs(RECONSTRUCTION_WEIGHT / weight / count - 1) < 1e-4:
         why = "squared differences are averaged over the batch, and the margin losses are summed"
-        return verdicts | not_examined(["mean-reconstruction"], why, unnamed=True)
-    return verdicts | {"mean-reconstruction": reconstruction_weight_verdict(weight, pixels)}
+        raise Unclear(why, unnamed=True)
+    yield "mean-reconstruction", reconstruction_weight_verdict(weight, pixels)
 
 
 def terms_of(out: Output, images: Tensor, labels: Tensor) -> dict[Variant, list[float]]:
@@ -119,44 +117,37 @@ def fit_text(fits: dict[Variant, Fit], best: Variant, part: str) -> str:
     return f"this loss fits to within {fits[best].error:.0e}, the paper's to {paper:.1g} at best"
 
 
-def no_known_loss(net: Subject, out: Output, loss: Tensor, error: float) -> Verdicts:
-    """All that is open if the loss is not a sum of known losses."""
-    names = [*MARGIN_NAMES, *RECONSTRUCTION_NAMES]
+def no_known_loss(net: Subject, out: Output, loss: Tensor, error: float) -> Unclear:
+    """Why the loss may not be a sum of known losses."""
     used = {id(p) for p in depends_on(out.answer, net.rescaled_training)}
     reconstructs = any(id(p) not in used for p in depends_on(loss, net.rescaled_training))
     if out.reconstruction is None and reconstructs:
-        return not_examined(
-            names, "the loss may have a reconstruction in it that the call does not return"
-        )
-    why = (
-        "the loss is not a sum of the paper's two losses, or of known variants: they fit to within "
-    )
-    return not_examined(names, f"{why}{error:.1g}", unnamed=error > OTHER_LOSS)
+        return Unclear("the loss may have a reconstruction in it that the call does not return")
+    why = "the loss is not a sum of the paper's two losses, or of known variants: they fit to"
+    return Unclear(f"{why} within {error:.1g}", unnamed=error > OTHER_LOSS)
 
 
-def margin_verdicts(
-    fits: dict[Variant, Fit], best: Variant, weight: float, classes: int
-) -> Verdicts:
+def examine_margin(fits: dict[Variant, Fit], best: Variant, weight: float, classes: int) -> Found:
     """Which margin loss of which lengths, and with which weight."""
-    verdicts: Verdicts = {
-        "unsquared-margin": fit_text(fits, best, "margin") if best.margin else None
-    }
+    yield "unsquared-margin", fit_text(fits, best, "margin") if best.margin else None
     text = f"the margin loss is weighted by {weight:.4g}, with {classes} classes"
     near = near_weights(weight, classes)
-    if len(near) == 1:
-        verdicts |= {name: text if name in near[0] else None for name in WEIGHTS}
-    else:  # none, or two: with two classes a mean is a half
-        verdicts |= not_examined(WEIGHTS, text, unnamed=not near)
+    for name in WEIGHTS:
+        if len(near) == 1:
+            yield name, text if name in near[0] else None
+        else:  # none, or two: with two classes a mean is a half
+            yield name, NotExamined(text, unnamed=not near)
     lengths, softmax = (
         min(of.error for variant, of in fits.items() if variant.lengths == name)
         for name in ("norms", "softmax-of-lengths")
     )
     if lengths < FITS:
-        verdicts["softmax-of-lengths"] = None
+        yield "softmax-of-lengths", None
     elif softmax < FITS:
         text = f"this loss fits to within {softmax:.0e}, that of the lengths to {lengths:.1g}"
-        verdicts["softmax-of-lengths"] = text
-    return verdicts
+        yield "softmax-of-lengths", text
+    else:
+        yield "softmax-of-lengths", NotExamined("the loss is of other lengths than are returned")
 
 
 def near_weights(weight: float, classes: int) -> list[tuple[str, ...]]:

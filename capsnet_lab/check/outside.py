@@ -11,14 +11,15 @@ from torch import Tensor, nn
 
 from capsnet_lab.check.evidence import (
     EXACT,
+    Found,
     Map,
     NotExamined,
+    Unclear,
     Verdict,
-    Verdicts,
     batch_verdict,
     depends_on,
     gradient_verdict,
-    not_examined,
+    one_of,
     relative_error,
     sums_to_one,
     without_ones,
@@ -26,7 +27,7 @@ from capsnet_lab.check.evidence import (
 from capsnet_lab.check.subject import Subject
 
 
-def examine_zero_weights(net: Subject) -> Verdicts:
+def examine_zero_weights(net: Subject) -> Found:
     """Are capsules NaN if weights are zero?
 
     Only if zeros in W alone, and in all parameters but W, make NaN as well, is it squash's 0 / 0.
@@ -41,48 +42,47 @@ def examine_zero_weights(net: Subject) -> Verdicts:
         nan.append(net.output(model).answer.isnan().float().mean().item())
     text = f"with all weights at zero {nan[0]:.0%} of the capsules' numbers are NaN"
     if all(nan):
-        return {"bare-norm": f"{text}, with only W at zero {nan[1]:.0%}"}
-    if nan[0]:
-        return {"bare-norm": NotExamined(f"{text}, from squash or from elsewhere")}
-    return {"bare-norm": None}
+        yield "bare-norm", f"{text}, with only W at zero {nan[1]:.0%}"
+    elif nan[0]:
+        raise Unclear(f"{text}, from squash or from elsewhere")
 
 
-def examine_lengths(net: Subject) -> Verdicts:
+def examine_lengths(net: Subject) -> Found:
     """Are the returned lengths a softmax?"""
     out = net.output(net.rescaled)
     if out.lengths is None:
-        return {}
+        raise Unclear("no lengths are returned, and only an Adapter with loss shows others")
     # If there are also true lengths, the softmax may be only for the answer.
     softmaxes = [x for x in (out.lengths, *out.other_lengths) if sums_to_one(x)]
     if not softmaxes:
-        return {"softmax-of-lengths": None}
+        return
     mean, largest = softmaxes[0].sum(dim=1).mean(), softmaxes[0].max()
     text = f"the lengths of all classes sum to {mean:.6f}, and none exceeds {largest:.2f}"
     if out.capsules is not None or len(softmaxes) <= len(out.other_lengths):
-        why = f"{text}; whether the margins are for them shows only through an Adapter with loss"
-        return {"softmax-of-lengths": NotExamined(why)}
-    return {"softmax-of-lengths": text}
+        why = "whether the margins are for them shows only through an Adapter with loss"
+        raise Unclear(f"{text}; {why}")
+    yield "softmax-of-lengths", text
 
 
-def examine_brightness(net: Subject) -> Verdicts:
+def examine_brightness(net: Subject) -> Found:
     """Do brightness and contrast of an image matter?"""
     changed = net.images.clone()
     changed[::2] = 2 * changed[::2] + 0.3  # only half of them: the batch may be standardised
     one, other = (net.output(net.rescaled, x).answer for x in (net.images, changed))
     if relative_error(one[:1], one[1:2]) < EXACT:
-        return {"standardised-images": NotExamined("all images get the same answer")}
+        raise Unclear("all images get the same answer")
     difference = relative_error(one, other)
-    text = f"another contrast and brightness change an answer by {difference:.0e} of its size"
-    return {"standardised-images": text if difference < EXACT else None}
+    if difference < EXACT:
+        text = f"another contrast and brightness change an answer by {difference:.0e} of its size"
+        yield "standardised-images", text
 
 
-def examine_decoder(net: Subject) -> Verdicts:
+def examine_decoder(net: Subject) -> Found:
     """Which capsule does the decoder see in training, and what are its hidden layers?"""
     model = net.rescaled_training
     out = net.output(model)
     if out.reconstruction is None:
-        names = "prediction-mask", "batch-mask", "other-decoder"
-        return not_examined(names, "there is no reconstruction")
+        raise Unclear("there is no reconstruction")
     used = {id(p) for p in depends_on(out.answer, model)}
     decoder = [p for p in depends_on(out.reconstruction, model) if id(p) not in used]
     weights = [p for p in decoder if p.dim() > 1]
@@ -94,10 +94,11 @@ def examine_decoder(net: Subject) -> Verdicts:
     verdict: Verdict = None if linear and hidden == [512, 1024] else text
     if not weights:
         verdict = NotExamined("the decoder's weights cannot be told from those of the capsules")
-    return {"other-decoder": verdict, **mask_verdicts(net, model, out.reconstruction)}
+    yield "other-decoder", verdict
+    yield from examine_mask(net, model, out.reconstruction)
 
 
-def mask_verdicts(net: Subject, model: nn.Module, reconstruction: Tensor) -> Verdicts:
+def examine_mask(net: Subject, model: nn.Module, reconstruction: Tensor) -> Found:
     """Which capsule does the decoder see, if that does not depend on the label?
 
     A batch of two equal images is shown, too: its softmax over the batch is the same everywhere, so
@@ -110,7 +111,7 @@ def mask_verdicts(net: Subject, model: nn.Module, reconstruction: Tensor) -> Ver
     other = net.output(model, labels=net.labels(net.images, shift=1)).reconstruction
     assert other is not None
     if relative_error(reconstruction, other) > EXACT:
-        return dict.fromkeys(guesses)
+        return
     right = set(guesses)
     for images in (net.images, *(image.expand(2, -1, -1, -1) for image in net.images[:4])):
         out = net.output(model, images)
@@ -120,24 +121,27 @@ def mask_verdicts(net: Subject, model: nn.Module, reconstruction: Tensor) -> Ver
             weighted = out.reconstruction * torch.randn(images.shape, generator=net.generator)
             (gradient,) = torch.autograd.grad(weighted.sum(), out.raw, allow_unused=True)
         if gradient is None:
-            why = "the decoder depends neither on labels nor on the capsules that are returned"
-            return not_examined(guesses, why)
+            raise Unclear(
+                "the decoder depends neither on labels nor on the capsules that are returned"
+            )
         seen = without_ones(gradient).norm(dim=2) > 0
         for name, guess in guesses.items():
             if not seen.equal(F.one_hot(guess(out.norms), net.classes).bool()):
                 right.discard(name)
     if len(right) != 1:
         counts = seen.sum(dim=1).tolist()
-        return not_examined(guesses, f"no label matters, and the decoder sees {counts} capsules")
+        raise Unclear(f"no label matters, and the decoder sees {counts} capsules")
     text = f"labels change reconstructions by less than {EXACT}; gradients reach only this capsule"
-    return {name: text if name in right else None for name in guesses}
+    yield from one_of(guesses, right.pop(), text)
 
 
-def check_batch_independence(net: Subject) -> Verdicts:
+def examine_batch(net: Subject) -> Found:
     """Does an answer of the whole network depend on the rest of the batch?"""
-    return batch_verdict(lambda x: net.output(net.rescaled, x).answer, net.images)
+    answer = lambda x: net.output(net.rescaled, x).answer  # noqa: E731
+    yield "batch-logits", batch_verdict(answer, net.images)
 
 
-def check_gradient(net: Subject) -> Verdicts:
+def examine_gradient(net: Subject) -> Found:
     """Is the gradient of the whole network its derivative?"""
-    return gradient_verdict(lambda x: net.output(net.rescaled, x).answer, net.images, net.generator)
+    answer = lambda x: net.output(net.rescaled, x).answer  # noqa: E731
+    yield "stopped-gradient", gradient_verdict(answer, net.images, net.generator)

@@ -8,14 +8,13 @@ from torch import Tensor, nn
 from capsnet.functional import squash
 from capsnet_lab.check.evidence import (
     EXACT,
+    Found,
     NotExamined,
+    Unclear,
     Verdict,
-    Verdicts,
     cut_normal,
     depends_on,
     drawn_from,
-    no_known_squash,
-    not_examined,
     scale_weights,
     tensors_in,
     uniform_within,
@@ -27,13 +26,14 @@ from capsnet_lab.wild.parts import RELEASED_BIAS
 NORMS = nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LayerNorm, nn.LocalResponseNorm
 
 
-def examine_primary(net: Subject) -> Verdicts:
+def examine_primary(net: Subject) -> Found:
     """What the convolutions and the squash of the primary capsules do."""
     u = net.children(net.images)
     if not u.any():
         raise ValueError("all primary capsules are zero or NaN")
     text = f"none of the {u.numel()} numbers of primary capsules is negative"
-    return {"relu-before-squash": None if (u < 0).any() else text, **maps_verdicts(net)}
+    yield "relu-before-squash", None if (u < 0).any() else text
+    yield from examine_maps(net)
 
 
 def norms_of_maps(net: Subject) -> set[str]:
@@ -50,14 +50,13 @@ def norms_of_maps(net: Subject) -> set[str]:
     return called
 
 
-def maps_verdicts(net: Subject) -> Verdicts:
+def examine_maps(net: Subject) -> Found:
     """Which numbers are squashed together, and what the convolutions do."""
     u = net.children(net.images)
     own, component = largest_lengths(net)
-    if min(own, component) > 1 + EXACT:
-        names = "squash-over-children", "view-without-permute", "same-padding", "routed-to-types"
-        length = min(own, component)
-        return no_known_squash(names, f"primary capsules become {length:.2g} long")
+    if (length := min(own, component)) > 1 + EXACT:
+        text = f"no known squash fits: primary capsules become {length:.2g} long"
+        raise Unclear(text, unnamed=True)
 
     swapped = net.images.clone()  # swap two pixels in a corner: mean and deviation stay
     swapped[:, :, 0, :2] = swapped[:, :, 0, :2].flip(-1)
@@ -70,12 +69,10 @@ def maps_verdicts(net: Subject) -> Verdicts:
         verdict = NotExamined("all primary capsules are at the same place")
     elif all_change and not over_children:  # a normalisation over all places, or attention
         verdict = NotExamined(f"{text}, which are not squashed over the children")
+    yield "squash-over-children", verdict
     maps = unsquash(net.uniform, squash, 1 if over_children else 2)[0]
-    return {
-        "squash-over-children": verdict,
-        **view_verdict(maps),
-        **convolution_verdicts(net, maps),
-    }
+    yield "view-without-permute", view_verdict(maps)
+    yield from examine_convolutions(net, maps)
 
 
 @torch.no_grad()
@@ -91,7 +88,7 @@ def largest_lengths(net: Subject) -> tuple[float, float]:
     return own, component
 
 
-def view_verdict(maps: Tensor) -> Verdicts:
+def view_verdict(maps: Tensor) -> Verdict:
     """Does a capsule hold neighbours of one map, which are equal for a uniform image?"""
     later = maps[:, 1:].abs()
     filled = later > 1e-6
@@ -99,31 +96,27 @@ def view_verdict(maps: Tensor) -> Verdicts:
     text = f"for a uniform image {equal} of {filled.sum()} numbers equal the one before them"
     if len(maps) < maps.shape[1]:
         text += "; if u is [n, dim, children], the Adapter has to transpose it"
-    return {"view-without-permute": text if equal > filled.sum() / 3 else None}
+    return text if equal > filled.sum() / 3 else None
 
 
-def convolution_verdicts(net: Subject, maps: Tensor) -> Verdicts:
+def examine_convolutions(net: Subject, maps: Tensor) -> Found:
     """Are there padding, routing to types, a ReLU? ``maps``, [children, dim]: a uniform image's."""
-    names = "same-padding", "routed-to-types"
     if norms := norms_of_maps(net):
         text = f"maps are normalised between the convolutions: {', '.join(sorted(norms))}"
-        return not_examined(names, text, unnamed=True)
+        raise Unclear(text, unnamed=True)
     dim = maps.shape[1]
     kernels, biases = convolutions(net, net.biased)
     first = [kernel.shape[1] == net.images.shape[1] for kernel in kernels]
     channels = sum(len(k) for k, at_first in zip(kernels, first, strict=True) if not at_first)
     if sum(first) != 1:
-        why = "the primary capsules do not come from two stages of convolutions"
-        return not_examined(names, why)
+        raise Unclear("the primary capsules do not come from two stages of convolutions")
     if len(kernels) != len(biases):
-        why = f"{len(kernels)} kernels of convolutions have {len(biases)} biases"
-        return not_examined(names, why)
+        raise Unclear(f"{len(kernels)} kernels of convolutions have {len(biases)} biases")
     if channels % dim:
-        why = f"{channels} maps are not a multiple of a capsule's {dim} numbers"
-        return not_examined(names, why)
+        raise Unclear(f"{channels} maps are not a multiple of a capsule's {dim} numbers")
     different = 1 + int((maps.flatten().sort().values.diff() > 1e-5).sum())
     text = f"edges are seen: {channels} maps of a uniform image have {different} different numbers"
-    verdicts: Verdicts = {"same-padding": text if different > 2 * channels else None}
+    yield "same-padding", text if different > 2 * channels else None
 
     def largest_output(feature: float, by_kernels: float, by_biases: float) -> float:
         """The largest number in the maps if all features are equal."""
@@ -138,12 +131,13 @@ def convolution_verdicts(net: Subject, maps: Tensor) -> Verdicts:
     routed = types > 1 and any(abs(share * n - 1) < 1e-3 for n in (types, types + 1))  # with a leak
     plain = abs(share - 1) < 1e-3
     if not routed and not plain:
-        return verdicts | not_examined(["routed-to-types"], text)
-    verdicts["routed-to-types"] = text if routed else None
+        raise Unclear(text)
+    if routed:
+        yield "routed-to-types", text
     passed = largest_output(-1, 0.5, 0) / from_kernels
-    why = f"between the convolutions −1 becomes ±{passed:.2g}, where ReLU gives 0"
-    verdicts["not-relu"] = NotExamined(why, unnamed=True) if passed > EXACT else None
-    return verdicts
+    if passed > EXACT:
+        why = f"between the convolutions −1 becomes ±{passed:.2g}, where ReLU gives 0"
+        yield "another activation", NotExamined(why, unnamed=True)
 
 
 def same_type(uniform: Tensor) -> list[int]:
@@ -173,21 +167,24 @@ def convolutions(net: Subject, model: nn.Module) -> tuple[list[nn.Parameter], li
     return kernels, biases
 
 
-def examine_start(net: Subject) -> Verdicts:
+def examine_start(net: Subject) -> Found:
     """How kernels and biases of the convolutions are initialised."""
-    names = "released-start", "glorot-start"
     kernels, biases = convolutions(net, net.model)
     if not kernels:
-        return not_examined(names, "the primary capsules do not come from convolutions")
+        raise Unclear("the primary capsules do not come from convolutions")
     if all(drawn_from(k, uniform_within(k[0].numel() ** -0.5)) for k in kernels):
-        return dict.fromkeys(names)  # PyTorch's
+        return  # PyTorch's
     bounds = [(6 / (k[0].numel() + k[:, 0].numel())) ** 0.5 for k in kernels]
     glorot = all(drawn_from(k, uniform_within(b)) for k, b in zip(kernels, bounds, strict=True))
     released = all(any(drawn_from(k, cut_normal(std)) for std in (0.1, 0.05)) for k in kernels)
-    for name, fits, value in zip(names, (released, glorot), (RELEASED_BIAS, 0.0), strict=True):
+    for name, fits, value in (
+        ("released-start", released, RELEASED_BIAS),
+        ("glorot-start", glorot, 0.0),
+    ):
         same = all((bias - value).abs().max() < 1e-6 for bias in biases)
         if fits and same and len(biases) == len(kernels):
             sizes = (f"{k.std().item():.3f} (at most {k.abs().max().item():.3f})" for k in kernels)
             text = f"biases are all {value:g}, standard deviations of the kernels are "
-            return {**dict.fromkeys(names), name: text + ", ".join(sizes)}
-    return not_examined(names, "kernels and biases fit no known start")
+            yield name, text + ", ".join(sizes)
+            return
+    raise Unclear("kernels and biases fit no known start")

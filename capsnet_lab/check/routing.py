@@ -1,6 +1,5 @@
 """Which deviations the class capsules show, as a map from u to v: squash, routing, W."""
 
-import contextlib
 import copy
 import itertools
 from collections.abc import Callable
@@ -17,7 +16,9 @@ from capsnet_lab.check.evidence import (
     CERTAIN,
     EXACT,
     TRANSPOSED,
+    Found,
     NotExamined,
+    Unclear,
     Verdict,
     Verdicts,
     batch_verdict,
@@ -25,16 +26,15 @@ from capsnet_lab.check.evidence import (
     depends_on,
     drawn_from,
     gradient_verdict,
-    no_known_squash,
-    not_examined,
+    one_of,
     relative_error,
     scale_for,
     uniform_within,
     unsquash,
     without_ones,
 )
-from capsnet_lab.check.primary import examine_primary, examine_start, same_type
-from capsnet_lab.check.subject import USER_CODE_ERRORS, Subject, find_routing
+from capsnet_lab.check.primary import same_type
+from capsnet_lab.check.subject import Subject
 from capsnet_lab.wild import parts
 from capsnet_lab.wild.deviations import DEVIATIONS
 from capsnet_lab.wild.network import route_with
@@ -66,6 +66,8 @@ SQUASH_NAMES, SHARE_NAMES, AXIS_NAMES, START_NAMES = (
     [name for name in table if name] for table in (SQUASHES, SHARES, AXES, STARTS)
 )
 ITERATIONS = {"one-iteration-more": 4, "two-iterations": 2}
+LAYER_NAMES = [*SQUASH_NAMES, *AXIS_NAMES, *SHARE_NAMES, *ITERATIONS, *START_NAMES, *IDLE]
+LAYER_NAMES += ["bare-norm", "digit-bias", "shared-w"]
 MOST_ITERATIONS = 10
 # Squashes with an ε of any size, in the places where others add one.
 GUARDS: dict[str, Callable[[float], Squash]] = {
@@ -103,47 +105,20 @@ class Squashed(NamedTuple):
     error: float  # how far s is from linear in u
 
 
-def examine_layer(net: Subject) -> Verdicts:
+def examine_layer(net: Subject) -> Found:
     """All that the map from u to v shows."""
     layer = Layer(net)
-    verdicts = parameter_verdicts(layer)  # then a prior and a bias are zero
+    yield from parameter_verdicts(layer).items()  # then a prior and a bias are zero
     u = layer.random(5)
     strong = scale_for(layer, u, 0.2) * u
-    verdicts |= batch_verdict(layer, strong) | gradient_verdict(layer, strong, net.generator)
-    verdicts |= zero_verdict(layer, strong)
-    scale = scale_for(layer, u, 1e-6)
-    verdicts |= squash_verdicts(layer, scale)
-    return verdicts | sharing_verdict(layer, strong)
+    yield "batch-logits", batch_verdict(layer, strong)
+    yield "stopped-gradient", gradient_verdict(layer, strong, net.generator)
+    yield "bare-norm", zero_verdict(layer, strong)
+    yield "shared-w", sharing_verdict(layer, strong)
+    yield from examine_squash(layer, scale_for(layer, u, 1e-6))
 
 
-def examine_layer_inside(net: Subject) -> Verdicts:
-    """The same for a module of the network that routes, if one is found."""
-    try:
-        inside = copy.copy(net)
-        inside.adapter = find_routing(net)
-        verdicts = examine_layer(inside)
-    except USER_CODE_ERRORS:  # nobody named this module
-        return {}
-    if isinstance(verdicts["uniform-shares"], NotExamined):  # it may not be routing at all
-        verdicts = without_otherwise(verdicts)
-    with contextlib.suppress(*USER_CODE_ERRORS):
-        # If no child has a twin, the module may follow another layer of capsules.
-        if net.adapter.primary is None and same_type(inside.uniform):
-            found = examine_primary(inside)
-            del found["squash-over-children"]  # u may be squashed only inside the module
-            verdicts |= without_otherwise(found | examine_start(inside))
-    return verdicts
-
-
-def without_otherwise(verdicts: Verdicts) -> Verdicts:
-    """Clear the flag ``unnamed``: what was examined may not be a stage of the paper's."""
-    return {
-        name: NotExamined(verdict.why) if isinstance(verdict, NotExamined) else verdict
-        for name, verdict in verdicts.items()
-    }
-
-
-def zero_verdict(layer: Layer, u: Tensor) -> Verdicts:
+def zero_verdict(layer: Layer, u: Tensor) -> Verdict:
     """Is v NaN where u is zero, and where all weights of the layer are?"""
     net, zero, black = layer.net, copy.deepcopy(layer), copy.deepcopy(layer.net.model)
     for parameter in zero.model.parameters():
@@ -153,11 +128,11 @@ def zero_verdict(layer: Layer, u: Tensor) -> Verdicts:
             nn.init.zeros_(parameter)
     nan = [float(v.isnan().float().mean()) for v in (layer(torch.zeros_like(u)), zero(u))]
     if all(nan):
-        return {"bare-norm": f"where u is zero {nan[0]:.0%} of the class capsules' numbers are NaN"}
+        return f"where u is zero {nan[0]:.0%} of the class capsules' numbers are NaN"
     if net.primary(black, torch.zeros_like(net.images)).isnan().any():
         why = "primary capsules of a black image are NaN, from squash or from elsewhere"
-        return {"bare-norm": NotExamined(why)}
-    return {"bare-norm": None}
+        return NotExamined(why)
+    return None
 
 
 def parameter_verdicts(layer: Layer) -> Verdicts:
@@ -179,9 +154,8 @@ def parameter_verdicts(layer: Layer) -> Verdicts:
     layer.model = started  # a parameter that is zero now did something else as well
     if relative_error(*layer(u)) < EXACT:
         raise ValueError("the class capsules do not depend on the primary ones")
-    return not_examined(
-        verdicts, "with everything that may be a bias or a prior at zero, v ignores u"
-    )
+    why = NotExamined("with everything that may be a bias or a prior at zero, v ignores u")
+    return dict.fromkeys(verdicts, why)
 
 
 def parameter_verdict(
@@ -220,7 +194,7 @@ def parameter_verdict(
     return "", None
 
 
-def squash_verdicts(layer: Layer, scale: float) -> Verdicts:
+def examine_squash(layer: Layer, scale: float) -> Found:
     """How v is squashed, and if that is known, how it is routed."""
     v = outputs_of_sums(layer, scale)
     errors = squash_errors(v)
@@ -231,23 +205,20 @@ def squash_verdicts(layer: Layer, scale: float) -> Verdicts:
         if guarded and guarded.error < 0.1 * found.error:  # too much better for chance
             found = guarded
     if found.error > 1e-3:
-        names = *SQUASH_NAMES, *AXIS_NAMES, *SHARE_NAMES, *ITERATIONS, *START_NAMES
-        nearest = found.name or "the paper’s"
-        return no_known_squash(names, f"the nearest, {nearest}, fits to within {found.error:.1g}")
+        text = f"the nearest, {found.name or 'the paper’s'}, fits to within {found.error:.1g}"
+        raise Unclear(f"no known squash fits: {text}", unnamed=True)
 
-    verdicts: Verdicts = dict.fromkeys((*SQUASH_NAMES, *AXIS_NAMES))
     text = f"with this squash s is linear in u to within {found.error:.0e}, with the paper's to "
     paper = f"{errors['', found.axis]:.1g}"
-    if found.name in SQUASH_NAMES:
-        verdicts[found.name] = f"{text}{paper}"
-    elif found.name:
-        why = f"{text}{paper}: squash is guarded by {found.name}"
-        verdicts |= not_examined(SQUASH_NAMES, why, unnamed=True)
-    if found.axis:
-        own_length = linear_error(v, found.squash, AXES[""])
-        turned = f"; {TRANSPOSED}" if found.axis == "squash-over-classes" else ""
-        verdicts[found.axis] = f"{text}{own_length:.1g}{turned}"
-    return verdicts | routing_verdicts(layer, scale, found)
+    if found.name in SQUASHES:
+        yield from one_of(SQUASH_NAMES, found.name, f"{text}{paper}")
+    else:
+        why = NotExamined(f"{text}{paper}: squash is guarded by {found.name}", unnamed=True)
+        yield from dict.fromkeys(SQUASH_NAMES, why).items()
+    own_length = linear_error(v, found.squash, AXES[""])
+    turned = f"; {TRANSPOSED}" if found.axis == "squash-over-classes" else ""
+    yield from one_of(AXIS_NAMES, found.axis, f"{text}{own_length:.1g}{turned}")
+    yield from examine_routing(layer, scale, found)
 
 
 @torch.no_grad()
@@ -305,7 +276,7 @@ def s_grows(v: Tensor, squash: Squash, axis: int) -> bool:
 
 
 @torch.no_grad()
-def routing_verdicts(layer: Layer, scale: float, found: Squashed) -> Verdicts:
+def examine_routing(layer: Layer, scale: float, found: Squashed) -> Found:
     """Which routing gives v of a strong u, and how W, measured with faint u, is initialised."""
     # Eight children, and two of one type, which may be added before they are routed.
     some = torch.linspace(0, layer.children - 1, 8).long()
@@ -331,29 +302,27 @@ def routing_verdicts(layer: Layer, scale: float, found: Squashed) -> Verdicts:
     error = errors[name, iterations]
     if error > LINEAR:  # W was measured to this error
         why = f"no known routing fits: the nearest, {name or 'the paper’s'} with {iterations} "
-        names = *SHARE_NAMES, *ITERATIONS, *START_NAMES
-        return not_examined(
-            names, f"{why}iterations, fits to within {error:.1g}", unnamed=error > CERTAIN
-        )
+        raise Unclear(f"{why}iterations, fits to within {error:.1g}", unnamed=error > CERTAIN)
 
     if iterations == 1:  # any equal shares fit then, with another W
         name = "uniform-shares"
-    verdicts: Verdicts = dict.fromkeys(SHARE_NAMES)
-    if name:
-        paper = min(errors["", n] for n in range(2, MOST_ITERATIONS + 1))
-        text = (
-            f"this fits v to within {error:.0e}, shares over the parents to {paper:.1g} at best; "
-        )
-        text += f"at first, shares sum to {equal[name] * classes:.3g} over the parents, and to "
-        verdicts[name] = f"{text}{equal[name] * layer.children:.3g} over the children"
+    paper = min(errors["", n] for n in range(2, MOST_ITERATIONS + 1))
+    text = f"this fits v to within {error:.0e}, shares over the parents to {paper:.1g} at best; "
+    text += f"at first, shares sum to {equal[name] * classes:.3g} over the parents, and to "
+    text += f"{equal[name] * layer.children:.3g} over the children"
+    yield from one_of(SHARE_NAMES, name, text)
+    text = f"{iterations} iterations fit"
     if name == "uniform-shares":
-        verdicts |= dict.fromkeys(ITERATIONS, EQUAL)
+        yield from dict.fromkeys(ITERATIONS, EQUAL).items()
+    elif iterations not in (3, *ITERATIONS.values()):
+        yield from dict.fromkeys(ITERATIONS, NotExamined(text, unnamed=True)).items()
     else:
-        verdicts |= iterations_verdicts(iterations, error, errors[name, 3])
+        text += f" v to within {error:.0e}, 3 to {errors[name, 3]:.1g}"
+        for iterations_name, n in ITERATIONS.items():
+            yield iterations_name, text if iterations == n else None
     if iterations == 1:
-        why = "with one iteration only the product of W and the shares is seen"
-        return verdicts | not_examined(START_NAMES, why)
-    return verdicts | start_verdicts(c_w / equal[name], layer.children)
+        raise Unclear("with one iteration only the product of W and the shares is seen")
+    yield from examine_weights(c_w / equal[name], layer.children)
 
 
 def shared_weights(layer: Layer, some: Tensor, scale: float, found: Squashed) -> Tensor:
@@ -366,34 +335,27 @@ def shared_weights(layer: Layer, some: Tensor, scale: float, found: Squashed) ->
     return (s / scale).unflatten(0, (len(some), layer.dim))
 
 
-def iterations_verdicts(iterations: int, error: float, error_of_3: float) -> Verdicts:
-    """How many iterations fit."""
-    if iterations not in (3, *ITERATIONS.values()):
-        return not_examined(ITERATIONS, f"{iterations} iterations fit", unnamed=True)
-    text = f"{iterations} iterations fit v to within {error:.0e}, 3 to {error_of_3:.1g}"
-    return {name: text if iterations == n else None for name, n in ITERATIONS.items()}
-
-
-def start_verdicts(w: Tensor, children: int) -> Verdicts:
+def examine_weights(w: Tensor, children: int) -> Found:
     """How W, [some, in_dim, classes, out_dim], was initialised."""
     weight = w.round(decimals=9).unique(dim=0)  # children may share one
     fits = [name for name, start in STARTS.items() if drawn_from(weight, start(children))]
     text = f"{weight.numel()} numbers of W have a standard deviation of {float(weight.std()):.3g} "
     text += f"and are at most {float(weight.abs().max()):.3g}"
     if not fits:
-        return not_examined(START_NAMES, f"{text}; they fit no known start")
-    return {name: text if name in fits else None for name in START_NAMES}
+        raise Unclear(f"{text}; they fit no known start")
+    for name in START_NAMES:
+        yield name, text if name in fits else None
 
 
-def sharing_verdict(layer: Layer, u: Tensor) -> Verdicts:
+def sharing_verdict(layer: Layer, u: Tensor) -> Verdict:
     """Do children of one type have the same W?"""
     one, *others = same_type(layer.net.uniform)[:6] or [0]
     if not others:
-        return not_examined(["shared-w"], "no two primary capsules are of one type")
+        return NotExamined("no two primary capsules are of one type")
     rows = torch.zeros(1 + len(others), layer.children, layer.dim)
     for row, child in enumerate((one, *others)):
         rows[row, child] = u[0, 0]
     v = torch.cat([layer(row[None]) for row in rows])
     difference = relative_error(v[1:], v[:1].expand_as(v[1:]))
     text = f"{len(rows)} children of one type give the same v to within {difference:.0e}"
-    return {"shared-w": text if difference < EXACT else None}
+    return text if difference < EXACT else None

@@ -105,26 +105,6 @@ def test_many_pictures(
     assert capsys.readouterr().out.endswith(f"{records[-1]['picture']}: {shown}\n")
 
 
-def test_nothing_is_predicted_that_nobody_hears_of(
-    weights: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A batch is answered before the next is read; here the first finds no reader."""
-    read, own = [], pictures.read_pictures
-
-    def counted(paths: list[Path], *rest: object) -> object:
-        read.extend(paths)
-        return own(paths, *rest)
-
-    monkeypatch.setattr(predict, "BATCH", 2)
-    monkeypatch.setattr(pictures, "read_pictures", counted)
-    reader, writer = os.pipe()
-    os.close(reader)
-    with open(writer, "w") as nobody:
-        monkeypatch.setattr(sys, "stdout", nobody)
-        assert run(weights, folder) == 141
-    assert read == [folder / name for name in NAMES[:2]]
-
-
 def test_names_with_dollars_and_of_any_bytes(
     folder: Path, tmp_path: Path, capsys: Captured
 ) -> None:
@@ -201,16 +181,19 @@ def test_what_is_not_one_digit_is_refused_and_shown(
     assert run(other, two, "--threshold", 0) == 0  # a figure may have several parts
 
 
-def test_files_are_written_though_nobody_reads_the_lines(
-    weights: str, folder: Path, tmp_path: Path
+@pytest.mark.parametrize("written", [False, True])
+def test_where_nobody_reads_the_lines_only_files_are_written(
+    written: bool, weights: str, folder: Path, tmp_path: Path
 ) -> None:
     table = tmp_path / "a.csv"
-    words = [sys.executable, "-m", "capsnet", "predict", weights, folder, "--csv", table]
+    words = [sys.executable, "-m", "capsnet", "predict", weights, folder]
+    words += ["--csv", table] if written else []
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
-    assert process.returncode == 0
-    assert len(table.read_text().splitlines()) == 1 + len(NAMES)
+    assert process.returncode == (0 if written else 141)
+    assert table.exists() == written
+    assert not written or len(table.read_text().splitlines()) == 1 + len(NAMES)
 
 
 def test_blank_pictures(weights: str, tmp_path: Path, capsys: Captured) -> None:

@@ -9,10 +9,7 @@ import torch
 from torch import Tensor
 
 from capsnet.fast import FastCapsNet, arrange
-from capsnet.training import TrainingConfig, make_step
-from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS, WildCapsNet, WildLoss
-from capsnet_lab.wild.recipes import split_recipe
-from helpers.tiny import some_digits, tiny_model
+from capsnet_lab.wild import DEVIATIONS, WildCapsNet, WildLoss
 
 CLASSES = 5
 
@@ -99,13 +96,3 @@ def test_another_criterion_takes_the_place_of_the_margin_loss() -> None:
     images, labels = batch()
     loss = WildLoss(model, criterion=lambda lengths, labels: lengths.sum())(images, labels)
     assert torch.equal(loss, model(images).lengths.sum())
-
-
-@pytest.mark.parametrize("name", IMPLEMENTATIONS)
-def test_learns(name: str) -> None:
-    made, digits = IMPLEMENTATIONS[name], some_digits(16)
-    tiny = {k: v for k, v in tiny_model().config.items() if k != "learn_prior"}
-    config = TrainingConfig(**split_recipe(made.recipe)[0])
-    step = make_step(made.make(**tiny), config=config, loss=WildLoss)
-    losses = [float(step(digits.images / 255, digits.labels)) for _ in range(3)]
-    assert losses[2] < losses[1] < losses[0]
