@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PORT ?= 8000
 ARGS ?=
-# Where there is no NVIDIA driver, PyTorch comes from its own index, without CUDA.
+# Where there is no NVIDIA driver, PyTorch comes from its own index, without CUDA. One that is already
+# installed is not used: the notebooks' outputs are those of the locked one.
 TORCH ?= $(if $(wildcard /proc/driver/nvidia)$(shell command -v nvidia-smi),cuda,cpu)
 SIZE_cpu = about 0.6 GB to download, 2 GB on disk
 SIZE_cuda = 3.4 GB to download, 7 GB on disk
@@ -121,13 +122,11 @@ endif
 # write any, as in many containers.
 $(READY): requirements.txt pyproject.toml package-lock.json
 	@command -v $(PYTHON) >/dev/null || { \
-		echo "$(PYTHON) was not found. Install Python 3.11 or newer (Debian, Ubuntu: apt install python3 python3-venv)."; \
+		echo "$(PYTHON) was not found. Install Python 3.11 to 3.14 (Debian, Ubuntu: apt install python3 python3-venv)."; \
 		exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "Python 3.11 or newer is needed, $(PYTHON) is $$($(PYTHON) -V). Name another: make PYTHON=python3.12 …"; \
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' || { \
+		echo "The lock has packages for Python 3.11 to 3.14, $(PYTHON) is $$($(PYTHON) -V). Name another: make PYTHON=python3.12 …"; \
 		exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info >= (3, 15))' || \
-		echo "Warning: the lock has packages for Python 3.11 to 3.14, $(PYTHON) is $$($(PYTHON) -V)."
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
 		echo "$(PYTHON) cannot make environments. Install its venv module (Debian, Ubuntu: apt install python3-venv)."; \
 		exit 1; }

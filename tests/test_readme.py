@@ -42,6 +42,19 @@ def test_every_command_is_one() -> None:
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
 
 
+def test_without_make_the_same_is_typed() -> None:
+    """What stands in for `make book`, and the notebooks alone, without the tests' folder."""
+    page = (ROOT / "book" / "how.md").read_text()
+    (typed,) = re.findall(r"Without `make`.*?```sh\n(.*?)```", page, re.DOTALL)
+    makefile = (ROOT / "Makefile").read_text()
+    for part in (
+        "-m venv", "-r requirements.txt", "--no-deps", "--editable .",
+        "cp package.json package-lock.json", "npm ci", "book/_tools/make_notebooks.py", "jb build",
+    ):  # fmt: skip
+        assert part in typed and part in makefile, part
+    assert "`pytest --nbval notebooks -n auto`" in README
+
+
 def test_the_code_prints_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     (code,), (shown,) = blocks("python"), blocks("text")
     exec(code, {})
