@@ -17,8 +17,7 @@ from capsnet.files import write_json
 from capsnet.training import TrainingConfig
 from capsnet_lab import folders, routings, wild
 from capsnet_lab import predict as predictions
-from capsnet_lab.cli import outputs
-from capsnet_lab.cli.given import WEIGHTS, check_not_overwritten, output_files
+from capsnet_lab.cli import given, outputs
 from capsnet_lab.wild.recipes import split_recipe
 
 # What only one command needs is imported in its function: most need no matplotlib, for instance.
@@ -31,8 +30,8 @@ def train(args: argparse.Namespace) -> int:
         return 0
     like = wild.IMPLEMENTATIONS[args.like] if args.like else None
     names = [field.name for field in dataclasses.fields(TrainingConfig)]
-    given = {name: v for name in names if (v := getattr(args, name)) is not None}
-    recipe = {"compile": None, **(like.recipe if like else {}), **given}
+    chosen = {name: v for name in names if (v := getattr(args, name)) is not None}
+    recipe = {"compile": None, **(like.recipe if like else {}), **chosen}
     settings, how = split_recipe(recipe)
     fabric = make_fabric(args.device)
     first = fabric.is_global_zero  # this process alone prints
@@ -65,7 +64,7 @@ def train(args: argparse.Namespace) -> int:
         parameters = sum(p.numel() for p in model.parameters())
         print(f"{parameters:,} parameters, {len(learned):,} images, {fabric.device}")
         text = f"batches of {config.batch_size}, learning rate {config.learning_rate:g}"
-        print(f"{config.epochs} epochs, {text}", flush=True)
+        print(f"{config.epochs} epoch{'s' * (config.epochs > 1)}, {text}", flush=True)
     tag = f"from {zlib.crc32(args.init.read_bytes()):08x}" if args.init else None
     if isinstance(model, wild.WildCapsNet):
         how["loss"] = wild.WildLoss
@@ -74,7 +73,7 @@ def train(args: argparse.Namespace) -> int:
     how["facts"] = {"preparation": source.preparation}
     training.fit(model, learned, validation, config, out=args.out, fabric=fabric, tag=tag, **how)
     if first:
-        print(f"weights: {args.out / WEIGHTS}")
+        print(f"weights: {args.out / given.WEIGHTS}")
         if test:
             outputs.print_evaluation(training.evaluate(model, test))
     return 0
@@ -87,7 +86,7 @@ def network_to_train(
     if args.init:
         model, metadata = load_weights(args.init)
         return model, data_for(model, metadata, args.init, args.dataset, args)
-    names = ("routing", "stack", "routing_iterations", "learn_prior", "reconstruct")
+    names = given.NETWORK_OPTIONS
     options: dict[str, Any] = {name: v for name in names if (v := getattr(args, name)) is not None}
     shape = args.image_shape
     if like and shape is None:
@@ -133,7 +132,7 @@ def evaluate(args: argparse.Namespace) -> int:
     if not isinstance(name, str):
         raise ValueError(f"{args.weights} does not say on what it was trained: give --dataset")
     source = data_for(model, metadata, args.weights, name, args)
-    check_not_overwritten(output_files(args), source.files)
+    given.check_not_overwritten(given.output_files(args), source.files)
     arrange(model, args.arrangement)
     # Of a folder that is not split, all pictures are for the test, unless the network learned from
     # a folder: that may be this one, moved.
@@ -155,7 +154,7 @@ def evaluate(args: argparse.Namespace) -> int:
 
 def predict(args: argparse.Namespace) -> int:
     pictures = predictions.find_pictures(args.pictures)
-    check_not_overwritten(output_files(args), pictures)
+    given.check_not_overwritten(given.output_files(args), pictures)
     device = pick_device(args.device)
     model, metadata = load_weights(args.weights)
     classes = folders.printable(class_names(metadata, model, args.weights))

@@ -10,6 +10,7 @@ from capsnet_lab.cli.options import IMPLEMENTATIONS
 
 # The files of a training's folder, as capsnet.training.run names them.
 CHECKPOINT, WEIGHTS = "checkpoint.safetensors", "weights.safetensors"
+NETWORK_OPTIONS = ("routing", "stack", "routing_iterations", "learn_prior", "reconstruct")
 OUTPUTS = ("sheet", "json", "csv", "onnx")
 
 
@@ -51,8 +52,8 @@ def check_arguments(args: argparse.Namespace) -> None:
 def check_network(args: argparse.Namespace) -> None:
     """Check that the options agree on the network; its data set, if none is given, is its own."""
     if args.init:
-        names = ("routing", "stack", "routing_iterations", "learn_prior", "reconstruct")
-        if any(getattr(args, name) is not None for name in (*names, "image_shape", "like")):
+        names = (*NETWORK_OPTIONS, "image_shape", "like")
+        if any(getattr(args, name) is not None for name in names):
             raise ValueError("--init fixes the network: give no option of its shape with it")
     if args.like and (args.routing or args.stack):
         raise ValueError("--as fixes the routing: give neither --routing nor --stack with it")

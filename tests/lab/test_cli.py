@@ -29,7 +29,6 @@ from capsnet.training import TrainingConfig
 from capsnet.training.config import MAX_SEED, MODEL_DEPENDENT, SCHEDULES
 from capsnet.training.evaluation import evaluate
 from capsnet.training.run import CHECKPOINT, METRICS, WEIGHTS
-from capsnet_book import ledger
 from capsnet_lab import predict, routings, wild
 from capsnet_lab.cli import given, main, options
 from capsnet_lab.cli.outputs import confusion_text, per_class_table
@@ -62,6 +61,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Path:
     for name, network, metadata in (
         ("w", model, {"dataset": "mnist"}),
         ("two", tiny_model(num_classes=2), TWO),
+        (
+            "learned",
+            tiny_model(num_classes=2, reconstruct=False),
+            {**TWO, "dataset": f"folder:{pictures}"},
+        ),
         ("colour", tiny_model(image_shape=(3, 28, 28)), {}),
         ("nameless.safetensors", model, {"dataset": 7}),
         ("misnamed", model, {"classes": ["a"], "dataset": "mnist"}),
@@ -193,6 +197,7 @@ LATE = [
     ("evaluate colour --dataset mnist", "the images of mnist are (1, 28, 28) [channels, height,"),
     ("evaluate nameless.safetensors", "does not say on what it was trained: give --dataset"),
     ("evaluate misnamed", "misnamed should name 10 classes, it names ['a']"),
+    ("evaluate two --dataset folder:pictures --json 'pictures/is 3/0.png'", "it is an input"),
     ("evaluate w --dataset folder:pictures", "tells 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 apart, the "),
     ("check my_module", "expected a name such as my_module:MyCapsNet, got my_module"),
     ("predict mnist-small file", "file is not a picture: it is empty"),
@@ -270,53 +275,23 @@ def test_evaluate_prints_counts_and_confusion(
     assert loaded == [("mnist", False, False), ("mnist", True, True)]
 
 
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        ("learned", 9),  # of the folder that it learned from
+        ("learned --split validation", 8),  # of 51
+        ("learned --dataset folder:pictures", 9),  # it may be the same folder, moved
+        ("two --dataset folder:pictures", 60),  # it learned from no folder
+        ("learned --dataset folder:split --split all", 120),
+    ],
+)
 def test_evaluate_counts_the_pictures_that_are_meant(
-    prepared: Path, pictures: Path, tmp_path: Path, capsys: Captured
+    place: Path, words: str, count: int, capsys: Captured
 ) -> None:
-    """By a network without a decoder, so without a reconstruction error."""
-    path, document, split = tmp_path / "w", tmp_path / "e.json", prepared / "split"
-    model = tiny_model(num_classes=2, reconstruct=False)
-    save_weights(path, model, {**TWO, "dataset": f"folder:{pictures}"})
-
-    def counted(weights: Path, *words: str) -> int:
-        assert main(["evaluate", str(weights), *words, "--json", str(document)]) == 0
-        out = capsys.readouterr().out
-        (total,) = re.findall(r"^accuracy .*/(\d+)\)$", out, re.M)
-        return int(total)
-
-    assert counted(path) == 9  # of those that it was trained on
-    assert json.loads(document.read_text())["reconstruction"] is None
-    assert counted(path, "--split", "validation") == 8  # of 51
-    assert counted(path, "--split", "all") == 60
-    moved = f"folder:{prepared / 'pictures'}"
-    assert counted(path, "--dataset", moved) == 9  # it may be the same folder
-    assert counted(prepared / "two", "--dataset", moved) == 60  # it learned from no folder
-    for part, count in (("validation", 60), ("train", 60), ("all", 120)):
-        assert counted(path, "--dataset", f"folder:{split}", "--split", part) == count
-
-
-def test_evaluate_and_predict_prepare_pictures_in_the_same_way(
-    tmp_path: Path, capsys: Captured
-) -> None:
-    """Black on white and large, which MNIST's images are not."""
-    digits, right = mnist(train=False), 0
-    for i in range(70):  # of all ten classes
-        path = tmp_path / "own" / str(int(digits.labels[i])) / f"{i}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(255 - digits.images[i, 0].numpy()).resize((90, 90)).save(path)
-    weights, own = ledger.path("mnist/weights.safetensors"), tmp_path / "own"
-    assert main(["evaluate", str(weights), "--dataset", f"folder:{own}"]) == 0
-    said = capsys.readouterr().out
-    assert "preparation digit: " in said and "accuracy 100.00% (70/70)" in said
-    assert main(["predict", str(weights), str(own)]) == 0
-    for line in capsys.readouterr().out.splitlines():
-        path, answer = line.rsplit(": ", 1)
-        right += Path(path).parent.name == answer[0]
-    assert right == 70
-    picture = next(own.rglob("*.png"))
-    words = ["evaluate", str(weights), "--dataset", f"folder:{own}", "--json", str(picture)]
-    assert main(words) == 2
-    assert "would be overwritten: it is an input" in capsys.readouterr().err
+    assert main(["evaluate", *words.split()]) == 0
+    out = capsys.readouterr().out
+    assert re.findall(r"^accuracy .*/(\d+)\)$", out, re.M) == [str(count)]
+    assert ("squared error" in out) == words.startswith("two")  # of a network with a decoder
 
 
 def test_train_learns_from_what_is_meant(
@@ -479,6 +454,3 @@ def test_a_run_goes_on_but_no_other_does_in_its_folder(
     assert (out / WEIGHTS).read_bytes() == whole
     assert train(other) == 2
     assert "remove it and its weights\n" in capsys.readouterr().err
-    (out / WEIGHTS).unlink()
-    (out / CHECKPOINT).unlink()
-    assert train(other) == 0  # metrics alone are of a run that was cut off

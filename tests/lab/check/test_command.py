@@ -80,7 +80,7 @@ def test_all_is_what_its_authors_train_on(
         monkeypatch.setitem(wild.IMPLEMENTATIONS, name, made)
     for name, images in ("geron", 17), ("naturomics", 52):  # of other images it takes all
         assert train(folder, tmp_path / name, "--as", name, "--all") == 0
-        assert f" parameters, {images} images, cpu" in capsys.readouterr().out
+        assert f" parameters, {images} images, cpu\n1 epoch, batches" in capsys.readouterr().out
 
 
 def test_the_list_says_what_each_is(capsys: pytest.CaptureFixture[str]) -> None:
