@@ -109,13 +109,11 @@ def trainings(experiment: str, budget: str = "cpu") -> dict[str, dict[int, dict[
     return found
 
 
-def counted(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The sets of images that a run did not learn from: the test set, and others."""
-    return [record[part] for part in ("test", "unseen") if part in record]
-
-
 def missed(record: Mapping[str, Any], *sets: str) -> float:
-    """Percent of wrong answers on these sets of a record's images, or on all :func:`counted`."""
-    images = [record[each] for each in sets] or counted(record)
-    right, total = (sum(each[key] for each in images) for key in ("correct", "total"))
+    """Percent of wrong answers on these sets of a record's images.
+
+    Without `sets`, on all images that the run did not learn from: the test set, and others.
+    """
+    names = sets or [name for name in ("test", "unseen") if name in record]
+    right, total = (sum(record[name][key] for name in names) for key in ("correct", "total"))
     return 100 * (1 - right / total)

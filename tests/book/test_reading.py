@@ -89,30 +89,18 @@ CHAPTERS = [path for path in chapters() if path.stem not in REFERENCE]
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
-def test_a_chapter_is_no_longer_than_a_reader_s_patience(chapter) -> None:
+def test_a_chapter_is_no_longer_than_a_reader_s_patience(chapter: Path) -> None:
     text = chapter.read_text(encoding="utf-8")
     assert reading.words(text) <= reading.MOST_WORDS
     assert reading.lines(text) <= reading.MOST_LINES
-
-
-def cells_of(chapter: Path, role: str) -> list[str]:
-    """The code of a chapter's cells that have this role."""
-    blocks = reading.blocks(chapter.read_text(encoding="utf-8"))
-    cells = (found for _, found in blocks if found and found.name == "code-cell")
-    return [cell.content for cell in cells if reading.role(cell.content, cell.options) == role]
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
-def test_a_chapter_asks_and_checks_no_more_than_a_reader_follows(chapter) -> None:
-    sentences = [each for cell in cells_of(chapter, "check") for each in reading.claims(cell)]
-    assert len(sentences) <= 10
-    assert chapter.read_text(encoding="utf-8").count(":class: predict") <= 2
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
-def test_a_solution_prints_what_it_computes(chapter) -> None:
-    """A typed conclusion is no answer: a reader has nothing to compare their own with."""
-    for solution in cells_of(chapter, "solution"):
+    assert text.count(":class: predict") <= 2
+    cells = [f for _, f in reading.blocks(text) if f and f.name == "code-cell"]
+    by_role: dict[str, list[str]] = {"check": [], "solution": []}
+    for cell in cells:
+        by_role.setdefault(reading.role(cell.content, cell.options), []).append(cell.content)
+    assert sum(len(reading.claims(check)) for check in by_role["check"]) <= 10
+    for solution in by_role["solution"]:
+        # A typed conclusion is no answer: a reader has nothing to compare their own with.
         calls = [node for node in ast.walk(ast.parse(solution)) if isinstance(node, ast.Call)]
         printed = [call.args for call in calls if ast.unparse(call.func) == "print"]
         assert any(not isinstance(each, ast.Constant) for args in printed for each in args)

@@ -13,7 +13,7 @@ from capsnet.data import load, to_float
 from capsnet.functional import RoutingStep, dynamic_routing
 from capsnet_book import ledger
 
-DIGITS = 100
+DIGITS = 20
 
 
 @pytest.fixture
