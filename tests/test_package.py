@@ -35,34 +35,31 @@ FLOORS = (
 COMMAND = "capsnet/__main__.py"  # only for `python -m capsnet`: the command is capsnet_lab's
 
 
-def test_import_needs_torch_only() -> None:
-    """In an interpreter that refuses every other package of pyproject.toml."""
+NEEDS = """
+import sys
+sys.modules.update(dict.fromkeys(sys.argv[1:]))  # None makes an import fail
+import torch
+before = set(sys.modules)
+import capsnet.fast
+new = set(sys.modules) - before
+from capsnet import CapsNet, PrimaryCapsules, CapsuleLayer, Decoder
+from capsnet.functional import squash
+print(len(new) <= 10, "torch._dynamo" in new, CapsNet()(torch.zeros(1, 1, 28, 28)).lengths.shape)
+"""
+
+
+def test_import_needs_torch_only_and_nothing_heavy_of_it() -> None:
+    """In an interpreter that refuses every other package of pyproject.toml.
+
+    PyTorch's compiler takes longer to import than PyTorch, and few programs compile.
+    """
     others = (
         "torchvision", "safetensors", "lightning_fabric", "tensorboard", "tqdm", "PIL",
         "matplotlib", "onnx", "onnxruntime", "onnxscript",
     )  # fmt: skip
-    code = (
-        "import sys\n"
-        f"sys.modules.update(dict.fromkeys({others!r}))\n"  # None makes an import fail
-        "import torch\n"
-        "from capsnet import CapsNet, PrimaryCapsules, CapsuleLayer, Decoder\n"
-        "from capsnet.functional import squash\n"
-        "print(CapsNet()(torch.zeros(1, 1, 28, 28)).lengths.shape)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "torch.Size([1, 10])\n"
-
-
-def test_the_fast_arrangement_imports_nothing_heavy() -> None:
-    """PyTorch's compiler takes longer to import than PyTorch, and few programs compile."""
-    code = (
-        "import sys, torch; before = set(sys.modules)\n"
-        "import capsnet.fast; new = set(sys.modules) - before\n"
-        "print(len(new), 'torch._dynamo' in new)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    modules, compiler = done.stdout.split()
-    assert int(modules) <= 10 and compiler == "False"
+    command = [sys.executable, "-c", NEEDS, *others]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "True False torch.Size([1, 10])\n"
 
 
 SETTINGS = """
@@ -161,7 +158,6 @@ def test_imports_of_the_module_run_upwards() -> None:
 
 
 def test_studies_are_recorded_and_no_room_is_tested_with_them() -> None:
-    for path in (ROOT / "tests").rglob("*.py"):
-        if path.parent != ROOT / "tests" / "experiments":
-            studies = [name for name in imported(path) if name.startswith("experiments.studies")]
-            assert not studies, f"{path} imports {studies}"
+    for room in ("capsnet", "lab", "book"):
+        for path in (ROOT / "tests" / room).rglob("*.py"):
+            assert "experiments.studies" not in path.read_text("utf-8"), path

@@ -61,7 +61,7 @@ def run(out: str | Path, task: str = "digits", stop_after: int | None = None) ->
     config, images = dataclasses.replace(FP32, batch_size=16), some_digits(80)
     held, options = None, {}
     if task == "pairs":
-        config, held = dataclasses.replace(config, epochs=6), some_digits(50, train=False)
+        config, held = dataclasses.replace(config, epochs=3), some_digits(50, train=False)
         options = {"draw": overlaid_batch, "loss": PairsLoss}
     fit(tiny_model(), images, held, config, out=out, stop_after=stop_after, **options)
 

@@ -81,16 +81,6 @@ def test_the_average_is_the_exponential_moving_average(digits: ImageSet) -> None
     torch.testing.assert_close(parameters(averaged), expected, rtol=1e-3, atol=1e-5)
 
 
-def test_same_seed_same_weights_other_seed_other_weights(digits: ImageSet) -> None:
-    runs = []
-    for seed in (1, 1, 2):
-        model = tiny_model()
-        fit(model, digits, None, dataclasses.replace(ONE, seed=seed))
-        runs.append(parameters(model))
-    assert torch.equal(runs[0], runs[1])
-    assert not torch.equal(runs[0], runs[2])
-
-
 def test_fewer_images_than_a_batch_make_one_batch(digits: ImageSet) -> None:
     config = dataclasses.replace(FP32, epochs=2, batch_size=1000)
     records = fit(tiny_model(), digits.subset(slice(0, 20)), None, config)

@@ -94,32 +94,25 @@ def test_bfloat16_step_is_close_to_float32(batch: tuple[Tensor, Tensor]) -> None
     assert losses["bf16"] != losses["fp32"]
 
 
-@pytest.mark.slow
-def test_compiled_step_is_the_plain_step(batch: tuple[Tensor, Tensor], inductor: None) -> None:
-    # Compilation takes a second a kernel: as few of them as a network can have.
-    small = {"conv_channels": 8, "capsule_types": 2, "hidden": (8, 8), "routing_iterations": 1}
-    exact = dataclasses.replace(FP32, arrangement="plain")
-    plain = make_step(tiny_model(**small), config=exact)
-    config = dataclasses.replace(exact, compile=True)
-    compiled = make_step(tiny_model(**small), config=config)
-    assert compiled.compiled and not plain.compiled
-    for _ in range(2):
-        torch.testing.assert_close(compiled(*batch), plain(*batch), rtol=1e-4, atol=1e-5)
-
-
-def test_the_fast_arrangement_compiles_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("arrangement", ["plain", "fast"])
+def test_a_step_compiles_its_loss_or_the_parts_of_the_fast_arrangement(
+    arrangement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, compiled = tiny_model(), []
-    monkeypatch.setattr(type(arrange(model, "fast")), "compile", lambda fast: compiled.append(fast))
-    step = make_step(model, config=dataclasses.replace(FP32, arrangement="fast", compile=True))
-    assert [*map(id, compiled)] == [id(step.loss.model)]
+    for kind in (TrainingLoss, type(arrange(model, "fast"))):
+        monkeypatch.setattr(kind, "compile", lambda module: compiled.append(module))
+    config = dataclasses.replace(FP32, arrangement=arrangement, compile=True)
+    step = make_step(model, config=config)
+    assert compiled == [step.loss if arrangement == "plain" else step.loss.model]
+    assert step.compiled
 
 
 def test_exponential_schedule_loses_4_percent_in_2000_steps() -> None:
     config = dataclasses.replace(FP32, schedule="exponential", learning_rate=1e-3)
     optimizer = make_optimizer(tiny_model(), config)
     schedule = make_schedule(optimizer, config, steps=10)
+    optimizer.step()
     for _ in range(2000):
-        optimizer.step()
         schedule.step()
     assert schedule.get_last_lr()[0] == pytest.approx(0.96e-3)
 
