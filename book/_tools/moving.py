@@ -3,31 +3,32 @@
 make book && .venv/bin/python book/_tools/moving.py
 """
 
-import functools
 import io
-import threading
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 from PIL import Image
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Route, sync_playwright
 
 from address import ROOT
 from pdf import chromium
 
 MOVING = ROOT / "book" / "_static" / "routing.gif"
+SITE = "http://site/"  # whose files are those of the built book
 STEPS = 12  # three iterations of four
 MILLISECONDS = 900  # a step
 SHOWN = (0, 84, 622, 680)  # votes, coupling coefficients and equations, in pixels
 
 
+def answer(route: Route) -> None:
+    name = route.request.url.removeprefix(SITE).partition("?")[0]
+    route.fulfill(path=ROOT / "_build" / "html" / name)
+
+
 def main() -> None:
-    handler = functools.partial(SimpleHTTPRequestHandler, directory=ROOT / "_build" / "html")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     frames = []
     with sync_playwright() as playwright, chromium(playwright) as browser:
         tab = browser.new_page(viewport={"width": 1280, "height": 1400})
-        tab.goto(f"http://127.0.0.1:{server.server_port}/book/routing.html")
+        tab.route(f"{SITE}**", answer)
+        tab.goto(f"{SITE}book/routing.html")
         tab.locator("[data-play=routing]").scroll_into_view_if_needed()
         widget = tab.locator("[data-play=routing] div.play")
         widget.wait_for()
@@ -37,7 +38,6 @@ def main() -> None:
             tab.wait_for_timeout(300)  # until it has moved there
             frames.append(Image.open(io.BytesIO(widget.screenshot())).crop(SHOWN).quantize(64))
             step.press("ArrowRight")
-    server.shutdown()
     first, *others = frames
     first.save(MOVING, save_all=True, append_images=others, duration=MILLISECONDS, loop=0)
 

@@ -14,7 +14,9 @@ from torch import Tensor
 from capsnet import CapsNet
 from capsnet.checkpoint import load_weights
 from capsnet.data import load, to_float
+from capsnet.functional import squash
 from capsnet_book import ledger
+from capsnet_book.affnist import bend, matrix
 from capsnet_book.directions import handwriting, reconstruct
 from capsnet_book.play import front
 from helpers.pages import SEVEN, drag, draw_seven, greys, middle, numbers
@@ -88,6 +90,45 @@ def test_both_networks_say_what_is_drawn_on_the_front_page(page_of: Any) -> None
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("over", ["parents", "children"])
+@pytest.mark.parametrize("vectors", ["permute", "reshape"])
+def test_a_digit_goes_through_the_whole_network(page_of: Any, over: str, vectors: str) -> None:
+    tab, model = (
+        page_of("forward", state=f"digit=2&t=15&over={over}&vectors={vectors}"),
+        network("page"),
+    )
+    image = greys(tab, ".pad").view(1, 1, 28, 28)
+    maps = model.primary.conv(F.relu(model.conv(image)))
+    u = (
+        model.primary(F.relu(model.conv(image)))
+        if vectors == "permute"
+        else squash(maps.view(1, -1, 8))
+    )
+    u_hat = torch.einsum("nik,ijkd->nijd", u, model.digits.weight)
+    b = torch.zeros(u_hat.shape[:3])
+    for _ in range(4):
+        v = squash(torch.einsum("nij,nijd->njd", b.softmax(2 if over == "parents" else 1), u_hat))
+        b = b + torch.einsum("nijd,njd->nij", u_hat, v)
+    lengths = v.norm(dim=2)[0]
+    assert numbers(tab, LENGTHS) == pytest.approx(lengths.tolist(), abs=0.0051)
+    longest = int(lengths.argmax())
+    agreeing = int(((u_hat * v[:, None]).sum(3)[0, :, longest] > 0).sum())
+    assert tab.inner_text(".said").startswith(f"{agreeing} of 288 votes")
+    assert ("dim=1" in tab.inner_text(".listing")) == (over == "children")
+
+
+def test_what_was_drawn_on_the_front_page_goes_along(page_of: Any) -> None:
+    tab = page_of("front")
+    draw_seven(tab)
+    answer(tab, "^7, leaning")
+    drawn, lengths = greys(tab, ".pad"), numbers(tab, LENGTHS)
+    tab = page_of("forward")
+    torch.testing.assert_close(greys(tab, ".pad"), drawn)
+    assert numbers(tab, LENGTHS) == pytest.approx(lengths, abs=0.011)
+    tab.evaluate("localStorage.clear()")
+
+
+@torch.no_grad()
 def test_how_a_digit_was_written_is_read_out_and_bent(page_of: Any) -> None:
     read = ledger.read("page/handwriting.json")
     for digit in (2, 7):
@@ -157,11 +198,7 @@ def test_only_the_newest_question_is_asked_and_a_failure_is_no_end(
 
 def bent(image: Tensor, degrees: float, shear: float, size: float) -> Tensor:
     """As the chapter bends an image, [1, 1, 28, 28]."""
-    angle = torch.tensor(degrees).deg2rad()
-    rotation = torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()]).view(2, 2)
-    A = rotation @ torch.tensor([[1.0, shear], [0.0, 1.0]]) * size
-    grid = F.affine_grid(F.pad(torch.linalg.inv(A), (0, 1))[None], list(image.shape), False)
-    return F.grid_sample(image, grid, align_corners=False)
+    return bend(image, matrix(degrees, shear, size, size))
 
 
 @torch.no_grad()
@@ -183,10 +220,8 @@ def test_a_digit_is_bent_as_the_chapter_bends_it(page_of: Any, data_of: Any) -> 
     out = network("page")(bent(image, 30, 0, 1)).lengths[0]
     assert numbers(tab, LENGTHS) == pytest.approx(out.tolist(), abs=0.0061)
     rate = np.interp(30, data["amounts"]["degrees"], data["accuracy"]["degrees"])
-    assert (
-        f"classifies it as a {int(out.argmax())}" in said
-        and f"{100 * rate:.0f} % correctly" in said
-    )
+    assert f"classifies it as a {int(out.argmax())}" in said
+    assert f"{100 * rate:.0f} % correctly" in said
 
 
 @torch.no_grad()
