@@ -68,7 +68,7 @@ def examine_brightness(net: Subject) -> Found:
     """Do brightness and contrast of an image matter?"""
     changed = net.images.clone()
     changed[::2] = 2 * changed[::2] + 0.3  # only half of them: the batch may be standardised
-    one, other = (net.output(net.rescaled, x).answer for x in (net.images, changed))
+    one, other = net.answer(net.images), net.answer(changed)
     if relative_error(one[:1], one[1:2]) < EXACT:
         raise Unclear("all images get the same answer")
     difference = relative_error(one, other)
@@ -137,11 +137,9 @@ def examine_mask(net: Subject, model: nn.Module, reconstruction: Tensor) -> Foun
 
 def examine_batch(net: Subject) -> Found:
     """Does an answer of the whole network depend on the rest of the batch?"""
-    answer = lambda x: net.output(net.rescaled, x).answer  # noqa: E731
-    yield "batch-logits", batch_verdict(answer, net.images)
+    yield "batch-logits", batch_verdict(net.answer, net.images)
 
 
 def examine_gradient(net: Subject) -> Found:
     """Is the gradient of the whole network its derivative?"""
-    answer = lambda x: net.output(net.rescaled, x).answer  # noqa: E731
-    yield "stopped-gradient", gradient_verdict(answer, net.images, net.generator)
+    yield "stopped-gradient", gradient_verdict(net.answer, net.images, net.generator)

@@ -127,6 +127,10 @@ class Subject:
             scale_weights(model, min(max((0.45 / max(size, 1e-9)) ** (1 / 6), 0.5), 2))
         return model
 
+    def answer(self, images: Tensor) -> Tensor:
+        """What the copy with other weights answers, in evaluation."""
+        return self.output(self.rescaled, images).answer
+
     @functools.cached_property
     def rescaled_training(self) -> nn.Module:
         """A copy of ``rescaled`` in training mode."""

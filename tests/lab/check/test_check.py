@@ -591,9 +591,8 @@ def test_refuses_what_tells_nothing(last: Any, message: str, refuses: Refuses) -
 
 
 def test_refuses_an_adapter(refuses: Refuses) -> None:
-    for shape in 28, "1x28", (1, 28.0, 28):
-        with refuses("image_shape", "got"):
-            Adapter(image_shape=shape)  # type: ignore[arg-type]
+    with refuses("image_shape", "got 28"):
+        Adapter(image_shape=28)  # type: ignore[arg-type]
     with refuses("routing, or primary and digits, got both"):
         replace(ADAPTER, routing="digits")
     twice = Made(

@@ -151,8 +151,6 @@ def test_refuses(refuses: Refuses) -> None:
         em_routing(votes[0], **right)
     with refuses("capsules must be [batch, 5, 8]", "got shape [2, 5, 16]"):
         layer((torch.rand(2, 5, 16), torch.rand(2, 5)))
-    with refuses("in_capsules must be a whole number of at least 1, got 0"):
-        EMCapsules(0, 8, 3, 16)
     with refuses("routing_iterations must be a whole number of at least 1", "got 2.5"):
         EMCapsules(5, 8, 3, 16, 2.5)  # type: ignore[arg-type]
     with refuses("multiples of 4", "got 8, 10"):

@@ -165,8 +165,6 @@ def test_refuses(refuses: Refuses) -> None:
     for route in (self_attention_routing, lambda votes: attention_routing(votes, nn.Identity())):
         with refuses("must be [batch, in_capsules, out_capsules, out_dim]", "[2, 6, 3]"):
             route(torch.rand(2, 6, 3))
-    with refuses("at least 1", "got 0"):
-        AttentionCapsules(6, 4, 3, 2, 0)
     with refuses("prior must be [in_capsules, out_capsules] = [6, 3]", "got shape [3]"):
         self_attention_routing(torch.rand(2, 6, 3, 2), torch.rand(3))
     with refuses("multiple of positions = 4", "got 6"):

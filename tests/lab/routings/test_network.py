@@ -188,7 +188,5 @@ def test_refuses_inputs(refuses: Refuses) -> None:
         em(torch.rand(1, 1, 28, 28))
     with refuses("EM's poses have no activations"):
         em.read_out(torch.rand(1, 10, 16))
-    with refuses("image_shape[0] must be a whole number of at least 1, got 0"):
-        EfficientCapsNet((0, 28, 28))
     with refuses("at least 27", "got [1, 28, 26]"):
         EfficientCapsNet((1, 28, 26))
