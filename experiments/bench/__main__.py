@@ -1,10 +1,10 @@
 """``make bench``: measure, and write ``results/bench/*.json``.
 
-``python -m experiments.bench PART …`` does a part of it; "launches" takes a GPU. Leave the machine
-alone while it runs: ratios of times measured one after the other are only as good as that.
+``python -m experiments.bench PART …`` does a part of it; "launches" takes a GPU, and "accuracy"
+hours. Leave the machine alone while it runs: ratios of times measured one after the other are only
+as good as that.
 """
 
-import functools
 import json
 import os
 import platform
@@ -16,7 +16,7 @@ import torch
 
 from capsnet.device import describe_machine, pick_device
 from capsnet.files import write_json
-from experiments.bench import accuracy, counts, launches, memory, rows, speed
+from experiments.bench import accuracy, counts, launches, memory, routings, speed
 from experiments.running import LEDGER, ROOT
 
 FOLDER = LEDGER / "bench"
@@ -27,8 +27,7 @@ PARTS: dict[str, Callable[[torch.device], dict[str, Any]]] = {
     "growth": memory.growth,
     "counts": counts.run,
     "accuracy": accuracy.run,
-    "deviations": functools.partial(rows.run, "deviations"),
-    "routings": functools.partial(rows.run, "routings"),
+    "routings": routings.run,
 }
 
 
@@ -39,7 +38,8 @@ def main(words: list[str]) -> None:
     os.chdir(ROOT)
     device = pick_device()
     machine = describe_machine(device) | {"system": platform.system()}
-    for part in words or [part for part in PARTS if part != "launches" or device.type == "cuda"]:
+    apart = {"accuracy"} if device.type == "cuda" else {"accuracy", "launches"}
+    for part in words or [part for part in PARTS if part not in apart]:
         try:
             document = {"machine": machine, **PARTS[part](device)}
         except ValueError as error:  # of a part that this machine cannot do

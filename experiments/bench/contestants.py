@@ -72,11 +72,11 @@ CONTESTANTS = {
 }
 
 
-def names(group: str, device: torch.device) -> list[str]:
+def contestants(group: str, device: torch.device) -> list[Contestant]:
     """Who takes part in a group, on a device."""
     return [
-        name
-        for name, contestant in CONTESTANTS.items()
+        contestant
+        for contestant in CONTESTANTS.values()
         if contestant.possible(device) and (contestant != HALF_WAY or group == "training step")
     ]
 
@@ -94,11 +94,10 @@ def matrix_product(dtype: torch.dtype, device: torch.device) -> Call:
 
 
 def forward_and_backward(
-    name: str, device: torch.device, batch_size: int = BATCH
+    contestant: Contestant, device: torch.device, batch_size: int = BATCH
 ) -> tuple[Call, nn.Module]:
     """Loss and gradients on one batch, as published or plain, and the network."""
     images, labels = batch(batch_size, device)
-    contestant = CONTESTANTS[name]
     network = contestant.make().to(device)
     loss = TrainingLoss(network) if contestant.ours else network
     if contestant.compile:
@@ -114,9 +113,10 @@ def forward_and_backward(
     return call, network
 
 
-def training_step(name: str, device: torch.device, batch_size: int = BATCH) -> Call:
-    """Forward, backward and optimiser on one batch."""
-    contestant = CONTESTANTS[name]
+def training_step(
+    contestant: Contestant, device: torch.device, batch_size: int = BATCH, captured: bool = False
+) -> Call:
+    """Forward, backward and optimiser on one batch; of ours also as a CUDA graph."""
     if contestant.ours:
         half_way = contestant == HALF_WAY
         config = TrainingConfig(
@@ -126,8 +126,10 @@ def training_step(name: str, device: torch.device, batch_size: int = BATCH) -> C
         )
         loss = half_way_loss if half_way else TrainingLoss
         step = make_step(contestant.make().to(device), config=config, loss=loss)
+        if captured:
+            step.capture()
         return functools.partial(step, *batch(batch_size, device))
-    call, network = forward_and_backward(name, device, batch_size)
+    call, network = forward_and_backward(contestant, device, batch_size)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=contestant.compile)
 
     def step_of_peer() -> None:
@@ -153,14 +155,12 @@ def half_way_loss(model: CapsNet, *options: Any) -> TrainingLoss:
     return TrainingLoss(HalfWay(model), *options)
 
 
-def convolution(
-    name: str, dtype: torch.dtype, device: torch.device, batch_size: int = BATCH
-) -> Call:
+def convolution(name: str, dtype: torch.dtype, device: torch.device) -> Call:
     """The second convolution alone, one of :data:`WAYS`, with both of its gradients."""
     torch.manual_seed(0)
-    x = torch.rand(batch_size, 256, 20, 20, device=device).to(dtype)
+    x = torch.rand(BATCH, 256, 20, 20, device=device).to(dtype)
     weight = 0.01 * torch.randn(256, 256, 9, 9, device=device)
-    grad = torch.randn(batch_size, 256, 6, 6, device=device).to(dtype)
+    grad = torch.randn(BATCH, 256, 6, 6, device=device).to(dtype)
     if name == "direct":
         x, weight = (t.to(memory_format=torch.channels_last) for t in (x, weight))
 
@@ -182,11 +182,11 @@ def convolution(
 
 
 def routed_layer(
-    name: str, device: torch.device, batch_size: int = BATCH, iterations: int = 3
+    contestant: Contestant, device: torch.device, batch_size: int = BATCH, iterations: int = 3
 ) -> Call:
     """Predictions and routing alone, with gradients of children and weights."""
     torch.manual_seed(0)
-    contestant, sizes = CONTESTANTS[name], peers.PAPER
+    sizes = peers.PAPER
     u = 0.3 * torch.randn(batch_size, sizes.in_capsules, sizes.in_dim, device=device)
     grad = torch.randn(batch_size, sizes.out_capsules, sizes.out_dim, device=device)
     layer: Any

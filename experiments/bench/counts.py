@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from experiments.bench.contestants import BATCH, CONTESTANTS, Call, forward_and_backward, names
+from experiments.bench.contestants import BATCH, Call, contestants, forward_and_backward
 from experiments.bench.peers import PAPER
 
 VOTES = PAPER.in_capsules * PAPER.out_capsules * PAPER.out_dim  # numbers of û_{j|i} for an image
@@ -57,13 +57,9 @@ def count_operations(call: Call, batch_size: int = BATCH) -> dict[str, int]:
 
 def run(device: torch.device) -> dict[str, Any]:
     """A row for each contestant that runs as it is written, without a compiler."""
-    written = [
-        name
-        for name in names("counts", device)
-        if not CONTESTANTS[name].compile and CONTESTANTS[name].network != "fast"
-    ]
-    return {
-        "forward and backward": {
-            name: count_operations(forward_and_backward(name, device)[0]) for name in written
-        }
+    counted = {
+        str(each): count_operations(forward_and_backward(each, device)[0])
+        for each in contestants("counts", device)
+        if not each.compile and each.network != "fast"
     }
+    return {"forward and backward": counted}

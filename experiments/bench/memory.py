@@ -19,10 +19,11 @@ import torch
 from experiments.bench.contestants import (
     BATCH,
     CONTESTANTS,
-    GROUPS,
     Call,
-    names,
+    Contestant,
+    contestants,
     routed_layer,
+    training_step,
 )
 
 # Sizes of the routed layer: the paper's, one number at a time.
@@ -31,14 +32,12 @@ AXES = {"batch_size": (16, 32, 64, 128, 256), "iterations": (1, 3, 5, 10)}
 
 
 def run(device: torch.device) -> dict[str, Any]:
-    """Every contestant's figures."""
-    return {
-        "batch_size": BATCH,
-        "peaks": {
-            group: {name: run_alone(peaks, device, group, name) for name in names(group, device)}
-            for group in GROUPS
-        },
+    """Every contestant's figures, of a training step."""
+    found = {
+        str(each): run_alone(step_peak, each, device)
+        for each in contestants("training step", device)
     }
+    return {"batch_size": BATCH, "peaks": {"training step": found}}
 
 
 def run_alone(function: Callable[..., dict[str, Any]], *arguments: object) -> dict[str, Any]:
@@ -78,33 +77,32 @@ def later_peak(call: Call, device: torch.device) -> int:
     return tensor_peak(call, device)
 
 
-def peaks(device: torch.device, group: str, name: str) -> dict[str, int]:
-    """A contestant's figures, in bytes, where this process has done nothing else."""
-    tensors = later_peak(GROUPS[group](name, device), device)
-    if group == "training step":
-        # Parameters and the optimiser's two averages outlive the call. Gradients do too, but the
-        # next call frees them before it makes its own, which tensor_peak sees on a GPU only.
-        parameters = sum(p.numel() for p in CONTESTANTS[name].make().parameters())
-        tensors += (16 if device.type == "cuda" else 12) * parameters
-    return {"tensors": tensors}
+def step_peak(contestant: Contestant, device: torch.device) -> dict[str, int]:
+    """Bytes of a training step, where this process has done nothing else."""
+    tensors = later_peak(training_step(contestant, device), device)
+    # Parameters and the optimiser's two averages outlive the call. Gradients do too, but the next
+    # call frees them before it makes its own, which tensor_peak sees on a GPU only.
+    parameters = sum(p.numel() for p in contestant.make().parameters())
+    return {"tensors": tensors + (16 if device.type == "cuda" else 12) * parameters}
 
 
 def growth(device: torch.device) -> dict[str, Any]:
     """The routed layer for each size: the common published approach, û kept whole, as labml renders
     it; and our fast layer.
     """
-    ours = [n for n in names("routed layer", device) if CONTESTANTS[n].network == "fast"][-1]
-    return {
-        "rows": [
-            {"name": name, "axis": axis, "value": value}
-            | run_alone(layer_peak, name, PAPER | {axis: value}, device)
-            for name in ("labml", ours)
-            for axis, values in AXES.items()
-            for value in values
-        ]
-    }
+    ours = [each for each in contestants("routed layer", device) if each.network == "fast"][-1]
+    rows = [
+        {"name": str(each), "axis": axis, "value": value}
+        | run_alone(layer_peak, each, PAPER | {axis: value}, device)
+        for each in (CONTESTANTS["labml"], ours)
+        for axis, values in AXES.items()
+        for value in values
+    ]
+    return {"rows": rows}
 
 
-def layer_peak(name: str, sizes: dict[str, int], device: torch.device) -> dict[str, int]:
+def layer_peak(
+    contestant: Contestant, sizes: dict[str, int], device: torch.device
+) -> dict[str, int]:
     """Bytes that a call of the routed layer with its gradients takes at most."""
-    return {"train_bytes": later_peak(routed_layer(name, device, **sizes), device)}
+    return {"train_bytes": later_peak(routed_layer(contestant, device, **sizes), device)}

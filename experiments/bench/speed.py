@@ -1,5 +1,6 @@
-"""Times of the training step, of its parts and of the evaluation, each compared with its peers'."""
+"""Times of the training step and of its parts, each compared with its peers'."""
 
+import statistics
 import sys
 from typing import Any
 
@@ -13,22 +14,19 @@ from experiments.bench.contestants import (
     GROUPS,
     WAYS,
     Call,
+    contestants,
     convolution,
     matrix_product,
-    names,
-)  # fmt: skip
+)
 from experiments.bench.memory import run_alone
-from experiments.bench.timing import median_and_range
+from experiments.bench.timing import in_turn
 
 REPEATS = 7
 
 
 def run(device: torch.device) -> dict[str, Any]:
     """All times, as a process starts and with an allocator that keeps freed memory."""
-    result: dict[str, Any] = {
-        "batch_size": BATCH,
-        "times": run_alone(time_all, device),
-    }
+    result: dict[str, Any] = {"batch_size": BATCH, "times": run_alone(time_all, device)}
     if kept := run_alone(time_all_keeping_freed_memory, device):
         result["times_keeping_freed_memory"] = kept
     return result
@@ -39,16 +37,13 @@ def time_all_keeping_freed_memory(device: torch.device) -> dict[str, dict[str, A
     return time_all(device) if keep_freed_memory() else {}
 
 
-def time_all(
-    device: torch.device, batch_size: int = BATCH, repeats: int = REPEATS
-) -> dict[str, dict[str, Any]]:
+def time_all(device: torch.device) -> dict[str, dict[str, Any]]:
     """{group: {name: seconds of a call, and the images in it}}, all in this process."""
 
-    def seconds(call: Call) -> dict[str, Any]:
-        found = {
-            key: 1e-3 * value for key, value in median_and_range(call, device, repeats).items()
-        }
-        return found | {"rounds": repeats, "images": batch_size}
+    def seconds(call: Call) -> dict[str, float]:
+        times = [1e-3 * milliseconds for (milliseconds,) in in_turn([call], device, REPEATS)]
+        found = {"median": statistics.median(times), "min": min(times), "max": max(times)}
+        return found | {"rounds": REPEATS, "images": BATCH}
 
     times: dict[str, dict[str, Any]] = {"matrix product": {}, "convolution": {}}
     for precision, dtype in DTYPES.items():
@@ -57,12 +52,12 @@ def time_all(
         times["matrix product"][precision] = seconds(matrix_product(dtype, device))
         for way in WAYS[precision]:
             torch.compiler.reset()
-            call = convolution(way, dtype, device, batch_size)
+            call = convolution(way, dtype, device)
             times["convolution"][f"{way}-{precision}"] = seconds(call)
     for group, make in GROUPS.items():
         times[group] = {}
-        for name in names(group, device):
-            print(f"{group}: {name}", file=sys.stderr, flush=True)
+        for contestant in contestants(group, device):
+            print(f"{group}: {contestant}", file=sys.stderr, flush=True)
             torch.compiler.reset()
-            times[group][name] = seconds(make(name, device, batch_size=batch_size))
+            times[group][str(contestant)] = seconds(make(contestant, device))
     return times

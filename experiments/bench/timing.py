@@ -1,20 +1,11 @@
 """Milliseconds of calls that run in turn, so that other work slows all of them alike."""
 
-import statistics
 import time
 import timeit
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-
-
-def median_and_range(
-    call: Callable[[], Any], device: torch.device, repeats: int
-) -> dict[str, float]:
-    """Median, least and greatest milliseconds of a call, after two that are not counted."""
-    times = [milliseconds for (milliseconds,) in in_turn([call], device, repeats)]
-    return {"median": statistics.median(times), "min": min(times), "max": max(times)}
 
 
 def in_turn(

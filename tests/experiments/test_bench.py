@@ -1,18 +1,14 @@
 """The benchmarks measure what they say: the peers' arithmetic, operations, and memory."""
 
-import json
-from pathlib import Path
-
 import pytest
 import torch
 from torch.testing import assert_close
 
 from capsnet import CapsNet
-from capsnet.device import describe_machine
 from capsnet.functional import RoutingStep, dynamic_routing, squash
 from capsnet_book import ledger
 from experiments.bench import __main__ as command
-from experiments.bench import accuracy, contestants, counts, memory, peers, rows
+from experiments.bench import contestants, counts, memory, peers, routings
 
 CPU = torch.device("cpu")
 SIZES = peers.Sizes(in_capsules=5, out_capsules=3, in_dim=2, out_dim=4)
@@ -97,39 +93,18 @@ def test_the_peak_is_that_of_what_is_held_at_once(device: torch.device) -> None:
 
 
 @pytest.mark.parametrize("group", contestants.GROUPS)
-@pytest.mark.parametrize("name", [n for n in contestants.CONTESTANTS if "compiled" not in n])
-def test_every_contestant_takes_part(group: str, name: str, device: torch.device) -> None:
-    contestants.GROUPS[group](name, device, batch_size=2)()
-
-
-def test_minutes_of_another_machine_are_not_taken_for_this_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(accuracy, "RUNS", tmp_path)
-    stored = ledger.read("time-to-accuracy/99.0/summary.json")
-    goal, options = accuracy.RECIPES["99.0"]
-    summary = tmp_path / "99.0" / "summary.json"
-    summary.parent.mkdir()
-
-    def trains(*_: str) -> list[str]:
-        raise InterruptedError
-
-    monkeypatch.setattr(accuracy, "capsnet", trains)
-    here = stored["weights"]["machine"] = describe_machine(CPU)
-    summary.write_text(json.dumps(stored))
-    assert accuracy.train_and_test("99.0", goal, options, CPU)["seconds"] == stored["seconds"]
-    stored["weights"]["machine"] = here | {"threads": 1 + here["threads"]}
-    summary.write_text(json.dumps(stored))
-    with pytest.raises(InterruptedError):
-        accuracy.train_and_test("99.0", goal, options, CPU)
+def test_every_contestant_takes_part(group: str, device: torch.device) -> None:
+    for contestant in contestants.contestants(group, device):
+        if not contestant.compile:
+            contestants.GROUPS[group](contestant, device, batch_size=2)()
 
 
 def test_a_step_of_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "ROUNDS", 1)
-    step = "deviations", "all of xifengguo", "none"
-    found = rows.row_step(*step, CPU, batch_size=2, compile=False)
-    assert found["parameters"] == 8_215_568
-    assert found["step_ms"] > 0 and found["tensors_mib"] > 0 and 0.01 < found["ratio"] < 100
+    monkeypatch.setattr(routings, "ROUNDS", 1)
+    found = routings.row_step("shared", CPU, batch_size=2, compile=False)
+    recorded = ledger.read("bench/routings-cpu.json")["rows"]["shared"]
+    assert found["parameters"] == recorded["parameters"]
+    assert found["step_ms"] > 0 and found["tensors_mib"] > 0 and found["ratio"] > 0
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A training step of every row of an experiment of the ledger: its time and its memory."""
+"""A training step of every routing of the ledger: its time and its memory."""
 
 import dataclasses
 import functools
@@ -17,35 +17,31 @@ from experiments.declared import EXPERIMENTS
 from experiments.running import Training
 
 ROUNDS = 9
+ROUTINGS = EXPERIMENTS["routings"]
 
 
-def run(experiment: str, device: torch.device) -> dict[str, Any]:
+def run(device: torch.device) -> dict[str, Any]:
     """{"beside": a row, "rows": {row: :func:`row_step`}}, each in a process of its own."""
-    rows = list(EXPERIMENTS[experiment].rows)
-    measured = {row: run_alone(row_step, experiment, row, rows[0], device) for row in rows}
+    rows = list(ROUTINGS.rows)
+    measured = {row: run_alone(row_step, row, device) for row in rows}
     return {"batch_size": BATCH, "rounds": ROUNDS, "beside": rows[0], "rows": measured}
 
 
 def row_step(
-    experiment: str,
-    row: str,
-    base: str,
-    device: torch.device,
-    batch_size: int = BATCH,
-    compile: bool | None = None,
+    row: str, device: torch.device, batch_size: int = BATCH, compile: bool | None = None
 ) -> dict[str, float]:
-    """A step as the ledger's trainings make it, compiled where that works, and one of another row.
+    """A step as the ledger's trainings make it, compiled where that works.
 
     Returns:
         "parameters"; "tensors_mib", the peak of its tensors without parameters, gradients and
-        Adam's moments; "step_ms", of a step, the median; "ratio", of a step to one of the base row,
-        the two in turn, the median.
+        Adam's moments; "step_ms", of a step, the median; "ratio", to a step of the first row, the
+        two in turn, the median.
     """
     images = torch.rand(batch_size, 1, 28, 28).to(device)
     labels = torch.arange(batch_size, device=device) % 10
 
     def step_of(row: str) -> tuple[nn.Module, Callable[[], Any]]:
-        training = Training(experiment, "cpu", row, 0, EXPERIMENTS[experiment])
+        training = Training("routings", "cpu", row, 0, ROUTINGS)
         kind = training.kind
         model = kind.make((1, 28, 28), 10, **training.row_options.network).to(device)
         loss = kind.loss or TrainingLoss
@@ -56,7 +52,7 @@ def row_step(
     model, mine = step_of(row)
     mine()
     peak = tensor_peak(mine, device)
-    _, other = step_of(base)
+    _, other = step_of(next(iter(ROUTINGS.rows)))
     times = in_turn([mine, other], device, ROUNDS)
     return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
