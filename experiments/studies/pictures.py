@@ -239,8 +239,8 @@ def several(random: Random) -> Drawn:
 
 
 def nothing(random: Random) -> Drawn:
-    ruled, squared = partial(patterned, "ruled"), partial(patterned, "squared")
-    grounds = [paper, ruled, squared, framed, form, underlined, scanned]
+    patterns = [partial(patterned, kind) for kind in ("ruled", "squared")]
+    grounds: list[Callable[[Random], Sheet]] = [paper, *patterns, framed, form, underlined, scanned]
     sheet = grounds[random.integers(len(grounds))](random)
     return (photographed(random, sheet) if random.integers(2) else sheet), None
 
