@@ -82,8 +82,9 @@ SHOWS_SOURCE = re.compile(r"\b(?:get)?source\(")
 USED = """\
 import json, sys
 ours = [m for name, m in sys.modules.items() if name.partition(".")[0].startswith("capsnet")]
+files = [m.__file__ for m in ours if getattr(m, "__file__", None)]
 ledger = sys.modules.get("capsnet_book.ledger")
-print(json.dumps([[m.__file__ for m in ours if m.__file__], [*(ledger.asked if ledger else [])]]))
+print(json.dumps([files, [*ledger.asked] if ledger else []]))
 """
 # The source and the output of a solution, as Jupyter and Colab fold a cell.
 FOLDED = {"jupyter": {"source_hidden": True, "outputs_hidden": True}, "cellView": "form"}

@@ -13,7 +13,7 @@ import nbformat
 import pytest
 
 import make_notebooks as notebooks
-from address import ROOT, address
+from address import ROOT, Address, address
 from dependencies import hashes
 from myst import ChapterError
 
@@ -221,6 +221,8 @@ def test_the_address_is_a_public_remote_or_what_the_configuration_says(project, 
     assert address(project).url == url
     edit(project / "_config.yml", 'url: ""', "url: https://github.com/our/caps")
     assert address(project).url == "https://github.com/our/caps"
+    assert address(project).site() == "https://our.github.io/caps/"
+    assert Address("https://gitlab.com/our/caps", "main").site() == "https://our.gitlab.io/caps/"
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,13 @@ PAGES = [
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1280, "height": 900}
 # Of things that look alike one is left, for axe would look at every one: paragraphs with the same
-# kinds of elements in them, rows of tables, parts of drawings, tokens of code with their links.
-THIN = """() => {
-    const seen = new Set();
+# kinds of elements in them, rows of tables, parts of drawings, tokens of code with their links. It
+# is given what was seen on other pages, and returns that with what is new on this one.
+THIN = """(known) => {
+    const seen = new Set(known);
     const kind = (it) => it.tagName + ["class", "style", "fill"].map((at) => it.getAttribute(at));
-    const many = "main :is(p, li, tr, svg *, pre span):not([id], :has([id]), .play *)";
+    const many = "main :is(p, li, tr, svg *, pre span, .sig *, dl.field-list)"
+        + ":not([id], :has([id]), .play *)";
     for (const each of document.querySelectorAll(many)) {
         if (!each.isConnected) continue;
         const kinds = new Set([...each.querySelectorAll("*")].map(kind));
@@ -33,6 +35,7 @@ THIN = """() => {
         if (seen.has(key)) (each.closest("a") ?? each).remove();
         seen.add(key);
     }
+    return [...seen];
 }"""
 # The icons that are not drawn: no sign, or no type that has it.
 ICONS = """() => [...document.querySelectorAll("i[class*=fa-], span[class*=fa-]")]
@@ -74,10 +77,10 @@ def address(site: Site) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def tab(browser: Any) -> Any:
-    """One tab for all; it notes what a page asks for and complains of."""
+    """One tab for all; it notes what a page asks for, complains of and looks like."""
     tab = browser.new_context(viewport=DESK).new_page()
     tab.set_default_timeout(PATIENCE)
-    tab.asked, tab.complaints = [], []
+    tab.asked, tab.complaints, tab.seen = [], [], []
     tab.on("request", lambda request: tab.asked.append(request.url))
     tab.on("console", lambda message: tab.complaints.append(f"{message.type}: {message.text}"))
     tab.on("pageerror", lambda error: tab.complaints.append(f"error: {error}"))
@@ -129,7 +132,7 @@ def test_a_page(page: str, visit: Any, address: str, subtests: pytest.Subtests) 
         assert tab.evaluate("shifted") < 0.02
     with subtests.test("fits a phone"):
         check_width(tab)
-    tab.evaluate(THIN)
+    tab.seen = tab.evaluate(THIN, tab.seen)
     parts = "main, .bd-sidebar-primary" if page == PAGES[0] else "main"  # one sidebar for all
     with subtests.test("is legible and accessible"):
         check_with_axe(tab, parts)
@@ -264,7 +267,9 @@ def test_a_print_has_pictures_for_widgets_and_the_solutions_at_the_end(visit: An
     assert tab.locator("html").get_attribute("data-theme") == "dark"
 
 
-def test_symbols_of_a_kind_light_up_together_and_say_what_they_are(visit: Any) -> None:
+def test_symbols_of_a_kind_light_up_together_and_say_what_they_are(
+    visit: Any, subtests: pytest.Subtests
+) -> None:
     tab = visit("book/routing.html")
     see_all_widgets(tab)  # some show symbols, too
     tab.locator("article math .q-uhat").first.hover()
@@ -279,6 +284,21 @@ def test_symbols_of_a_kind_light_up_together_and_say_what_they_are(visit: Any) -
     assert tab.locator("pre .lit").count() > 0  # in the code as well
     tab.keyboard.press("Escape")
     assert not card.is_visible() and lit.count() == 0
+    with subtests.test("a state in the address reaches a page that is open"):
+        tab.evaluate("location.hash = 'play-routing?t=3&over=children'")
+        tab.locator("div.play-of-routing .says", has_text="Iteration 1.").first.wait_for()
+        assert tab.locator("div.play-of-routing").count() == 1
+    with subtests.test("a drawing follows the theme and enlarges"):
+        drawing = tab.locator("#fig-routing-shares svg.drawing")
+        ink = "element => getComputedStyle(element).color"
+        before = drawing.evaluate(ink)
+        tab.emulate_media(color_scheme="dark")
+        tab.wait_for_function("document.documentElement.dataset.theme == 'dark'")
+        assert drawing.evaluate(ink) != before
+        drawing.click()
+        assert tab.locator("dialog.enlarged svg").is_visible()
+        tab.keyboard.press("Escape")
+        tab.wait_for_function("!document.querySelector('dialog.enlarged')")
 
 
 def test_on_a_phone_the_outline_closes_where_it_leads_and_links_have_names(visit: Any) -> None:
@@ -289,28 +309,8 @@ def test_on_a_phone_the_outline_closes_where_it_leads_and_links_have_names(visit
     sheet.get_by_role("link").nth(2).click()
     assert "#" in tab.url and not sheet.is_visible()
     tab.wait_for_function(REACHABLE)
-    tab.evaluate(THIN)
+    tab.evaluate(THIN, [])
     check_with_axe(tab, "html", least="minor")
-
-
-def test_a_state_in_the_address_reaches_a_page_that_is_open(visit: Any) -> None:
-    tab = visit("book/routing.html")
-    see_all_widgets(tab)
-    tab.evaluate("location.hash = 'play-routing?t=3&over=children'")
-    said = tab.locator("div.play-of-routing .says", has_text="Iteration 1.").first
-    said.wait_for()
-    assert tab.locator("div.play-of-routing").count() == 1
-
-
-def test_in_line_by_line_code_is_a_listing_and_has_a_ground(visit: Any) -> None:
-    tab = visit("book/annotated.html")
-    room = """all => all.map((row) => [...row.querySelectorAll("pre > span[id]")]
-        .reduce((left, line) => left - line.getBoundingClientRect().height,
-                row.getBoundingClientRect().height))"""
-    assert max(tab.locator(".annotated-row").evaluate_all(room)) < 12  # notes open over it
-    tab.set_viewport_size({"width": 1000, "height": 900})
-    ground = "it => getComputedStyle(it.querySelector('div')).backgroundColor"
-    assert tab.locator(".annotated-row").first.evaluate(ground) != "rgba(0, 0, 0, 0)"
 
 
 def test_on_a_phone_a_cell_names_its_column(visit: Any) -> None:
@@ -319,20 +319,6 @@ def test_on_a_phone_a_cell_names_its_column(visit: Any) -> None:
     assert cell.inner_text() == "the best on the test images"
     tab.set_viewport_size(PHONE)
     assert cell.inner_text() == "manuelsh and Rué [2018]: the best on the test images"
-
-
-def test_a_drawing_follows_the_theme_and_enlarges(visit: Any) -> None:
-    tab = visit("book/routing.html")
-    drawing = tab.locator("#fig-routing-shares svg.drawing")
-    ink = "element => getComputedStyle(element).color"
-    before = drawing.evaluate(ink)
-    tab.emulate_media(color_scheme="dark")
-    tab.wait_for_function("document.documentElement.dataset.theme == 'dark'")
-    assert drawing.evaluate(ink) != before
-    drawing.click()
-    assert tab.locator("dialog.enlarged svg").is_visible()
-    tab.keyboard.press("Escape")
-    tab.wait_for_function("!document.querySelector('dialog.enlarged')")
 
 
 @pytest.mark.parametrize(
@@ -367,16 +353,10 @@ def test_the_networks_of_the_pages_come_when_they_are_asked_for(
     assert [said for said in tab.complaints if said.startswith("error")] == []
 
 
-def line_of(words: str) -> int:
-    """Which line of functional.py holds these, and no other does."""
-    source = (ROOT / "capsnet/functional.py").read_text().splitlines()
-    (line,) = (number for number, text in enumerate(source, start=1) if words in text)
-    return line
-
-
 def test_a_line_has_its_equation_in_the_rail_and_lights_up_its_quantities(visit: Any) -> None:
     tab = visit("book/annotated.html")
-    line = line_of("s = torch.einsum")
+    source = (ROOT / "capsnet/functional.py").read_text().splitlines()
+    (line,) = (n for n, text in enumerate(source, start=1) if "s = torch.einsum" in text)
     row = tab.locator(f".annotated-row:has(#functional-{line})")
     row.evaluate("row => row.scrollIntoView()")
     row.locator(".annotated-note math .q-c").hover()
@@ -388,3 +368,11 @@ def test_a_line_has_its_equation_in_the_rail_and_lights_up_its_quantities(visit:
     tab.locator(".annotated-row .q-uhat").first.hover()
     tab.locator(".symbol-card samp").wait_for()
     assert "[1, 1152, 10, 16]" in tab.locator(".symbol-card").inner_text()
+    # A row is as high as its code, and notes open over it.
+    room = """all => all.map((row) => [...row.querySelectorAll("pre > span[id]")]
+        .reduce((left, line) => left - line.getBoundingClientRect().height,
+                row.getBoundingClientRect().height))"""
+    assert max(tab.locator(".annotated-row").evaluate_all(room)) < 12
+    tab.set_viewport_size({"width": 1000, "height": 900})
+    ground = "it => getComputedStyle(it.querySelector('div')).backgroundColor"
+    assert tab.locator(".annotated-row").first.evaluate(ground) != "rgba(0, 0, 0, 0)"

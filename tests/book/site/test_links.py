@@ -30,16 +30,12 @@ FILE = f"{OWN}/blob/v1/notebooks/squash.ipynb"
 COLAB = "https://colab.research.google.com/github/me/caps/blob/v1/notebooks/squash.ipynb"
 KAGGLE = f"https://www.kaggle.com/kernels/welcome?src={FILE}"
 BINDER = "https://mybinder.org/v2/gh/me/caps/v1?urlpath=lab/tree/notebooks/squash.ipynb"
-ISSUE = "issues/new?title=Issue%20on%20page%20%2Fbook/{}.html"
 GITHUB = [
     OWN,
     f"{OWN}/blob/v1/book/{{}}.md?plain=1",
     f"{OWN}/edit/v1/book/{{}}.md",
-    f"{OWN}/{ISSUE}",
+    f"{OWN}/issues/new?title=Issue%20on%20page%20%2Fbook/{{}}.html",
 ]
-LAB = "https://gitlab.com/me/caps"
-LAB_ISSUE = f"{LAB}/-/{ISSUE}".replace("title", "issue[title]")
-GITLAB = [LAB, f"{LAB}/-/blob/v1/book/{{}}.md?plain=1", f"{LAB}/-/edit/v1/book/{{}}.md", LAB_ISSUE]
 
 
 def build(root: Path, url: str, builder: str = "html") -> Path:
@@ -84,7 +80,6 @@ def check_what_a_shared_link_shows(site: Path, published: str) -> None:
     [
         (OWN, "https://me.github.io/caps/",
          {"squash": [COLAB, KAGGLE, BINDER, *GITHUB], "text": GITHUB}),  # which has no notebook
-        (LAB, "https://me.gitlab.io/caps/", {"squash": GITLAB}),
         ("", "", {"squash": []}),
     ],
 )  # fmt: skip
