@@ -16,6 +16,7 @@ from torch.nn.utils.parametrizations import weight_norm
 
 from capsnet import CapsNet
 from capsnet.functional import margin_loss
+from capsnet_lab import cli
 from capsnet_lab.check import Adapter, assert_paper, check
 from capsnet_lab.check.checker import main_check
 from capsnet_lab.check.routing import GUARDS
@@ -648,11 +649,20 @@ def test_as_an_assertion() -> None:
 MODULE = """
 import sys
 import torch
+from torch import nn
+from capsnet import CapsNet
 from capsnet_lab.check import Adapter
 from capsnet_lab.wild import WildCapsNet
 
+small = {"num_classes": 5, "conv_channels": 4, "capsule_types": 3}
+
 def make():
-    return WildCapsNet((1, 24, 24), 5, conv_channels=4, capsule_types=3, deviations=["leak"])
+    return WildCapsNet((1, 24, 24), deviations=["leak"], **small)
+
+class Mine(CapsNet): pass
+ours, mine = CapsNet(**small), Mine((1, 24, 24), routing_iterations=5, **small)
+plain = nn.Sequential(nn.Flatten(), nn.Linear(784, 10), nn.Sigmoid())
+broken = Adapter(primary=lambda net, images: net.nothing(images))
 
 class Kept(torch.nn.Module):
     def __init__(self):
@@ -688,6 +698,26 @@ def test_by_name(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     outside = main_check(f"{module}:made", f"{module}:adapter")
     assert not outside.found and "leak" in outside.not_examined
     assert str(outside).startswith("WildCapsNet: the routing was not examined; 0 of ")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (":ours", 0, "0 of "),
+        (":made", 1, "\nleak\n"),
+        (":ours --adapter {}:broken", 3, "\nprimary fails: AttributeError: "),
+        (":plain", 3, "\nthe routing was not examined: needs an Adapter"),
+        (":mine --image-shape 1x24x24 --routing digits", 1, "without a name: 5 iterations fit"),
+        (":ours --image-shape 1x24x24", 2, "with images [8, 1, 24, 24]: "),
+        (":nobodys", 2, " has no attribute 'nobodys'\n"),
+    ],
+)
+def test_the_command(
+    module: str, words: str, code: int, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["check", *(module + words.format(module)).split()]) == code
+    printed = capsys.readouterr()
+    assert text in (printed.err if code == 2 else printed.out)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Other people's networks, and other routings, on the command line."""
 
 import dataclasses
-import sys
 from pathlib import Path
 
 import pytest
@@ -91,47 +90,3 @@ def test_the_list_says_what_each_is(capsys: pytest.CaptureFixture[str]) -> None:
         assert all(deviation.code in text for deviation in made.deviations)
     assert cli.main(["train", "--as", "labml", "--list-implementations"]) == 0
     assert capsys.readouterr().out == f"{wild.IMPLEMENTATIONS['labml']}\n"
-
-
-SMALL = "conv_channels=8, capsule_types=2"
-NETWORKS = f"""
-import torch
-from capsnet import CapsNet
-from capsnet_lab.check import Adapter
-from capsnet_lab.wild import WildCapsNet
-
-class Mine(CapsNet): pass
-ours = CapsNet({SMALL})
-theirs = WildCapsNet(deviations=["leak"], {SMALL})
-larger = Mine((1, 24, 24), routing_iterations=5, {SMALL})
-plain = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10), torch.nn.Sigmoid())
-adapter = Adapter(primary=lambda net, images: net.nothing(images))
-"""
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "text"),
-    [
-        ("ours", 0, "0 of "),
-        ("theirs", 1, "\nleak\n"),
-        ("ours --adapter networks:adapter", 3, "\nprimary fails: AttributeError: "),
-        ("plain", 3, "\nthe routing was not examined: needs an Adapter"),
-        ("larger --image-shape 1x24x24 --routing digits", 1, "without a name: 5 iterations fit"),
-        ("ours --image-shape 1x24x24", 2, "with images [8, 1, 24, 24]: "),
-        ("nobodys", 2, "module 'networks' has no attribute 'nobodys'\n"),
-    ],
-)
-def test_check_says_what_a_network_does_differently(
-    words: str,
-    code: int,
-    text: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "networks", raising=False)
-    Path("networks.py").write_text(NETWORKS)
-    assert cli.main(["check", *f"networks:{words}".split()]) == code
-    printed = capsys.readouterr()
-    assert text in (printed.err if code == 2 else printed.out)
