@@ -62,6 +62,9 @@ def test_every_job_has_a_python_that_the_lock_has_packages_for() -> None:
     module = [job.python for job in SCRIPT["jobs"](text) if job.name.startswith("module")]
     assert module == supported
     assert f"for Python {supported[0]} to {supported[-1]}," in (ROOT / "Makefile").read_text()
+    # Binder's, and that of Codespaces.
+    for name in (".binder/runtime.txt", ".devcontainer/devcontainer.json"):
+        assert re.search(r"python[-:]([\d.]+)", (ROOT / name).read_text())[1] in supported, name
 
 
 @pytest.mark.skipif("GITHUB_REPOSITORY" not in os.environ, reason="a clone may have any address")
