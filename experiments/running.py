@@ -183,27 +183,25 @@ def write_record(training: Training, record: dict[str, Any], ledger: Path) -> No
         write_atomically(file, "".join(f"{line}\n" for line in lines.values()).encode())
 
 
-def images_of(experiment: Experiment, train: bool) -> ImageSet:
-    """The data set, on the experiment's canvas."""
-    images = load(experiment.dataset, train)
+def images_of(experiment: Experiment, train: bool, span: slice = slice(None)) -> ImageSet:
+    """Images of the data set, on the experiment's canvas."""
+    images = load(experiment.dataset, train).subset(span)
     return images if experiment.canvas is None else centred(images, experiment.canvas)
 
 
 def unseen_images(training: Training) -> ImageSet:
     """Those of the training images that no run of this budget learns from."""
     span = training.budget_options.unseen
-    return images_of(training.declared, train=True).subset(slice(span.start, span.stop))
+    return images_of(training.declared, train=True, span=slice(span.start, span.stop))
 
 
 def training_images(training: Training) -> tuple[ImageSet, ImageSet | None]:
     """The images a network learns from, and those that it is evaluated on after each epoch, if it
     is watched.
     """
-    images, validation = images_of(training.declared, train=True), None
+    images, validation = images_of(training.declared, True, slice(training.images)), None
     if training.declared.watched:
         validation = images_of(training.declared, train=False)
-    if training.images is not None:
-        images = images.subset(slice(0, training.images))
     if (per_class := training.row_options.per_class) is not None:
         generator = torch.Generator().manual_seed(training.seed)
         order = torch.randperm(len(images), generator=generator)
@@ -345,11 +343,17 @@ def verify(training: Training, work: Path, ledger: Path = LEDGER) -> str | None:
     found = recorded(training, ledger)
     assert found is not None
     _, records = train_and_watch(training, work, stop_after=1)
-    same = found["machine"].items() <= describe_machine(make_fabric().device).items()
-    for name, before in found["records"][0].items():
-        now = records[0].get(name)
-        if name in CLOCKED or now == before:
+    same_machine = found["machine"].items() <= describe_machine(make_fabric().device).items()
+    differs = what_differs(found["records"][0], records[0], same_machine)
+    return f"{training}: first epoch: {differs}" if differs else None
+
+
+def what_differs(before: dict[str, Any], now: dict[str, Any], same_machine: bool) -> str | None:
+    """The first number of an epoch that is not as it was; None if there is none."""
+    for name, expected in before.items():
+        found = now.get(name)
+        if name in CLOCKED or found == expected:
             continue
-        if same or now is None or abs(now - before) > 1e-3 * abs(before):
-            return f"{training}: first epoch: expected {name} {before}, got {now}"
+        if same_machine or found is None or abs(found - expected) > 1e-3 * abs(expected):
+            return f"expected {name} {expected}, got {found}"
     return None

@@ -59,10 +59,11 @@ def loss(model: Callable[..., Any], images: Tensor, labels: Tensor) -> Tensor:
 
 
 def test_the_papers_parameter_counts() -> None:
-    model = CapsNet()
-    assert count(model) == 8_215_568
-    assert count(CapsNet(reconstruct=False)) == 6_804_224
-    assert count(CapsNet(learn_prior=True)) == 8_215_568 + 1152 * 10
+    with torch.device("meta"):  # no numbers are drawn
+        model = CapsNet()
+        assert count(model) == 8_215_568
+        assert count(CapsNet(reconstruct=False)) == 6_804_224
+        assert count(CapsNet(learn_prior=True)) == 8_215_568 + 1152 * 10
     assert count(model.conv) == 256 * (81 + 1)
     assert count(model.primary) == 256 * (256 * 81 + 1)
     assert count(model.digits) == 1152 * 10 * 8 * 16
@@ -293,23 +294,6 @@ def test_half_precision_is_finite_and_close(dtype: torch.dtype, device: torch.de
     assert expected.lengths.dtype == F64
     tolerance = 32 * torch.finfo(dtype).eps
     assert_close([x.to(F64) for x in out], [*expected], rtol=tolerance, atol=tolerance)
-
-
-def test_autocast_is_close_to_float32(device: torch.device) -> None:
-    model, images = small(learn_prior=True).to(device), pictures().to(device)
-    labels = LABELS.to(device)
-    expected = model(images, labels)
-    expected_gradients = torch.autograd.grad(loss(model, images, labels), list(model.parameters()))
-    with torch.autocast(device.type, torch.bfloat16):
-        out = model(images, labels)
-        total = loss(model, images, labels)
-    assert out.lengths.dtype == torch.float32
-    for got, want in zip(out, expected, strict=True):
-        assert_close(got.float(), want, rtol=0.05, atol=0.05)
-    for gradient, want in zip(
-        torch.autograd.grad(total, list(model.parameters())), expected_gradients, strict=True
-    ):
-        assert float((gradient - want).norm() / want.norm()) < 0.1
 
 
 @pytest.mark.slow

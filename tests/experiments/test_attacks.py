@@ -44,19 +44,20 @@ def test_an_attack_stays_within_epsilon_and_within_an_image(steps: int) -> None:
 
 
 def test_a_stronger_attack_breaks_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attacks, "ATTACKED", 40)
+    monkeypatch.setattr(attacks, "ATTACKED", 20)
     model, _ = load_weights(ledger.path("page/weights.safetensors"))
     test = load("mnist", train=False)
     found = attacks.count_attacked(model, test)
     fgsm, pgd = ([found[by][str(e)] for e in attacks.EPSILONS] for by in ("fgsm", "pgd"))
     assert fgsm == sorted(fgsm, reverse=True) and pgd == sorted(pgd, reverse=True)
     assert all(slow <= quick for slow, quick in zip(pgd, fgsm, strict=True))
-    assert found["total"] == 40 > found["correct"] == pgd[1]
+    assert found["total"] == 20 > found["correct"] == pgd[1]
 
 
 def test_the_cnn_without_capsules_is_as_large_as_the_capsules() -> None:
     """Its dense layer has as many weights as W, and biases besides."""
-    of = {kind: KINDS[kind].make((1, 28, 28), 10) for kind in ("capsnet", "cnn-dense")}
+    with torch.device("meta"):  # no numbers are drawn
+        of = {kind: KINDS[kind].make((1, 28, 28), 10) for kind in ("capsnet", "cnn-dense")}
     counts = {kind: sum(p.numel() for p in model.parameters()) for kind, model in of.items()}
     assert counts["cnn-dense"] == counts["capsnet"] + 160
     shapes = [

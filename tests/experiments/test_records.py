@@ -6,7 +6,6 @@ import pkgutil
 import pytest
 
 from capsnet_book import ledger
-from capsnet_book.claims import Claim, difference
 from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS
 from experiments import running, studies
 from experiments.declared import BUDGETS, EXPERIMENTS
@@ -50,24 +49,6 @@ def test_what_chooses_is_not_what_is_counted_on(budget: str) -> None:
             tuning = EXPERIMENTS[experiment.tuned_by].budgets[budget]
             assert declared.first >= tuning.first + tuning.seeds
     assert unseen[True] and not unseen[True] & unseen[False]
-
-
-def test_all_images_exclude_the_papers_four_images() -> None:
-    """The declared primary analysis: test errors, 1 iteration minus 3, paired by seed."""
-    trained = ledger.trainings("all-images", "gpu")
-    three, one = trained["3 iterations, rate 0.003"], trained["1 iteration, rate 0.0015"]
-    rates = ({seed: ledger.missed(run) for seed, run in runs.items()} for runs in (one, three))
-    found = difference(Claim(*rates))
-    assert found.seeds == 8
-    assert 100 * found.points == pytest.approx(-1.0)
-    assert 100 * found.half == pytest.approx(4.5, abs=0.05)
-    assert 100 * (found.points + found.half) < 4
-    for row, rates in (("1 iteration", [49, 47, 48]), ("3 iterations", [39, 44, 41])):
-        tuned = ledger.trainings("all-images-tuning", "gpu")
-        wrong = [
-            len(tuned[f"{row}, rate {r}"][10]["test"]["errors"]) for r in (3e-3, 1.5e-3, 7.5e-4)
-        ]
-        assert wrong == rates
 
 
 def test_the_checker_finds_in_others_code_what_was_read_in_it() -> None:
