@@ -86,7 +86,7 @@ def drag(tab: Any, *places: tuple[float, float]) -> None:
     tab.mouse.up()
 
 
-SEVEN = [(0.3, 0.25), (0.7, 0.25), (0.45, 0.8)]  # a stroke, in parts of the pad
+SEVEN = [(0.3, 0.25), (0.7, 0.25), (0.38, 0.8)]  # a stroke, in parts of the pad
 
 
 def draw_seven(tab: Any) -> None:

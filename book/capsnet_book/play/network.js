@@ -5,6 +5,7 @@ import { channelsToCapsules, convolution, decoder, dynamicRouting, lengths, line
 
 /** @typedef {import("./capsules.js").Affine} Affine */
 /** @typedef {import("./capsules.js").Grid} Grid */
+/** @typedef {{ iterations?: number, over?: "parents" | "children", permute?: boolean }} Options */
 
 /** What the weights of a network are asked for, and its image.
  * @param {import("./weights.js").Weights} weights
@@ -36,18 +37,21 @@ export class CapsNet {
     this.decoder = config.reconstruct ? ["decoder.fc1", "decoder.fc2", "decoder.fc3"].map(layer) : [];
   }
 
-  /** What the network makes of an image, [channels, height, width], from 0 to 1.
+  /** What the network makes of an image, [channels, height, width], from 0 to 1. The options are what a
+   * reader may change: how often it routes, over what the softmax runs, and whether the channels are
+   * permuted before they are cut into vectors.
    * @param {ArrayLike<number>} image
+   * @param {Options} [options]
    */
-  look(image) {
-    const { kernel_size: side, primary_dim: dim, capsule_dim: size, num_classes: parents, routing_iterations } = this.config;
+  look(image, { iterations = this.config.routing_iterations, over = "parents", permute = true } = {}) {
+    const { kernel_size: side, primary_dim: dim, capsule_dim: size, num_classes: parents } = this.config;
     const seen = convolution(Float32Array.from(image), this.image, this.conv, side);
     const features = relu(seen.maps); // [256, 20, 20] for the paper's network
     const { maps, grid } = convolution(features, seen.grid, this.primary, side, 2); // [256, 6, 6]
-    const u = squash(channelsToCapsules(maps, grid, dim), dim); // [1152, 8]
+    const u = squash(permute ? channelsToCapsules(maps, grid, dim) : maps, dim); // [1152, 8]
     const shape = { children: u.length / dim, parents, size };
     const uHat = predict(u, this.weight, shape); // [1152, 10, 16]
-    const steps = dynamicRouting(uHat, shape, routing_iterations, { prior: this.prior });
+    const steps = dynamicRouting(uHat, shape, iterations, { prior: this.prior, over });
     const v = /** @type {Float32Array} */ (steps[steps.length - 1].v); // [10, 16]
     return { features, maps, u, uHat, steps, v, lengths: lengths(v, size) };
   }

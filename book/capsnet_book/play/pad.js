@@ -94,6 +94,26 @@ export function centred(strokes) {
   return ink(strokes, placed(MIDDLE - massX / mass, MIDDLE - massY / mass));
 }
 
+const KEPT = "digit"; // the name under which the browser keeps what was drawn last
+
+/** What the reader drew last, on whatever page; "" if nothing, or if the browser keeps nothing. */
+export function lastDrawn() {
+  try {
+    return localStorage.getItem(KEPT) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+/** @param {Point[][]} strokes */
+function keep(strokes) {
+  try {
+    localStorage.setItem(KEPT, written(strokes));
+  } catch {
+    // A browser that keeps nothing: the drawing is on this page alone.
+  }
+}
+
 /** The pad. `drawn` hears of each change by hand, with the image for the network.
  * @param {(image: Float32Array) => void} drawn
  */
@@ -131,6 +151,7 @@ export function pad(drawn) {
     paint();
     drawn(image());
   });
+  canvas.addEventListener("pointerup", () => strokes.length && keep(strokes));
   return {
     canvas,
     image,

@@ -186,25 +186,36 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
   );
   show();
   stage.append(board);
-  const real = document.querySelector("[data-play=children]"); // further down the page
-  if (real) offerDigit(stage, board, real);
+  if (!tell) offerDigits(stage, board, lines); // a notebook has neither the seven nor the network at hand
 }
 
-/** Offer the children of a real digit in the same box.
+/** Offer the same for digits, in the same box: the children of a seven, and the whole network.
  * @param {HTMLElement} stage
  * @param {HTMLElement} board
- * @param {Element} real  the box that has its data
+ * @param {string[]} lines
  */
-function offerDigit(stage, board, real) {
-  const other = el("div", { class: "play-of-children", hidden: true });
-  stage.append(other);
-  stage.prepend(choice("show", { board: "six children", digit: "a real seven" }, "board", async (shown) => {
-    board.hidden = shown !== "board";
-    other.hidden = !board.hidden;
-    if (other.hidden || other.childElementCount) return;
-    const [{ mount }, data] = await Promise.all([import("./children.js"), dataOf(real)]);
-    await mount(other, data);
-  }));
+function offerDigits(stage, board, lines) {
+  const real = document.querySelector("[data-play=children]"); // further down the page
+  const seven = el("div", { class: "play-of-children", hidden: true });
+  const yours = el("div", { class: "play-of-forward", hidden: true });
+  document.head.append(el("link", { rel: "stylesheet", href: new URL("forward.css", import.meta.url) }));
+  const views = { board, seven, yours };
+  const titles = { board: "six children", ...(real ? { seven: "a real seven" } : {}), yours: "your digit" };
+  const open = async (/** @type {string} */ shown) => {
+    for (const [name, view] of Object.entries(views)) view.hidden = name !== shown;
+    if (shown === "seven" && real && !seven.childElementCount) {
+      const [{ mount }, data] = await Promise.all([import("./children.js"), dataOf(real)]);
+      await mount(seven, data);
+    }
+    if (shown === "yours" && !yours.childElementCount) {
+      const { mount } = await import("./forward.js");
+      await mount(yours, { lines });
+    }
+  };
+  const first = location.hash.startsWith("#play-forward") ? "yours" : "board";
+  stage.append(seven, yours);
+  stage.prepend(choice("show", titles, first, open));
+  open(first);
 }
 
 const tenths = (/** @type {number} */ x) => number(x, 1);

@@ -1,11 +1,13 @@
 // @ts-check
 // A network in a thread of its own, so that the page can be drawn on while it thinks.
 
+import { lengths } from "./capsules.js";
 import { CapsNet, PlainCNN } from "./network.js";
 import { readWeights } from "./weights.js";
 
-/** @typedef {{ load: string } | { look: Float32Array } | { draw: ArrayLike<number>, of: number }} Question */
+/** @typedef {{ load: string } | { look: Float32Array } | { draw: ArrayLike<number>, of: number } | { route: Float32Array, options: import("./network.js").Options }} Question */
 /** @typedef {{ v: Float32Array, lengths: import("./capsules.js").Numbers, longest: number, drawn: Float32Array }} Seen */
+/** @typedef {ReturnType<typeof route>} Routed */
 
 /** @type {CapsNet | PlainCNN | undefined} */
 let network;
@@ -39,15 +41,36 @@ function draw(v, of) {
 function look(image) {
   if (!network) throw new Error("expected weights first, got a question");
   if (network instanceof PlainCNN) return network.look(image);
-  const { v, lengths } = network.look(image);
-  const longest = lengths.indexOf(Math.max(...lengths));
-  return { v, lengths, longest, drawn: draw(v, longest) };
+  const { v, lengths: long } = network.look(image);
+  const longest = long.indexOf(Math.max(...long));
+  return { v, lengths: long, longest, drawn: draw(v, longest) };
+}
+
+/** All that a capsule network computes of an image, with what the decoder draws after each iteration.
+ * @param {Float32Array} image
+ * @param {import("./network.js").Options} options
+ */
+function route(image, options) {
+  if (!(network instanceof CapsNet)) throw new Error("expected the weights of a capsule network first");
+  const { primary_dim: dim, capsule_dim: size } = network.config;
+  const { features, u, uHat, steps } = network.look(image, options);
+  return { features, primary: lengths(u, dim), uHat, steps: steps.map(({ c, s, v }) => {
+    const long = lengths(v, size);
+    return { c, v, sums: lengths(s, size), lengths: long, drawn: draw(v, long.indexOf(Math.max(...long))) };
+  }) };
+}
+
+/** @param {Question} question */
+function answer(question) {
+  if ("load" in question) return load(question.load);
+  if ("look" in question) return look(question.look);
+  if ("route" in question) return route(question.route, question.options);
+  return draw(question.draw, question.of);
 }
 
 addEventListener("message", async (/** @type {MessageEvent<Question>} */ { data }) => {
   try {
-    if ("load" in data) postMessage({ answer: await load(data.load) });
-    else postMessage({ answer: "look" in data ? look(data.look) : draw(data.draw, data.of) });
+    postMessage({ answer: await answer(data) });
   } catch (error) {
     postMessage({ error: error instanceof Error ? error.message : String(error) });
   }

@@ -17,7 +17,7 @@ import dress
 from address import ROOT
 from capsnet.checkpoint import load_weights
 from capsnet_book import ledger
-from capsnet_book.play import FOLDER, MARK, front
+from capsnet_book.play import FOLDER, MARK, front, learn
 from capsnet_book.play.knobs import save_decoder
 from helpers.pages import PATIENCE, served
 
@@ -57,6 +57,7 @@ def packed() -> dict[str, str]:
                 drawing = cell.outputs[-1]["data"].get("image/svg+xml", "")
                 _, _, data = drawing.partition(MARK[0])
                 found[name] = data.partition(MARK[1])[0] or "{}"
+    found["forward"] = found["routing"]  # in whose box it stands
     return found
 
 
@@ -78,6 +79,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, packed: dict[str, str]) -> 
     model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
     save_decoder(model.decoder, data / "decoder.safetensors")
     front.save(data)
+    learn.save(data)
     return place
 
 

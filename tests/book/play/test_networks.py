@@ -55,7 +55,7 @@ def check_cnn(tab: Any, images: Tensor) -> None:
     chance, digit = network("page-cnn")(images).lengths[0].softmax(dim=0).max(dim=0)
     named, percent = re.findall(r"\d+", tab.inner_text(".cnn"))
     assert int(named) == digit
-    assert int(percent) == pytest.approx(100 * chance.item(), abs=1.1)  # rounded, "over 99"
+    assert int(percent) == pytest.approx(100 * chance.item(), abs=3)  # rounded, as the image is
 
 
 @torch.no_grad()
