@@ -35,10 +35,10 @@ from experiments.running import (
     LEDGER,
     WORK,
     Training,
+    all_recorded,
     at_chosen_rates,
     perform,
     plan,
-    recorded,
     verify,
 )
 
@@ -76,7 +76,7 @@ def main(
         return at_chosen_rates(chosen, budget, ledger, declared)
 
     try:
-        records = {training: recorded(training, ledger) for training in plan(planned(), budget)}
+        records = all_recorded(plan(planned(), budget), ledger)
     except ValueError as error:  # a line that is no record
         parser.exit(1, f"{error}\n")
     print(progress(records, work), flush=True)
@@ -98,7 +98,11 @@ def fill(plan: Callable[[], list[Training]], minutes: float, ledger: Path, work:
     begun that would end after so many minutes if it took as long as the longest before it.
     """
     failed, longest, start, begun = 0, 0.0, time.monotonic(), set[Training]()
-    while left := [each for each in plan() if each not in begun and not recorded(each, ledger)]:
+    while left := [
+        training
+        for training, record in all_recorded(plan(), ledger).items()
+        if record is None and training not in begun
+    ]:
         training, before = left[0], time.monotonic()
         if before - start + longest >= 60 * minutes:
             break
@@ -167,8 +171,8 @@ def results_table(name: str, budget: str, experiment: Experiment, ledger: Path) 
     width of the 95 % interval of this mean; minutes of training, the mean.
     """
     rows: dict[str, list[dict[str, Any] | None]] = {}
-    for training in plan({name: experiment}, budget):
-        rows.setdefault(training.row, []).append(recorded(training, ledger))
+    for training, record in all_recorded(plan({name: experiment}, budget), ledger).items():
+        rows.setdefault(training.row, []).append(record)
     lines = [("", "error, %", "95 %", "n", "minutes")]
     for row, found in rows.items():
         records = [record for record in found if record is not None]

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -145,8 +145,7 @@ def at_chosen_rates(
 def best_rate(tuning: list[Training], ledger: Path) -> float | None:
     """The learning rate with the fewest mistakes over all seeds; None where a record is missing."""
     mistakes: dict[float, int] = {}
-    for training in tuning:
-        record = recorded(training, ledger)
+    for training, record in all_recorded(tuning, ledger).items():
         if record is None:
             return None
         images = record.get("placed", record["test"])  # plain digits, where there are others
@@ -163,12 +162,24 @@ def recorded(training: Training, ledger: Path = LEDGER) -> dict[str, Any] | None
     Raises:
         ValueError: the experiment's file has a line that is no record.
     """
-    line = record_lines(ledger / records_file(training.experiment)).get(training.name)
-    if line is None:
-        return None
-    found: dict[str, Any] = json.loads(line)
-    expected = json.loads(json.dumps(training.declaration))
-    return found if all(found.get(key) == value for key, value in expected.items()) else None
+    return all_recorded([training], ledger)[training]
+
+
+def all_recorded(
+    trainings: Iterable[Training], ledger: Path = LEDGER
+) -> dict[Training, dict[str, Any] | None]:
+    """:func:`recorded` of many trainings; each file is read once."""
+    lines: dict[str, dict[str, str]] = {}
+    records: dict[Training, dict[str, Any] | None] = {}
+    for training in trainings:
+        name = training.experiment
+        if name not in lines:
+            lines[name] = record_lines(ledger / records_file(name))
+        found: dict[str, Any] = json.loads(lines[name].get(training.name, "{}"))
+        expected = json.loads(json.dumps(training.declaration))
+        same = all(found.get(key) == value for key, value in expected.items())
+        records[training] = found if same else None
+    return records
 
 
 def write_record(training: Training, record: dict[str, Any], ledger: Path) -> None:

@@ -9,15 +9,14 @@ from capsnet_book import ledger
 from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS
 from experiments import running, studies
 from experiments.declared import BUDGETS, EXPERIMENTS
-from experiments.running import at_chosen_rates, plan, recorded
+from experiments.running import all_recorded, at_chosen_rates, plan
 
 
 def test_every_record_is_of_a_declared_training() -> None:
     records = 0
     for budget in BUDGETS:
-        for training in plan(at_chosen_rates(EXPERIMENTS, budget), budget):
-            if (record := recorded(training)) is None:
-                continue
+        trainings = plan(at_chosen_rates(EXPERIMENTS, budget), budget)
+        for record in filter(None, all_recorded(trainings).values()):
             records += 1
             test = record["test"]
             if record["task"] != "pairs":  # lengths of capsules have a margin loss, logits none
