@@ -15,7 +15,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from capsnet.checkpoint import load_weights
 from capsnet_book import ledger
-from capsnet_book.play import FOLDER, MARK, front
+from capsnet_book.play import FOLDER, MARK, front, learn
 from capsnet_book.play.knobs import save_decoder
 
 DATA = re.compile(re.escape(MARK[0]) + "(.*?)" + re.escape(MARK[1]), re.DOTALL)
@@ -68,6 +68,7 @@ def place(app: Sphinx, error: Exception | None) -> None:
     weights = ledger.path("multimnist/weights.safetensors")
     shutil.copy(weights, folder / "data" / "multimnist.safetensors")
     front.save(folder / "data")
+    learn.save(folder / "data")
 
 
 def setup(app: Sphinx) -> None:

@@ -67,7 +67,7 @@ export function softmax(b, { children, parents }, over = "parents") {
  * @param {T} uHat
  * @param {Shape} shape
  */
-function weightedSum(c, uHat, { children, parents, size }) {
+export function weightedSum(c, uHat, { children, parents, size }) {
   const s = zeros(uHat, parents * size);
   for (let i = 0; i < children; i++)
     for (let j = 0; j < parents; j++)
@@ -130,7 +130,7 @@ export function marginLoss(norms, present, { mPos = 0.9, mNeg = 0.1, downWeight 
  * @param {number} side
  * @param {number} stride
  */
-function windows(maps, { channels, height, width }, side, stride) {
+export function windows(maps, { channels, height, width }, side, stride) {
   const [rows, columns] = [height, width].map((n) => Math.floor((n - side) / stride) + 1);
   const seen = new Float32Array(4 * Math.ceil((rows * columns) / 4) * channels * side * side);
   let k = 0;
