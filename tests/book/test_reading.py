@@ -9,6 +9,7 @@ from docutils import nodes
 
 import reading
 from folding import FoldCells, colour
+from helpers import ROOT
 from make_notebooks import chapters
 
 
@@ -104,3 +105,13 @@ def test_a_chapter_is_no_longer_than_a_reader_s_patience(chapter: Path) -> None:
         calls = [node for node in ast.walk(ast.parse(solution)) if isinstance(node, ast.Call)]
         printed = [call.args for call in calls if ast.unparse(call.func) == "print"]
         assert any(not isinstance(each, ast.Constant) for args in printed for each in args)
+
+
+LIKE_A_LIST = re.compile(r"^[A-Za-z].*\n(?:\d+\.|[-+*>]) .*", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "book").glob("*.md")), ids=lambda path: path.stem)
+def test_no_line_of_a_paragraph_begins_like_a_list(page) -> None:
+    """Markdown would end the paragraph there: "between 0 and", and below it "1. Let"."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    assert LIKE_A_LIST.findall(prose) == []
