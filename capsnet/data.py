@@ -242,12 +242,16 @@ def load(name: str, train: bool = True, *, download: bool = True) -> ImageSet:
             return by_torchvision(name, root, train, download=False)
     trouble = "not downloaded, as download=False"
     if download:
+        made = [path for path in (folders[0], *folders[0].parents) if not path.exists()]
         timeout = socket.getdefaulttimeout()
         socket.setdefaulttimeout(DOWNLOAD_TIMEOUT)  # torchvision would wait for ever
         try:
             return by_torchvision(name, data_folders()[0], train, download=True)
         except (RuntimeError, OSError, HTTPException) as error:
             trouble = f"the download failed: {' '.join(str(error).split())}"
+            for path in made:  # torchvision leaves its folders
+                with contextlib.suppress(OSError):
+                    path.rmdir()
         finally:
             socket.setdefaulttimeout(timeout)
     raise FileNotFoundError(
