@@ -76,7 +76,7 @@ if not importlib.util.find_spec("capsnet_book"):
 TRAINS = re.compile(r"\b(?:fit|make_step|cli\.main|optimizer\.step)\(")
 ADDRESS = re.compile(r'(repository = \\")[^"\\]*')  # in the file, where quotes are escaped
 # A notebook whose code calls one of these shows the text of what it loads.
-SHOWS_SOURCE = re.compile(r"\b(?:get)?source\(")
+SHOWS_SOURCE = re.compile(r"\b(?:(?:get)?source|board|lines)\(")
 # The files of our modules that a notebook loaded and what it asked of the ledger, read from its
 # kernel when all cells have run.
 USED = """\

@@ -132,7 +132,8 @@ export async function mount(stage, { lines }) {
   }
 
   function remember() {
-    const changed = taken !== data.shown || time !== START || over !== "parents" || vectors !== "permute";
+    // What was drawn last would stand here again, so the digit is said even if it is the usual one.
+    const changed = lastDrawn() || taken !== data.shown || time !== START || over !== "parents" || vectors !== "permute";
     writeState(NAME, changed ? { ...(taken < 0 ? { drawing: board.written() } : { digit: taken }), t: time, over, vectors } : {});
   }
 

@@ -66,7 +66,9 @@ export async function mount(stage) {
   let [before, now] = /** @type {(Run | undefined)[]} */ ([undefined, recorded]);
   /** @type {Worker | undefined} */
   let worker;
-  let [training, began, spent] = [false, 0, 0]; // milliseconds
+  let training = false;
+  let waiting = false; // for the worker's answer, of which one at a time is on its way
+  let [began, spent] = [0, 0]; // milliseconds
   let settings = state;
 
   const ticks = [0, 0.25, 0.5, 0.75, 1].map((part) => (part * last) / 1000);
@@ -147,7 +149,7 @@ export async function mount(stage) {
   function stop() {
     worker?.terminate();
     worker = undefined;
-    training = false;
+    training = waiting = false;
   }
 
   function pause() {
@@ -157,9 +159,16 @@ export async function mount(stage) {
     draw();
   }
 
+  /** @param {{ start?: Settings }} question */
+  function ask(question) {
+    if (waiting) return;
+    waiting = true;
+    worker?.postMessage(question);
+  }
+
   function go() {
     [training, began] = [true, performance.now()];
-    worker?.postMessage({});
+    ask({});
     say();
     draw();
   }
@@ -167,12 +176,14 @@ export async function mount(stage) {
   function start() {
     stop();
     settings = { ...state };
-    [before, now, spent] = [now, { says: told(settings), losses: [], correct: [] }, 0];
+    if (now?.losses.length) before = now; // a run that could not begin is nothing to compare with
+    now = { says: told(settings), losses: [], correct: [] };
+    spent = 0;
     const mine = (worker = new Worker(new URL("./learner.js", import.meta.url), { type: "module" }));
     worker.onmessage = ({ data }) => hear(mine, data);
     worker.onerror = (event) => hear(mine, { error: event.message || "The worker could not be started." });
     [training, began] = [true, performance.now()];
-    worker.postMessage({ start: settings });
+    ask({ start: settings });
     said.textContent = "Loading the digits: 0.5 MB …";
     draw();
   }
@@ -180,6 +191,7 @@ export async function mount(stage) {
   /** @param {Worker} from @param {{ report?: Report, error?: string }} answer */
   function hear(from, { report, error }) {
     if (from !== worker || !now) return from.terminate(); // of a run that was given up
+    waiting = false;
     if (!stage.isConnected) return stop();
     if (!report) {
       stop();
@@ -193,7 +205,7 @@ export async function mount(stage) {
     if (!training) return draw();
     if (!report.steps) say();
     if (at >= last) return pause();
-    worker.postMessage({});
+    ask({});
     draw();
   }
 

@@ -85,17 +85,33 @@ def test_first_weights_are_drawn_as_pytorch_draws_them(page_of: Any) -> None:
             assert drawn.abs().max() == pytest.approx(weight.abs().max().item(), rel=0.05), name
 
 
+# The most questions to the worker that were without an answer at a time.
+OUTSTANDING = """() => {
+    let open = 0;
+    window.most = 0;
+    const post = Worker.prototype.postMessage;
+    Worker.prototype.postMessage = function (question) {
+        if (question.start) this.addEventListener("message", () => open--, true);
+        most = Math.max(most, ++open);
+        post.call(this, question);
+    };
+}"""
+
+
 def test_it_learns_when_asked_and_is_compared_with_the_run_before(page_of: Any) -> None:
     tab = page_of("learn")
     record = ledger.read(learn.RECORD)
     assert f"{100 * record['correct'][-1]:.1f} % of the held-out" in tab.inner_text(".count")
     assert not any("digits.json" in url for url in tab.asked) and tab.workers == []
     recorded = greys(tab, ".cards canvas")
+    tab.evaluate(OUTSTANDING)
     tab.get_by_role("button", name="Train").click()
     tab.wait_for_function("/^[1-9]/.test(document.querySelector('.count').textContent)")
     tab.wait_for_function("document.querySelectorAll('polyline.now')[1].points.numberOfItems > 2")
-    tab.get_by_role("button", name="Pause").click()
+    for name in ("Pause", "Continue") * 3 + ("Pause",):
+        tab.get_by_role("button", name=name).click()
     tab.get_by_text("Paused after").wait_for()
+    assert tab.evaluate("most") == 1
     first, later = tab.evaluate(
         "[...document.querySelectorAll('polyline.now')[0].points].map((at) => at.y)"
         ".filter((_, k, all) => k === 0 || k === all.length - 1)"
@@ -123,6 +139,7 @@ def test_digits_that_cannot_be_loaded_are_no_end(page_of: Any, folder: Path) -> 
     digits.with_suffix(".away").rename(digits)
     tab.get_by_role("button", name="Train").click()
     tab.get_by_text("Training on your machine").wait_for()
+    assert "PyTorch" in tab.inner_text(".legend.before")  # not the run that did not begin
     tab.get_by_role("button", name="Reset").click()
 
 

@@ -125,6 +125,13 @@ def test_what_was_drawn_on_the_front_page_goes_along(page_of: Any) -> None:
     tab = page_of("forward")
     torch.testing.assert_close(greys(tab, ".pad"), drawn)
     assert numbers(tab, LENGTHS) == pytest.approx(lengths, abs=0.011)
+    tab.get_by_role("button", name="Reset").click()
+    tab.wait_for_function("location.hash.includes('digit=7')")
+    seven = greys(tab, ".pad")
+    assert not torch.equal(seven, drawn)
+    tab.reload()
+    tab.wait_for_selector("body[data-ready]", state="attached")
+    torch.testing.assert_close(greys(tab, ".pad"), seven)
     tab.evaluate("localStorage.clear()")
 
 
