@@ -89,11 +89,15 @@ def test_first_weights_are_drawn_as_pytorch_draws_them(page_of: Any) -> None:
 OUTSTANDING = """() => {
     let open = 0;
     window.most = 0;
-    const post = Worker.prototype.postMessage;
-    Worker.prototype.postMessage = function (question) {
-        if (question.start) this.addEventListener("message", () => open--, true);
-        most = Math.max(most, ++open);
-        post.call(this, question);
+    window.Worker = class extends Worker {
+        constructor(...given) {
+            super(...given);
+            this.addEventListener("message", () => open--);
+        }
+        postMessage(question) {
+            most = Math.max(most, ++open);
+            super.postMessage(question);
+        }
     };
 }"""
 
