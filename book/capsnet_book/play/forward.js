@@ -95,7 +95,7 @@ export async function mount(stage, { lines }) {
   course.svg.append(...curves, now);
   const cloud = el("g", { class: "cloud" });
   const output = el("line", { class: "output" });
-  const votes = el("svg", { class: "votes", viewBox: "-1.1 -1.1 2.2 2.2", role: "img" },
+  const votes = el("svg", { class: "votes-seen", viewBox: "-1.1 -1.1 2.2 2.2", role: "img" },
     el("path", { class: "axes", d: "M-1 0H1M0 -1V1" }), cloud, output);
   const ofWhat = el("p", { class: "name" });
 
@@ -205,7 +205,7 @@ export async function mount(stage, { lines }) {
     said,
     el("pre", { class: "listing" }, ...listing),
     el("div", { class: "bar" }, sums, making),
-    part("coefficients", "coupling coefficients c: a row for each digit, a column for each child", coefficients),
+    part("couplings", "coupling coefficients c: a row for each digit, a column for each child", coefficients),
     el("div", { class: "cloud-of" }, ofWhat, votes),
     el("div", { class: "course" }, course.svg),
     el("div", { class: "ten" }, ten.list),

@@ -117,6 +117,16 @@ def test_a_digit_goes_through_the_whole_network(page_of: Any, over: str, vectors
     assert ("dim=1" in tab.inner_text(".listing")) == (over == "children")
 
 
+def test_in_the_box_of_routing_it_looks_as_it_does_alone(page_of: Any) -> None:
+    heights = """() => [...document.querySelectorAll(".play-of-forward > *")]
+        .map((part) => Math.round(part.getBoundingClientRect().height))"""
+    alone = page_of("forward").evaluate(heights)
+    tab = page_of("routing")
+    tab.get_by_text("your digit").click()
+    tab.wait_for_selector(".play-of-forward[aria-busy='false']")
+    assert tab.evaluate(heights) == pytest.approx(alone, abs=15) and len(alone) > 8
+
+
 def test_what_was_drawn_on_the_front_page_goes_along(page_of: Any) -> None:
     tab = page_of("front")
     draw_seven(tab)
