@@ -3,8 +3,9 @@
 // lengths and reconstruction, phase by phase of Procedure 1.
 
 import { onCall } from "./asking.js";
+import { dot } from "./axes.js";
 import { bars } from "./bars.js";
-import { aDigit, button, choice, digitChoice, drawDigit, el, readState, set, slider, still, unpack, writeState } from "./kit.js";
+import { aDigit, argmax, button, choice, digitChoice, drawDigit, el, readState, set, slider, still, unpack, writeState } from "./kit.js";
 import { lastDrawn, pad } from "./pad.js";
 import { plot } from "./plot.js";
 
@@ -33,8 +34,6 @@ function sheet(values, side, across) {
   return /** @type {const} */ ([pixels, wide]);
 }
 
-/** @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
-const dot = (a, b) => Array.from(a).reduce((sum, x, k) => sum + x * b[k], 0);
 const part = (/** @type {string} */ name, /** @type {string} */ title, /** @type {Node[]} */ ...inside) =>
   el("div", { class: name }, el("p", { class: "name" }, title), ...inside);
 const picture = (/** @type {string} */ label) => el("canvas", { class: "digit", role: "img", "aria-label": label });
@@ -109,6 +108,8 @@ export async function mount(stage, { lines }) {
       const answer = await network({ route: board.image(), options: { iterations: ITERATIONS, over, permute: vectors === "permute" } });
       if (!answer) return; // a newer digit is on its way
       routed = answer;
+      drawDigit(maps, ...sheet(answer.features.map((/** @type {number} */ x) => Math.min(1, x)), MAP, MAPS));
+      drawDigit(primary, ...sheet(answer.primary, SIDE, 3));
       show();
     } catch (error) {
       said.textContent = `The network cannot answer: ${/** @type {Error} */ (error).message}`;
@@ -143,11 +144,9 @@ export async function mount(stage, { lines }) {
     listing.forEach((line, k) => line.classList.toggle("lit", k === phase));
     listing[0].textContent = over === "parents" ? lines[0] : lines[0].replace("dim=2", "dim=1");
     if (!routed) return;
-    const { features, primary: long, steps } = routed;
+    const { steps } = routed;
     const { c, sums: before, lengths, drawn: drawing } = steps[r];
-    const found = lengths.indexOf(Math.max(...lengths));
-    drawDigit(maps, ...sheet(features.map((x) => Math.min(1, x)), MAP, MAPS));
-    drawDigit(primary, ...sheet(long, SIDE, 3));
+    const found = argmax(lengths);
     drawDigit(drawn, drawing);
     const children = c.length / 10;
     drawDigit(coefficients, Float32Array.from(c, (_, k) => Math.sqrt(c[(k % children) * 10 + Math.floor(k / children)])), children);
@@ -179,7 +178,7 @@ export async function mount(stage, { lines }) {
     const v = Array.from(all.subarray(j * size, (j + 1) * size), (x) => x / (lengths[j] || 1));
     const vote = (/** @type {number} */ i) => uHat.subarray((10 * i + j) * size, (10 * i + j + 1) * size);
     const norms = Array.from({ length: children }, (_, i) => Math.hypot(...vote(i)));
-    const longest = vote(norms.indexOf(Math.max(...norms)));
+    const longest = vote(argmax(norms));
     const along = dot(longest, v);
     const rest = Array.from(longest, (x, d) => x - along * v[d]);
     const across = rest.map((x) => x / (Math.hypot(...rest) || 1));

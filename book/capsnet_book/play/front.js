@@ -5,7 +5,7 @@
 import { onCall } from "./asking.js";
 import { bars, columns } from "./bars.js";
 import { draggable } from "./drag.js";
-import { aDigit, button, drawDigit, el, number, readState, set, slider, unpack, writeState } from "./kit.js";
+import { aDigit, argmax, button, drawDigit, el, number, readState, set, slider, unpack, writeState } from "./kit.js";
 import { pad, SIDE } from "./pad.js";
 import { bend as bentBy, matrix } from "./warp.js";
 
@@ -155,7 +155,7 @@ export async function mount(stage) {
 
   /** @param {ArrayLike<number>} chances  of the CNN */
   function showChances(chances) {
-    const most = Array.from(chances).indexOf(Math.max(...Array.from(chances)));
+    const most = argmax(chances);
     const percent = Math.round(100 * chances[most]);
     cnnSays.textContent = `${most} (${percent === 100 ? "over 99" : percent} %)`;
   }

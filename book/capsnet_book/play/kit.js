@@ -114,6 +114,14 @@ export function drawDigit(canvas, pixels, width = Math.sqrt(pixels.length)) {
   context.putImageData(image, 0, 0);
 }
 
+/** Where the largest of some numbers is.
+ * @param {ArrayLike<number>} x
+ */
+export function argmax(x) {
+  const all = Array.from(x);
+  return all.indexOf(Math.max(...all));
+}
+
 /** A number for a label, with a true minus.
  * @param {number} x
  * @param {number} [digits]

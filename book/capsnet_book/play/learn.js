@@ -1,7 +1,7 @@
 // @ts-check
 // A small capsule network that learns while the reader looks on: its curves, and a dozen held-out digits.
 
-import { aDigit, button, choice, drawDigit, el, number, readState, set, slider, unpack, writeState } from "./kit.js";
+import { aDigit, argmax, button, choice, drawDigit, el, number, readState, set, slider, unpack, writeState } from "./kit.js";
 import { plot } from "./plot.js";
 
 /** @typedef {import("./learning.js").Settings} Settings */
@@ -31,7 +31,7 @@ function card(image, label) {
     box: el("figure", {}, own, drawn, ten, named),
     /** @param {ArrayLike<number>} norms @param {ArrayLike<number>} reconstruction */
     show(norms, reconstruction) {
-      const longest = Array.from(norms).indexOf(Math.max(...Array.from(norms)));
+      const longest = argmax(norms);
       each.forEach((bar, k) => (bar.style.height = `${100 * norms[k]}%`));
       set(ten, { "aria-label": `ten lengths; the longest is that of ${longest}: ${number(norms[longest])}` });
       named.textContent = longest === label ? `${label}` : `${longest}, not ${label}`;

@@ -3,6 +3,7 @@
 // is network.js; each step back bears the name of the step that it undoes. Every tensor is one flat array.
 
 import { agreement, channelsToCapsules, lengths, linear, marginLoss, relu, weightedSum, windows } from "./capsules.js";
+import { argmax } from "./kit.js";
 import { gradient as slopesOfMargin } from "./margin.js";
 import { CapsNet } from "./network.js";
 
@@ -293,7 +294,7 @@ export class Learner {
   /** Capsules, their lengths, and the class of the longest. @param {Float32Array} image */
   look(image) {
     const { v, lengths: norms } = this.net.look(image, this.settings);
-    const longest = norms.indexOf(Math.max(...norms));
+    const longest = argmax(norms);
     return { v, norms, longest };
   }
 

@@ -1,7 +1,7 @@
 // @ts-check
 // All that the network reads wrongly: say what you see, then see what it saw.
 
-import { button, drawDigit, el, number, readState, set, writeState } from "./kit.js";
+import { argmax, button, drawDigit, el, number, readState, set, writeState } from "./kit.js";
 
 const NAME = "mistakes";
 const PIXELS = 784;
@@ -20,7 +20,7 @@ export async function mount(stage, { pictures, labels, lengths }) {
   const mistakes = labels.map((label, n) => {
     const norms = [...lengths.subarray(n * classes, (n + 1) * classes)];
     const images = [0, 1, 2].map((kind) => pictures.subarray((kind * labels.length + n) * PIXELS, (kind * labels.length + n + 1) * PIXELS));
-    return { true: label, said: norms.indexOf(Math.max(...norms)), lengths: norms, images };
+    return { true: label, said: argmax(norms), lengths: norms, images };
   });
   const pairOf = (/** @type {Mistake} */ each) => `${each.true}${each.said}`;
 

@@ -3,7 +3,7 @@
 
 import { agreement, dynamicRouting, lengths } from "./capsules.js";
 import { disc } from "./discs.js";
-import { button, choice, dataOf, el, number, readState, set, slider, writeState } from "./kit.js";
+import { argmax, button, choice, dataOf, el, number, readState, set, slider, writeState } from "./kit.js";
 import { PRESETS } from "./presets.js";
 import { drawScene } from "./scene.js";
 
@@ -114,7 +114,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     if (phase === 1) return PHASES[1].does;
     if (phase === 2) return `A is ${norms[0].toFixed(2)} long, B ${norms[1].toFixed(2)}.`;
     const grows = agreement(votes, /** @type {Float64Array} */ (v), SHAPE);
-    const best = grows.indexOf(Math.max(...grows));
+    const best = argmax(grows);
     return `${PHASES[3].does} ${grows[best] < 0.05 ? "No vote agrees with any." : `Child ${Math.floor(best / 2) + 1} agrees most: ${tenths(grows[best])} with ${PARENTS[best % 2]}.`}`;
   }
 
@@ -198,7 +198,6 @@ function offerDigits(stage, board, lines) {
   const real = document.querySelector("[data-play=children]"); // further down the page
   const seven = el("div", { class: "play-of-children", hidden: true });
   const yours = el("div", { class: "play-of-forward", hidden: true });
-  document.head.append(el("link", { rel: "stylesheet", href: new URL("forward.css", import.meta.url) }));
   const views = { board, seven, yours };
   const titles = { board: "six children", ...(real ? { seven: "a real seven" } : {}), yours: "your digit" };
   const open = async (/** @type {string} */ shown) => {
@@ -208,6 +207,7 @@ function offerDigits(stage, board, lines) {
       await mount(seven, data);
     }
     if (shown === "yours" && !yours.childElementCount) {
+      document.head.append(el("link", { rel: "stylesheet", href: new URL("forward.css", import.meta.url) }));
       const { mount } = await import("./forward.js");
       await mount(yours, { lines });
     }

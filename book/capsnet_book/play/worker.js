@@ -2,6 +2,7 @@
 // A network in a thread of its own, so that the page can be drawn on while it thinks.
 
 import { lengths } from "./capsules.js";
+import { argmax } from "./kit.js";
 import { CapsNet, PlainCNN } from "./network.js";
 import { readWeights } from "./weights.js";
 
@@ -42,7 +43,7 @@ function look(image) {
   if (!network) throw new Error("expected weights first, got a question");
   if (network instanceof PlainCNN) return network.look(image);
   const { v, lengths: long } = network.look(image);
-  const longest = long.indexOf(Math.max(...long));
+  const longest = argmax(long);
   return { v, lengths: long, longest, drawn: draw(v, longest) };
 }
 
@@ -56,7 +57,7 @@ function route(image, options) {
   const { features, u, uHat, steps } = network.look(image, options);
   return { features, primary: lengths(u, dim), uHat, steps: steps.map(({ c, s, v }) => {
     const long = lengths(v, size);
-    return { c, v, sums: lengths(s, size), lengths: long, drawn: draw(v, long.indexOf(Math.max(...long))) };
+    return { c, v, sums: lengths(s, size), lengths: long, drawn: draw(v, argmax(long)) };
   }) };
 }
 
