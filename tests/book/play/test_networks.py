@@ -50,14 +50,12 @@ def seen_by(tab: Any, stroke: list[tuple[float, float]]) -> Tensor:
     return torch.tensor(tab.evaluate(script, stroke)).view(1, 1, 28, 28)
 
 
-def drawn_on(tab: Any) -> list[list[tuple[float, float]]]:
-    """What was drawn, point by point, as the address keeps it, in parts of the pad."""
-    tab.wait_for_function("location.hash.includes('drawing=')")
+def last_drawn(tab: Any) -> list[list[tuple[float, float]]]:
+    """What was drawn last, point by point, as the browser keeps it, in parts of the pad."""
     script = """async () => {
-        const { strokesOf, SIDE } = await import("./pad.js");
-        const { drawing } = Object.fromEntries(new URLSearchParams(location.hash.split("?")[1]));
+        const { lastDrawn, strokesOf, SIDE } = await import("./pad.js");
         const inParts = (at) => at.map((x) => (x + 0.5) / SIDE);
-        return strokesOf(drawing).map((stroke) => stroke.map(inParts));
+        return strokesOf(lastDrawn()).map((stroke) => stroke.map(inParts));
     }"""
     found: list[list[tuple[float, float]]] = tab.evaluate(script)
     return found
@@ -89,7 +87,7 @@ def test_both_networks_say_what_is_drawn_on_the_front_page(page_of: Any) -> None
     assert numbers(tab, LENGTHS) == pytest.approx(nothing.tolist(), abs=0.0051)
     draw_seven(tab)
     answer(tab, "^7, leaning")
-    image = seen_by(tab, *drawn_on(tab))
+    image = seen_by(tab, *last_drawn(tab))
     out = model(image)
     assert numbers(tab, LENGTHS) == pytest.approx(out.lengths[0].tolist(), abs=0.02)  # rounded
     check_cnn(tab, image)
