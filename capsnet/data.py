@@ -197,7 +197,7 @@ def as_indices(labels: Tensor, num_classes: int) -> Tensor:
         if bool(((labels != 0) & (labels != 1)).any() or (labels.sum(dim=1) != 1).any()):
             raise ValueError("labels must be class indices or one-hot, got several or soft ones")
         return labels.long().argmax(dim=1)
-    if labels.is_floating_point() or labels.is_complex():
+    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
         raise ValueError(f"labels must be integers, got {kind(labels)}")
     return labels.long()
 
@@ -218,8 +218,8 @@ def load(name: str, train: bool = True, *, download: bool = True) -> ImageSet:
     """Load the training or the test images of a data set.
 
     They are looked for where torchvision puts them, below ``$CAPSNET_DATA``, ``data`` of the
-    working directory, then of the repository. Only where they are nowhere does torchvision download
-    them, into ``$CAPSNET_DATA`` or ``./data``.
+    working directory and of the folders above it, then of the repository. Only where they are
+    nowhere does torchvision download them, into ``$CAPSNET_DATA`` or ``./data``.
 
     Args:
         name: mnist, fashion-mnist, kmnist, emnist-letters, emnist-balanced, cifar-10 or svhn.
@@ -261,10 +261,12 @@ def load(name: str, train: bool = True, *, download: bool = True) -> ImageSet:
 
 
 def data_folders() -> list[Path]:
-    """``$CAPSNET_DATA``, ``data``, and the repository's ``data``: tried in this order."""
+    """``$CAPSNET_DATA``, ``data`` here and above, and the repository's: tried in this order."""
     given = os.environ.get("CAPSNET_DATA")
     first = [Path(given).expanduser()] if given else []
-    return [*first, Path("data"), Path(__file__).resolve().parents[1] / "data"]
+    # A notebook of a clone runs in a folder of the clone, perhaps with an installed package.
+    above = [folder / "data" for folder in Path.cwd().parents if (folder / "data").is_dir()]
+    return [*first, Path("data"), *above, Path(__file__).resolve().parents[1] / "data"]
 
 
 def archives(train: bool) -> tuple[str, str]:

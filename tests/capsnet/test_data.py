@@ -102,6 +102,7 @@ def refused_data() -> list[tuple[Any, str]]:
         ((ENOUGH.long(), labels), "images must be a tensor, uint8 [n, c, h, w], got int64"),
         ((ENOUGH, labels + 9), "labels must be 0..9, got 9..10"),
         ((ENOUGH, labels / 2), "labels must be integers, got float32 [2]"),
+        ((ENOUGH, labels == 1), "labels must be integers, got bool [2]"),
         ((ENOUGH, torch.full((2, 10), 0.1)), "labels must be class indices or one-hot, got"),
         ((ENOUGH, labels, labels), "cannot read tuple as images and labels: too many values"),
         (pictures, "cannot read Pictures as images and labels: default_collate: batch must"),
@@ -163,7 +164,10 @@ def test_the_variable_comes_first_and_its_folder_is_only_read(
     (raw / "train-images-idx3-ubyte.gz").write_bytes(b"broken")  # not read for the test images
     damaged = copy_mnist(elsewhere / "mine") / "t10k-labels-idx1-ubyte.gz"
     damaged.write_bytes(damaged.read_bytes()[:-5])
+    (elsewhere / "notebooks" / "mine").mkdir(parents=True)
     before = {path: path.stat().st_mtime_ns for path in elsewhere.rglob("*")}
+    assert len(load("mnist", train=False, download=False)) == 10000
+    monkeypatch.chdir(elsewhere / "notebooks" / "mine")  # it is looked for in the folders above
     assert len(load("mnist", train=False, download=False)) == 10000
     monkeypatch.setenv("CAPSNET_DATA", str(elsewhere / "mine"))
     with refuses(damaged, "damaged", data.MD5[damaged.name]):
