@@ -1,6 +1,7 @@
 """The package as a whole: what importing it needs, and that its imports run one way."""
 
 import ast
+import os
 import re
 import shutil
 import subprocess
@@ -99,9 +100,11 @@ def test_no_import_changes_a_setting_of_another_library() -> None:
 @pytest.mark.slow
 def test_what_a_wheel_brings(tmp_path: Path) -> None:
     """Built from the source distribution: all code, types, the small network, and a readme."""
-    for name in ("capsnet", "capsnet_lab", "book/capsnet_book", "results/page"):
+    for name in ("capsnet", "capsnet_lab", "book/capsnet_book", "data", "experiments", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name)
-    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
+    for name in ("mnist", "page"):
+        shutil.copytree(ROOT / "results" / name, tmp_path / "results" / name)
+    for name in ("pyproject.toml", "setup.py", "hubconf.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
     old = tmp_path / "build" / "lib" / "capsnet" / "removed.py"
     old.parent.mkdir(parents=True)
@@ -109,6 +112,14 @@ def test_what_a_wheel_brings(tmp_path: Path) -> None:
     uv = Path(sys.executable).with_name("uv")
     options = ["--quiet", "--offline", "--no-build-isolation", "--python", sys.executable]
     subprocess.run([uv, "build", *options, tmp_path], check=True)
+    # The source distribution has what its tests need: all can be collected, and some run here.
+    (source,) = (tmp_path / "dist").glob("*.tar.gz")
+    shutil.unpack_archive(source, tmp_path / "source", filter="data")
+    (unpacked,) = (tmp_path / "source").iterdir()
+    pytest_here = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    for words in (["--collect-only", "tests/capsnet"], ["tests/capsnet/test_pretrained.py"]):
+        subprocess.run([*pytest_here, *words], cwd=unpacked, env=clean, check=True)
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     assert wheel.stat().st_size < 2e6
     with zipfile.ZipFile(wheel) as archive:

@@ -4,7 +4,11 @@ import importlib
 import pkgutil
 
 import pytest
+import torch
 
+from capsnet import CapsNet
+from capsnet.training import TrainingConfig
+from capsnet.training.config import MODEL_DEPENDENT
 from capsnet_book import ledger
 from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS
 from experiments import running, studies
@@ -63,3 +67,17 @@ def test_the_checker_finds_in_others_code_what_was_read_in_it() -> None:
 )
 def test_a_study_can_be_imported(study: str) -> None:
     importlib.import_module(f"experiments.studies.{study}")
+
+
+def test_the_defaults_in_the_ledger_are_those_of_today() -> None:
+    shapes = {"CIFAR-10's pictures": (3, 32, 32), "MNIST on 40 × 40": (1, 40, 40)}
+    rows = [row for row in ledger.read("defaults.json") if row["arm"] == "default"]
+    assert len({row["set"] for row in rows}) == 7
+    for row in rows:
+        classes = 3 if "3 classes" in row["set"] else 10
+        with torch.device("meta"):
+            model = CapsNet(shapes.get(row["set"], (1, 28, 28)), classes)
+        short = row["budget"] == "short" and not row["set"].startswith("folder")
+        given = {"epochs": 2} if short else {}
+        suited = TrainingConfig.for_model(model, row["images"], **given)
+        assert row == row | {name: getattr(suited, name) for name in MODEL_DEPENDENT}

@@ -8,8 +8,6 @@ import torch
 
 from capsnet import CapsNet
 from capsnet.training import TrainingConfig
-from capsnet.training.config import MODEL_DEPENDENT
-from capsnet_book import ledger
 from capsnet_lab.routings import RoutedCapsNet
 from capsnet_lab.wild import WildCapsNet
 from helpers import Refuses
@@ -43,18 +41,6 @@ def test_children_count_that_share_a_w_and_the_lowest_layers(
 ) -> None:
     with torch.device("meta"):
         assert TrainingConfig.for_model(make((1, 40, 40)), 50_000).learning_rate == rate
-
-
-def test_the_defaults_in_the_ledger_are_these() -> None:
-    shapes = {"CIFAR-10's pictures": (3, 32, 32), "MNIST on 40 × 40": (1, 40, 40)}
-    rows = [row for row in ledger.read("defaults.json") if row["arm"] == "default"]
-    assert len({row["set"] for row in rows}) == 7
-    for row in rows:
-        model = network(shapes.get(row["set"], (1, 28, 28)), 3 if "3 classes" in row["set"] else 10)
-        short = row["budget"] == "short" and not row["set"].startswith("folder")
-        given = {"epochs": 2} if short else {}
-        suited = TrainingConfig.for_model(model, row["images"], **given)
-        assert row == row | {n: getattr(suited, n) for n in MODEL_DEPENDENT}
 
 
 def test_what_is_given_stays() -> None:
