@@ -93,8 +93,9 @@ def test_a_home_that_cannot_be_written_to_is_replaced(make, tmp_path, monkeypatc
 def test_a_site_is_built_from_what_is_not_made(tmp_path, monkeypatch):
     monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
     files = ("book/a.md", "results/b.json", "_config.yml")
-    made = (".venv/c", "_build/d", "runs/e", "book/__pycache__/f.pyc", "experiments/g.py")
-    for name in (*files, *made):
+    made = (".venv/c", "_build/d", "runs/e", "book/__pycache__/f.pyc")
+    unread = ("experiments/g.py", "tests/test_h.py")
+    for name in (*files, *made, *unread):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     assert fingerprint.names() == {*files}
