@@ -88,8 +88,9 @@ def record(experiment: str, row: str, seed: int = 0, budget: str = "cpu") -> dic
     try:
         return trainings(experiment, budget)[row][seed]
     except KeyError:
-        name = record_name(experiment, row, seed, budget)
-        raise FileNotFoundError(f"the ledger has no {name}") from None
+        raise FileNotFoundError(
+            f"the ledger has no record of {experiment}, budget {budget}, row {row!r}, seed {seed}"
+        ) from None
 
 
 def trainings(experiment: str, budget: str = "cpu") -> dict[str, dict[int, dict[str, Any]]]:
@@ -102,7 +103,7 @@ def trainings(experiment: str, budget: str = "cpu") -> dict[str, dict[int, dict[
     lines = record_lines(path(records_file(experiment)))
     records = [json.loads(line) for name, line in lines.items() if name.startswith(prefix)]
     if not records:
-        raise FileNotFoundError(f"the ledger has no {prefix}")
+        raise FileNotFoundError(f"the ledger has no record of {experiment}, budget {budget}")
     found: dict[str, dict[int, dict[str, Any]]] = {record["row"]: {} for record in records}
     for record in sorted(records, key=lambda record: record["seed"]):
         found[record["row"]][record["seed"]] = record

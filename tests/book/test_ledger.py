@@ -30,8 +30,12 @@ def test_records_by_row_and_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (ledger.read, ["nothing.json"], r"nothing\.json: looked in"),
         (ledger.record, ["no", "row"], r"experiments/no\.jsonl: looked in"),
-        (ledger.record, ["table-1", "No row, 10 %!", 7, "gpu"], "table-1/gpu/no-row-10/seed-7$"),
-        (ledger.trainings, ["places"], "experiments/places/cpu/$"),
+        (
+            ledger.record,
+            ["table-1", "No row", 7, "gpu"],
+            "table-1, budget gpu, row 'No row', seed 7$",
+        ),
+        (ledger.trainings, ["places"], "places, budget cpu$"),
     ],
 )
 def test_what_is_not_there(ask: Callable[..., Any], given: list[Any], missing: str) -> None:
