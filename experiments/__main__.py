@@ -112,6 +112,9 @@ def fill(plan: Callable[[], list[Training]], minutes: float, ledger: Path, work:
         torch.compiler.reset()
         try:
             record = perform(training, ledger, work)
+        except BlockingIOError:
+            print("another process trains it; left to that process", flush=True)
+            continue
         # A checkpoint of another declaration, say, or a data set that is not here: others can run.
         except (ValueError, OSError, RuntimeError) as error:
             print(f"{work / training.name}: {error}", file=sys.stderr, flush=True)

@@ -272,7 +272,7 @@ def perform(training: Training, ledger: Path = LEDGER, work: Path = WORK) -> dic
     another one wrote the record meanwhile, that is the answer.
 
     Raises:
-        BlockingIOError: another process makes this training.
+        BlockingIOError: another process trains it.
     """
     folder = work / training.name
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -280,7 +280,7 @@ def perform(training: Training, ledger: Path = LEDGER, work: Path = WORK) -> dic
         with FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0):
             return recorded(training, ledger) or perform_alone(training, ledger, work)
     except Timeout:
-        raise BlockingIOError(f"another process makes the training of {folder}") from None
+        raise BlockingIOError(f"another process trains {folder}") from None
 
 
 def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any]:
@@ -360,11 +360,12 @@ def verify(training: Training, work: Path, ledger: Path = LEDGER) -> str | None:
 
 
 def what_differs(before: dict[str, Any], now: dict[str, Any], same_machine: bool) -> str | None:
-    """The first number of an epoch that is not as it was; None if there is none."""
+    """The first value of an epoch that is not as it was; None if there is none."""
     for name, expected in before.items():
         found = now.get(name)
         if name in CLOCKED or found == expected:
             continue
-        if same_machine or found is None or abs(found - expected) > 1e-3 * abs(expected):
+        numbers = isinstance(expected, int | float) and isinstance(found, int | float)
+        if same_machine or not numbers or abs(found - expected) > 1e-3 * abs(expected):
             return f"expected {name} {expected}, got {found}"
     return None

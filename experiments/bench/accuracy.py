@@ -18,7 +18,6 @@ import torch
 from capsnet.files import write_json
 from experiments.running import LEDGER
 
-RUNS = LEDGER / "time-to-accuracy"
 # What each recipe was to reach on the test set, in percent, and its options.
 RECIPES = {
     "99.0": (99.0, "--epochs 2 --learning-rate 3e-3"),
@@ -35,8 +34,14 @@ def run(device: torch.device) -> dict[str, Any]:
     return {"runs": [train_and_test(name, *recipe, device) for name, recipe in RECIPES.items()]}
 
 
+def runs_folder(device: torch.device) -> Path:
+    """Where the ledger keeps the runs of a kind of device; a CPU's folder has no suffix."""
+    return LEDGER / ("time-to-accuracy" + f"-{device.type}" * (device.type != "cpu"))
+
+
 def train_and_test(name: str, goal: float, options: str, device: torch.device) -> dict[str, Any]:
     """Make a recipe's run, and write its summary and metrics into the ledger."""
+    run = runs_folder(device) / name
     command = f"capsnet train --dataset mnist {options}"
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
@@ -47,8 +52,8 @@ def train_and_test(name: str, goal: float, options: str, device: torch.device) -
         counted = json.loads(evaluation.read_text())
         document = {"command": command, "seconds": seconds}
         document |= {key: counted[key] for key in ("correct", "total", "errors", "weights")}
-        write_json(RUNS / name / "summary.json", document, indent=None)
-        shutil.copy(Path(folder, "metrics.jsonl"), RUNS / name)
+        write_json(run / "summary.json", document, indent=None)
+        shutil.copy(Path(folder, "metrics.jsonl"), run)
     return {"name": name, "goal": goal, **document}
 
 

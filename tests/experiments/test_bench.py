@@ -8,7 +8,7 @@ from capsnet import CapsNet
 from capsnet.functional import RoutingStep, dynamic_routing, squash
 from capsnet_book import ledger
 from experiments.bench import __main__ as command
-from experiments.bench import contestants, counts, memory, peers, routings
+from experiments.bench import accuracy, contestants, counts, memory, peers, routings
 
 CPU = torch.device("cpu")
 SIZES = peers.Sizes(in_capsules=5, out_capsules=3, in_dim=2, out_dim=4)
@@ -105,6 +105,11 @@ def test_a_step_of_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     recorded = ledger.read("bench/routings-cpu.json")["rows"]["shared"]
     assert found["parameters"] == recorded["parameters"]
     assert found["step_ms"] > 0 and found["tensors_mib"] > 0 and found["ratio"] > 0
+
+
+def test_every_kind_of_device_has_runs_of_its_own() -> None:
+    folders = [accuracy.runs_folder(torch.device(name)) for name in ("cpu", "cuda", "mps")]
+    assert len({*folders}) == 3 and (folders[0] / "99.0" / "summary.json").is_file()
 
 
 @pytest.mark.parametrize(

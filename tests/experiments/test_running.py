@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from filelock import FileLock
 
 from capsnet.checkpoint import load_weights, read_tensors
 from capsnet.data import ImageSet, load
@@ -137,21 +138,26 @@ def test_a_training_is_cut_off_goes_on_is_recorded_and_not_made_again(
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "same_machine", "found"),
+    ("name", "value", "same_machine", "found"),
     [
-        ("loss", 0, True, None),
-        ("seconds", 1, True, None),
-        ("loss", 1e-6, True, "expected loss 0.5, got 0.5000005"),
-        ("learning_rate", 1e-6, True, "expected learning_rate 0.001, got 0.001000001"),
-        ("loss", 1e-6, False, None),  # another machine's last digits may differ
-        ("loss", 1e-2, False, "expected loss 0.5, got 0.505"),
+        ("loss", 0.5, True, None),
+        ("seconds", 6.0, True, None),
+        ("loss", 0.5000005, True, "expected loss 0.5, got 0.5000005"),
+        ("learning_rate", 0.001000001, True, "expected learning_rate 0.001, got 0.001000001"),
+        ("loss", 0.5000005, False, None),  # another machine's last digits may differ
+        ("loss", 0.505, False, "expected loss 0.5, got 0.505"),
+        ("loss", None, False, "expected loss 0.5, got None"),
+        ("loss", [0.5], False, "expected loss 0.5, got [0.5]"),
+        ("errors", [4, 8], False, "expected errors [4, 7], got [4, 8]"),
+        ("schedule", "plateau", True, "expected schedule cosine, got plateau"),
     ],
 )
 def test_a_first_epoch_is_the_recorded_one(
-    name: str, change: float, same_machine: bool, found: str | None
+    name: str, value: object, same_machine: bool, found: str | None
 ) -> None:
-    recorded = {"loss": 0.5, "learning_rate": 0.001, "seconds": 3.0}
-    now = recorded | {name: (1 + change) * recorded[name]}
+    recorded: dict[str, Any] = {"loss": 0.5, "learning_rate": 0.001, "seconds": 3.0}
+    recorded |= {"errors": [4, 7], "schedule": "cosine"}
+    now = recorded | {name: value}
     assert running.what_differs(recorded, now, same_machine) == found
 
 
@@ -191,13 +197,27 @@ def test_nobody_else_touches_a_training_until_its_record_is_written(
     training = of(dataclasses.replace(TINY, rows=NOT_KEPT))
 
     def testing(*_: object) -> dict[str, Any]:  # fit has let go of its folder by now
-        with pytest.raises(BlockingIOError, match="another process makes the training"):
+        with pytest.raises(BlockingIOError, match="another process trains"):
             perform(training, ledger, work)
         return {"test": {"correct": 1, "total": 2}}
 
     monkeypatch.setitem(tasks.TASKS, "digits", tasks.TASKS["digits"]._replace(test=testing))
     record = perform(training, ledger, work)
     assert perform(training, ledger, work) == record  # it is free again
+
+
+def test_a_training_of_another_process_is_left_to_it(
+    ledger: Path, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quick = dataclasses.replace(TINY, budgets={"cpu": Budget(1, QUICK, images=100)})
+    elsewhere = of(quick)
+    lock = work / elsewhere.name
+    lock.parent.mkdir(parents=True)
+    with FileLock(lock.with_name(f".{lock.name}.lock")):
+        assert main(["--budget", "cpu"], {"tiny": quick}, ledger, work) == 0
+    output = capsys.readouterr()
+    assert "another process trains it" in output.out and not output.err.count("seed-0:")
+    assert recorded(elsewhere, ledger) is None and recorded(of(quick, row="few"), ledger)
 
 
 def test_a_network_with_dropout_goes_on_as_if_it_had_not_been_cut_off(tmp_path: Path) -> None:
