@@ -34,6 +34,7 @@ STAGES = {
     "decoder": "mask reconstruction",
     "training": "",
     "reading": "lengths reconstruction",
+    "routed": "votes",
     "agree": "capsules votes",
     "inside": "lengths reconstruction",
     "annotated": "",

@@ -3,7 +3,7 @@
 
 import { agreement, dynamicRouting, lengths } from "./capsules.js";
 import { disc } from "./discs.js";
-import { argmax, button, choice, dataOf, el, number, readState, set, slider, writeState } from "./kit.js";
+import { argmax, button, choice, el, number, readState, set, slider, writeState } from "./kit.js";
 import { PRESETS } from "./presets.js";
 import { drawScene } from "./scene.js";
 
@@ -186,26 +186,20 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
   );
   show();
   stage.append(board);
-  if (!tell) offerDigits(stage, board, lines); // a notebook has neither the seven nor the network at hand
+  if (!tell) offerYourDigit(stage, board, lines); // a notebook does not have the network at hand
 }
 
-/** Offer the same for digits, in the same box: the children of a seven, and the whole network.
+/** Offer the same in the same box for a digit of the reader's, with the whole network.
  * @param {HTMLElement} stage
  * @param {HTMLElement} board
  * @param {string[]} lines
  */
-function offerDigits(stage, board, lines) {
-  const real = document.querySelector("[data-play=children]"); // further down the page
-  const seven = el("div", { class: "play-of-children", hidden: true });
+function offerYourDigit(stage, board, lines) {
   const yours = el("div", { class: "play-of-forward", hidden: true });
-  const views = { board, seven, yours };
-  const titles = { board: "six children", ...(real ? { seven: "a real seven" } : {}), yours: "your digit" };
+  const views = { board, yours };
+  const titles = { board: "six children", yours: "your digit" };
   const open = async (/** @type {string} */ shown) => {
     for (const [name, view] of Object.entries(views)) view.hidden = name !== shown;
-    if (shown === "seven" && real && !seven.childElementCount) {
-      const [{ mount }, data] = await Promise.all([import("./children.js"), dataOf(real)]);
-      await mount(seven, data);
-    }
     if (shown === "yours" && !yours.childElementCount) {
       document.head.append(el("link", { rel: "stylesheet", href: new URL("forward.css", import.meta.url) }));
       const { mount } = await import("./forward.js");
@@ -213,7 +207,7 @@ function offerDigits(stage, board, lines) {
     }
   };
   const first = location.hash.startsWith("#play-forward") ? "yours" : "board";
-  stage.append(seven, yours);
+  stage.append(yours);
   stage.prepend(choice("show", titles, first, open));
   open(first);
 }
