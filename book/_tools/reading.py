@@ -81,11 +81,14 @@ def blocks(text: str) -> list[tuple[Token, Directive | None]]:
 
 
 def outside_exercises(text: str) -> Iterator[tuple[Token, Directive | None]]:
-    """The blocks of a page and of its directives, except for exercises."""
-    skipped = 0  # the line on which an exercise ends
+    """The blocks of a page and of its directives, without exercises and what a question offers."""
+    skipped = asked = 0  # the lines on which an exercise and a question end
     for token, found in blocks(text):
         line, *end = token.map or [0]
-        if found and found.argument.startswith("Exercise"):
+        if found and found.argument == "Predict first":
+            asked = end[0]
+        choices = token.type == "bullet_list_open" and line < asked
+        if choices or (found and found.argument.startswith("Exercise")):
             skipped = end[0]
         elif line >= skipped:
             yield token, found

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 from docutils import nodes
+from sphinx.errors import ExtensionError
 
 import reading
 from folding import FoldCells, colour
 from helpers import ROOT
 from make_notebooks import chapters
+from predict import answer_of, right_answer
 
 
 @pytest.mark.parametrize(
@@ -83,6 +85,22 @@ def test_where_the_code_of_a_cell_goes(made, order) -> None:
     said = "\n".join(part.astext() for part in made.children)
     parts = re.sub(r"<details.*<summary>(.*)</summary>\n+", r"\1: ", said).split("\n")
     assert [part for part in parts if part and part != "</details>"] == order
+
+
+@pytest.mark.parametrize(
+    ("choices", "classes"), [(1, ["answer-1"]), (5, ["answer-1"]), (3, ["answer-4"]), (3, [])]
+)
+def test_a_prediction_has_choices_and_names_the_right_one(choices, classes) -> None:
+    with pytest.raises(ExtensionError, match=f"expected 2 to 4 choices .*, got {choices} "):
+        right_answer(nodes.admonition(classes=["predict", *classes]), choices)
+
+
+def test_the_answer_to_a_prediction_ends_with_the_paragraph_after_its_cell() -> None:
+    box = nodes.admonition(classes=["predict"])
+    first, end, rest = (nodes.paragraph(text=text) for text in ("Here:", "So it is.", "Next."))
+    parts = [first, cell("x = 1"), cell("y = 2"), end]
+    nodes.section("", nodes.paragraph(), box, *parts, rest)
+    assert answer_of(box) == parts
 
 
 REFERENCE = {"annotated"}  # a listing with its notes, to look things up in

@@ -123,6 +123,7 @@ def test_a_page(page: str, visit: Any, address: str, subtests: pytest.Subtests) 
     with subtests.test("its widgets take the place of their pictures"):
         see_all_widgets(tab)
         assert tab.evaluate(OVERFULL) == []
+    tab.evaluate("document.querySelectorAll('.show-me').forEach((it) => it.click())")
     with subtests.test("asks no other host and has no errors"):
         assert [u for u in tab.asked if not u.startswith((address, "data:", "blob:"))] == []
         assert [said for said in tab.complaints if said.startswith(("error", "warning"))] == []
@@ -222,6 +223,38 @@ def test_the_reader_chooses_how_much_code_is_shown(visit: Any) -> None:
     assert shown() == (False, False, False)
     tab.emulate_media(media="print")
     assert not tab.locator(".reading").is_visible() and not own.is_visible()
+
+
+def test_an_answer_opens_once_the_reader_has_predicted(visit: Any, browser: Any) -> None:
+    tab = visit("book/squash.html")
+    box, answer = tab.locator(".predict").first, tab.locator(".predict + .answer").first
+    closed = "it => [it.inert, getComputedStyle(it).filter != 'none']"
+    assert answer.evaluate(closed) == [True, True]
+    tab.emulate_media(media="print")
+    assert answer.evaluate(closed) == [True, False]
+    tab.emulate_media(media="screen")
+    choices = box.locator("li button")
+    right = box.evaluate("it => Number(/answer-(.)/.exec(it.className)[1]) - 1")
+    choices.nth(1 - right).click()
+    assert answer.evaluate(closed) == [False, False]
+    assert "wrong" in box.get_by_role("status").inner_text()
+    choices.nth(right).click(force=True)  # too late
+    assert choices.nth(right).get_attribute("aria-pressed") == "false"
+    tab.locator(".predict .show-me").last.click()
+    tab.reload()  # both are remembered
+    assert tab.locator(".answer").evaluate_all(f"all => all.map({closed})") == [[False, False]] * 2
+    box.get_by_role("link", name="All your predictions").click()
+    listed = tab.locator("ul.predicted li")
+    assert listed.count() == 1 and "The answer:" in listed.inner_text()
+    check_with_axe(tab, "#what-you-predicted")
+    listed.get_by_role("link").click()
+    tab.wait_for_url(re.compile("squash.html#predict-1"))
+    tab.go_back()
+    tab.get_by_role("button", name="Forget them").click()
+    tab.get_by_text("You have not predicted anything yet.").wait_for()
+    plain = browser.new_context(java_script_enabled=False).new_page()
+    plain.goto(f"{tab.url.rpartition('/')[0]}/squash.html")
+    assert plain.locator(".answer").first.evaluate("it => getComputedStyle(it).filter") == "none"
 
 
 def test_code_that_the_text_asks_about_is_shown_to_who_only_reads(visit: Any) -> None:
