@@ -4,9 +4,9 @@ The chapters (MyST notebooks) are the only source. A notebook has the same code 
 of running them, and its prose in plain Markdown, which Colab and Jupyter show as it is meant.
 
 A notebook is stale, and executed anew, when something changed that its outputs depend on: its code
-cells, the modules that they loaded, a file of the ledger that they asked for, or the lock
-(``book/_tools/dependencies.py``). A change of the prose alone, or of the repository's address, is
-not.
+cells, the modules that they loaded, a file of the ledger that they asked for, or the version that
+the lock names for a package that they imported (``book/_tools/dependencies.py``). A change of the
+prose alone, or of the repository's address, is not.
 
 What a chapter does not have and a notebook needs is added, and left out again where the two are
 compared: a first cell, which installs capsnet where it is missing, and the folding of solutions.
@@ -35,7 +35,7 @@ from nbformat import NotebookNode
 from address import ROOT, address
 from capsnet.files import write_atomically
 from capsnet_book.ledger import CLONE
-from dependencies import hashes
+from dependencies import hashes, locked_versions
 from lowering import Prose
 from myst import ChapterError, front_matter
 
@@ -75,16 +75,22 @@ if not importlib.util.find_spec("capsnet_book"):
 # A notebook whose code calls one of these trains a network, and asks Colab for a GPU.
 TRAINS = re.compile(r"\b(?:fit|make_step|cli\.main|optimizer\.step)\(")
 ADDRESS = re.compile(r'(repository = \\")[^"\\]*')  # in the file, where quotes are escaped
-# A notebook whose code calls one of these shows the text of what it loads.
-SHOWS_SOURCE = re.compile(r"\b(?:(?:get)?source|board|lines)\(")
-# The files of our modules that a notebook loaded and what it asked of the ledger, read from its
-# kernel when all cells have run.
+# What a kernel keeps when it starts: the modules that it loaded for itself, no cell of a chapter.
+KEEP_MODULES = "__import__('sys').at_start = {*__import__('sys').modules}"
+# When all cells have run, a kernel reports what they used: the files of our modules, those whose
+# source was read, what was asked of the ledger, and the packages that were imported.
 USED = """\
-import json, sys
+import importlib.metadata, json, linecache, sys
+roots = {name.partition(".")[0] for name in sys.modules.keys() - sys.at_start}
 ours = [m for name, m in sys.modules.items() if name.partition(".")[0].startswith("capsnet")]
-files = [m.__file__ for m in ours if getattr(m, "__file__", None)]
 ledger = sys.modules.get("capsnet_book.ledger")
-print(json.dumps([files, [*ledger.asked] if ledger else []]))
+packages = importlib.metadata.packages_distributions()
+print(json.dumps({
+    "modules": [m.__file__ for m in ours if getattr(m, "__file__", None)],
+    "read": [*linecache.cache],
+    "ledger": [*ledger.asked] if ledger else [],
+    "packages": sorted({package for root in roots for package in packages.get(root, [])}),
+}))
 """
 # The source and the output of a solution, as Jupyter and Colab fold a cell.
 FOLDED = {"jupyter": {"source_hidden": True, "outputs_hidden": True}, "cellView": "form"}
@@ -159,9 +165,15 @@ def with_outputs(chapter: Path, root: Path = ROOT) -> NotebookNode | None:
 
 
 def is_stale(notebook: NotebookNode, root: Path = ROOT) -> bool:
-    """Whether a file that the outputs depend on changed since the notebook was executed."""
-    files = notebook.metadata.capsnet.get("files", {})
-    return not files or files != hashes(files, root, shows_source(notebook))
+    """Whether what the outputs depend on changed since the notebook was executed."""
+    about = notebook.metadata.capsnet
+    if "packages" not in about:
+        return True
+    return (
+        about.code != hashes(about.code, root, code_alone=True)
+        or about.text != hashes(about.text, root, code_alone=False)
+        or about.packages != locked_versions(about.packages, root)
+    )
 
 
 def read_chapter(chapter: Path, root: Path = ROOT) -> NotebookNode:
@@ -177,17 +189,13 @@ def read_chapter(chapter: Path, root: Path = ROOT) -> NotebookNode:
     return notebook
 
 
-def shows_source(notebook: NotebookNode) -> bool:
-    return any(SHOWS_SOURCE.search(cell.source) for cell in code_cells(notebook))
-
-
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
     """The chapter's code cells: all but the one that every notebook starts with."""
     return [c for c in notebook.cells if c.cell_type == "code" and c.get("id") != SETUP]
 
 
 def execute(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
-    """Run every cell in order, in an empty folder; note the files that they used.
+    """Run every cell in order, in an empty folder; note what they used.
 
     Raises:
         ChapterError: a cell failed, or wrote to stderr (a warning, say): nothing to show.
@@ -208,17 +216,23 @@ def execute(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
             record_timing=False,
             coalesce_streams=True,
             resources={"metadata": {"path": folder}},
-            extra_arguments=["--IPKernelApp.log_level=ERROR"],
+            extra_arguments=[
+                "--IPKernelApp.log_level=ERROR",
+                f"--IPKernelApp.exec_lines={KEEP_MODULES}",
+            ],
         )
         try:
             client.execute(env=variables)
         except CellExecutionError as error:
             raise ChapterError(f"{source}: {error}") from None
-    modules, asked = json.loads(notebook.cells.pop().outputs[0].text)
-    files = {"requirements.txt"} | {f"results/{name}" for name in asked}
-    files |= {Path(module).relative_to(root).as_posix() for module in modules}
+    used = json.loads(notebook.cells.pop().outputs[0].text)
+    modules = {Path(file).relative_to(root).as_posix() for file in used["modules"]}
+    asked = {f"results/{name}" for name in used["ledger"]}
+    read = {name for name in modules if str(root / name) in used["read"]}
     notebook.metadata.capsnet.update(
-        files=hashes(files, root, shows_source(notebook)),
+        code=hashes(modules - read, root, code_alone=True),
+        text=hashes(read | asked, root, code_alone=False),
+        packages=locked_versions(used["packages"], root),
         seconds=round(time.perf_counter() - start),
     )
     for cell in code_cells(notebook):
