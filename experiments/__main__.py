@@ -79,6 +79,8 @@ def main(
         records = all_recorded(plan(planned(), budget), ledger)
     except ValueError as error:  # a line that is no record
         parser.exit(1, f"{error}\n")
+    if not records:
+        parser.error(f"the budget {budget} has no training of {', '.join(names)}")
     print(progress(records, work), flush=True)
     if options.list:
         return 0

@@ -108,8 +108,7 @@ def plan(experiments: dict[str, Experiment], budget: str) -> list[Training]:
     for name, experiment in experiments.items():
         of_experiment = [
             Training(name, budget, row, seed, experiment)
-            for row, options in experiment.rows.items()
-            if budget in options.budgets
+            for row in experiment.rows
             for seed in experiment.seeds(row, budget)
         ]
         trainings += sorted(of_experiment, key=lambda training: training.seed)

@@ -16,7 +16,7 @@ from capsnet.data import ImageSet, load
 from capsnet_book import ledger as book_ledger
 from experiments import running, tasks
 from experiments.__main__ import main, results_table
-from experiments.declared import EXPERIMENTS, Budget, Experiment, Row, tried
+from experiments.declared import EXPERIMENTS, Budget, Experiment, Row, at_each_rate
 from experiments.running import (
     Training,
     perform,
@@ -76,7 +76,7 @@ def test_a_row_has_images_and_seeds_of_its_own(ledger: Path, work: Path) -> None
         "fewer": Row(SMALL | {"deviations": ["unsquared-margin"]}, "wild", images=200, seeds=3),
         "too slow here": Row(SMALL, budgets=("gpu",)),
     }
-    budgets = {"cpu": Budget(1, QUICK, images=600, unseen=range(59_700, 59_900), first=3)}
+    budgets = {"cpu": Budget(1, QUICK, images=600, unseen=range(59_700, 59_900), first_seed=3)}
     declared = Experiment("Who is another?", rows, budgets, watched=True)
     trainings = plan({"tiny": declared}, "cpu")
     assert [(t.row, t.seed, t.images) for t in trainings] == [
@@ -260,6 +260,7 @@ def test_the_command(ledger: Path, work: Path, capsys: pytest.CaptureFixture[str
     [
         (["other"], "", 2, "experiments must be of tiny, got other"),
         (["--list", "--verify"], "", 2, "--verify: not allowed with argument --list"),
+        (["--budget", "gpu"], "", 2, "the budget gpu has no training of tiny"),
         (["--minutes", "nan"], "", 2, "--minutes must be a number from 0 on, got nan"),
         (["--list"], "<<<<<<< ours", 1, "tiny.jsonl, line 2: no record: "),
         (["--list"], "{}", 1, "tiny.jsonl, line 2: no record: it lacks budget, config, "),
@@ -354,13 +355,18 @@ def test_a_tuning_is_made_first_and_chooses_the_rates(
     ledger: Path, work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One command makes both; what is not tuned yet is no training yet."""
-    rows = {name: Row(SMALL | {"routing_iterations": r}) for name, r in (("one", 1), ("two", 2))}
+    rows = {
+        name: Row(SMALL | {"routing_iterations": iterations}, rates=(3e-3, 1e-3))
+        for name, iterations in (("one", 1), ("two", 2))
+    }
     config = QUICK | {"batch_size": 50}
     declared = {
-        "final": Experiment("?", rows, {"cpu": Budget(1, config, 100, first=5)}, tuned_by="race"),
+        "final": Experiment(
+            "?", rows, {"cpu": Budget(1, config, 100, first_seed=5)}, tuned_by="race"
+        ),
         "race": Experiment(
             "?",
-            tried(rows, dict.fromkeys(rows, (3e-3, 1e-3))),
+            at_each_rate(rows),
             {"cpu": Budget(1, config, 100, unseen=range(600, 700))},
             tuning=True,
         ),
