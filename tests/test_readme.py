@@ -13,7 +13,6 @@ from PIL import Image
 from capsnet.training import TrainingConfig
 from capsnet_book import ledger
 from capsnet_lab.cli import make_parser
-from capsnet_lab.cli.options import with_weights
 from helpers import ROOT
 from picture import PICTURE, draw
 
@@ -35,7 +34,7 @@ def test_every_command_is_one() -> None:
     commands = [w for w in words if w and w[0] == "capsnet"]
     assert {w[1] for w in commands} == {"train", "evaluate", "predict"}
     for command in commands:
-        make_parser().parse_args(with_weights(command[1:]))
+        make_parser().parse_args(command[1:])
     targets = {w[1] for w in words if w and w[0] == "make"}
     makefile = (ROOT / "Makefile").read_text()
     assert targets == {"book", "test"}

@@ -1,6 +1,7 @@
 """Training, epoch by epoch: ``fit``."""
 
 import dataclasses
+import datetime as dt
 import json
 import math
 import sys
@@ -367,6 +368,8 @@ def describe(record: dict[str, Any], epochs: int) -> str:
     )
     if "validation_accuracy" in record:
         line += f"  validation {record['validation_accuracy']:.2%}"
+    if left := epochs - record["epoch"]:
+        line += f"  about {dt.timedelta(seconds=round(left * record['seconds']))} left"
     return line
 
 

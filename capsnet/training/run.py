@@ -92,8 +92,9 @@ class Run:
             raise ValueError(f"{path} is damaged: {type(error).__name__} {error}") from error
         if difference is not None:
             raise ValueError(
-                f"{path} is of another run: {difference}; choose another folder, which can "
-                "go on from these weights (--init), or remove it and its weights"
+                f"{path} is of another run: {difference}. To go on with that run, give its "
+                f"options; for a new one, choose another folder, where it may start from the "
+                f"weights of that run (--init), or remove {path.parent}"
             )
 
     def _networks(self) -> dict[str, Tensor]:

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Sequence
 
 from capsnet_lab.cli.given import check_arguments
-from capsnet_lab.cli.options import make_parser, one_line, with_weights
+from capsnet_lab.cli.options import make_parser, one_line
 
 INTERRUPTED = 130  # the exit code after Ctrl-C, as a shell's
 BROKEN_PIPE = 141  # the exit code where the reader of our output has gone, as with `| head`
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the words after ``capsnet``. None is for the command itself: its words are those of
             the process, which is ours, so its allocator, log and stdout are set as suits us.
     """
-    args = make_parser().parse_args(with_weights(sys.argv[1:] if argv is None else argv))
+    args = make_parser().parse_args(argv)
     if args.debug:
         return run(args, own_process=argv is None)
     try:
@@ -46,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"capsnet {args.command}: {message}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"capsnet {args.command}: interrupted", file=sys.stderr)
+        advice = "; the same command goes on after the last epoch" * (args.command == "train")
+        print(f"capsnet {args.command}: interrupted{advice}", file=sys.stderr)
         return INTERRUPTED
 
 

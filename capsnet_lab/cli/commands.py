@@ -36,8 +36,13 @@ def train(args: argparse.Namespace) -> int:
     fabric = make_fabric(args.device)
     first = fabric.is_global_zero  # this process alone prints
     model, source = network_to_train(args, like, recipe)
-    for split in ["test"] * args.test + ["validation"] * (not args.all):
-        source.parts_of(split)  # which raises if there is none
+    if args.test:
+        source.parts_of("test")  # which raises if there is none
+    if "validation" not in source.parts and not args.all:
+        raise ValueError(
+            f"{source.name} has too few pictures for a validation set: give {folders.FEW} or more "
+            "of each class, or train on all of them with --all"
+        )
     parts = [part for part in source.parts if part != "test" or args.test]
     config = TrainingConfig(**settings)
     config.check_shift(model.config["image_shape"])
@@ -63,8 +68,11 @@ def train(args: argparse.Namespace) -> int:
     if first:
         parameters = sum(p.numel() for p in model.parameters())
         print(f"{parameters:,} parameters, {len(learned):,} images, {fabric.device}")
-        text = f"batches of {config.batch_size}, learning rate {config.learning_rate:g}"
-        print(f"{config.epochs} epoch{'s' * (config.epochs > 1)}, {text}", flush=True)
+        text = f"{config.epochs} epoch{'s' * (config.epochs > 1)}"
+        if "epochs" not in settings and config.epochs > TrainingConfig.epochs:
+            text += f", as {len(learned):,} images are few (--epochs sets another number)"
+        text += f", batches of {config.batch_size}, learning rate {config.learning_rate:g}"
+        print(text, flush=True)
     tag = f"from {zlib.crc32(args.init.read_bytes()):08x}" if args.init else None
     if isinstance(model, wild.WildCapsNet):
         how["loss"] = wild.WildLoss

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from capsnet_lab.cli.options import IMPLEMENTATIONS
+from capsnet_lab.cli.options import IMPLEMENTATIONS, NETWORKS, WEIGHTS_SUFFIXES
 
 # The files of a training's folder, as capsnet.training.run names them.
 CHECKPOINT, WEIGHTS = "checkpoint.safetensors", "weights.safetensors"
@@ -15,7 +15,7 @@ OUTPUTS = ("sheet", "json", "csv", "onnx")
 
 
 def check_arguments(args: argparse.Namespace) -> None:
-    """Refuse what is wrong for any network and any pictures; fill in train's defaults.
+    """Refuse what is wrong for any network and any pictures; fill in defaults.
 
     Raises:
         ValueError: arguments that contradict each other, or a file that would be overwritten.
@@ -25,11 +25,16 @@ def check_arguments(args: argparse.Namespace) -> None:
         return
     if args.command == "train":
         check_network(args)
+    if args.command == "predict":
+        args.weights, args.pictures = split_operands(args.operands)
     named = [getattr(args, name, None) for name in ("weights", "init")]
     inputs = [path for path in (*named, *getattr(args, "pictures", ())) if isinstance(path, Path)]
     for path in inputs:
         if not path.exists():
             raise FileNotFoundError(f"no such file: {path}")
+    for path in named:
+        if isinstance(path, Path):
+            check_holds_weights(path)
     if args.command == "train" and args.out is None:
         name = args.dataset
         if name.startswith("folder:"):
@@ -47,6 +52,44 @@ def check_arguments(args: argparse.Namespace) -> None:
             f"{args.out} holds {WEIGHTS}, which would be overwritten, but no {CHECKPOINT} to go on "
             "from: choose another --out, or move them away"
         )
+
+
+def split_operands(operands: Sequence[Path | str]) -> tuple[Path | str, list[Path]]:
+    """The weights and the pictures that `predict` is given, in whatever order.
+
+    A network's name comes first. Alone, it is a picture or a folder if there is one of this name.
+    """
+    paths = [Path(one) for one in operands]
+    files = [path for path in paths if path.name.endswith(WEIGHTS_SUFFIXES) or is_run(path)]
+    if len(files) > 1:
+        raise ValueError(f"expected the weights of one network, got {', '.join(map(str, files))}")
+    weights: Path | str = NETWORKS[-1]
+    if files:
+        weights = files[0]
+        paths.remove(weights)
+    elif isinstance(operands[0], str) and (len(paths) > 1 or not paths[0].exists()):
+        weights = operands[0]
+        del paths[0]
+    if not paths:
+        raise ValueError(f"expected a picture too, as in: capsnet predict {weights} photo.png")
+    return weights, paths
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a training has written into this folder."""
+    return (folder / CHECKPOINT).is_file() or (folder / WEIGHTS).is_file()
+
+
+def check_holds_weights(path: Path) -> None:
+    """Refuse the folder of a training, or its checkpoint, and say which file has the weights."""
+    folder = path if path.is_dir() else path.parent
+    if not is_run(path) and path.name != CHECKPOINT:
+        return
+    what = "a folder" if path.is_dir() else "what a training goes on from"
+    advice = f"give {folder / WEIGHTS}"
+    if not (folder / WEIGHTS).is_file():
+        advice = f"repeat the command that began the training, which writes {WEIGHTS} at its end"
+    raise ValueError(f"expected a file of weights, {path} is {what}: {advice}")
 
 
 def check_network(args: argparse.Namespace) -> None:

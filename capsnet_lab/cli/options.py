@@ -9,7 +9,7 @@ import math
 import os
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
@@ -28,10 +28,10 @@ IMPLEMENTATIONS = dict.fromkeys(
     ("paper", "labml", "labml-notebook", "adambielski", "cezannec", "xifengguo", "jindongwang",
      "gram-ai", "sarasra", "naturomics", "timomernick", "geron"), "mnist",
 ) | {"sarasra-cifar10": "cifar-10"}  # fmt: skip
-NETWORKS = ("mnist", "mnist-small")  # of capsnet.pretrained; `predict` uses the last by itself
+NETWORKS = ("mnist", "mnist-small")  # of capsnet.pretrained; `predict` uses the last by default
 THRESHOLD = 0.49  # of capsnet_lab.predict
-# Other formats too, so that such a file is refused as weights and not taken for a picture.
-WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".h5", ".onnx", ".weights")
+# Endings of files with weights; other formats too, so that none is taken for a picture.
+WEIGHTS_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".h5", ".onnx", ".weights")
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 SHEET = 100  # pictures on a contact sheet
 LONGEST = 1000  # characters of a message
@@ -79,14 +79,6 @@ def given_weights(text: str) -> Path | str:
     return text if text in NETWORKS else given_path(text)
 
 
-def with_weights(words: Sequence[str]) -> list[str]:
-    """The words of a command, with the small network's name if `predict` has no weights."""
-    given = any(word in NETWORKS or word.endswith(WEIGHTS) for word in words)
-    if words[:1] == ["predict"] and not given:
-        return ["predict", NETWORKS[-1], *words[1:]]
-    return [*words]
-
-
 def given_figure(text: str) -> Path:
     path = given_path(text)
     if path.suffix.lower() not in FIGURE_SUFFIXES:
@@ -118,6 +110,7 @@ class Parser(argparse.ArgumentParser):
 
 PRECISION = "fp32, bf16, or auto: bf16 where the hardware has it"
 ARRANGEMENT = "of the arithmetic: plain (as the book prints it), fast, or auto: fast where it pays"
+OF_NETWORK = f"a weights file that train wrote, or a network's name: {' or '.join(NETWORKS)}"
 SETS = f"{', '.join(DATASETS)}, or folder:PATH with a folder of pictures a class"
 
 
@@ -133,10 +126,8 @@ def make_parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text)
         option = command.add_argument
         option("--debug", action="store_true", help="show where an error comes from")
-        if name in ("evaluate", "predict", "export"):
-            text = f"a weights file that train wrote, or a network's name: {' or '.join(NETWORKS)}"
-            text += f" ({NETWORKS[-1]})" if name == "predict" else ""
-            option("weights", type=given_weights, help=text)
+        if name in ("evaluate", "export"):
+            option("weights", type=given_weights, help=OF_NETWORK)
         if name in ("train", "evaluate", "predict"):
             option("--device", default="auto", choices=DEVICES, help="(%(default)s)")
             text = "how pictures become images (as the network learned; to learn: as they look)"
@@ -212,8 +203,9 @@ def add_evaluate_options(command: argparse.ArgumentParser) -> None:
 
 def add_predict_options(command: argparse.ArgumentParser) -> None:
     option = command.add_argument
-    text = "picture files, and folders with pictures at any depth"
-    option("pictures", nargs="+", type=given_path, metavar="PICTURE|FOLDER", help=text)
+    text = "picture files, and folders with pictures at any depth; and the network, "
+    text += f"{OF_NETWORK} ({NETWORKS[-1]})"
+    option("operands", nargs="+", type=given_weights, metavar="WEIGHTS|PICTURE|FOLDER", help=text)
     text = "the least length of an answer's capsule; 0: any (%(default)s, measured for digits)"
     option("--threshold", type=LENGTH, default=THRESHOLD, help=text)
     option("--top", type=COUNT, metavar="K", help="print the K longest capsules of each picture")

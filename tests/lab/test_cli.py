@@ -24,13 +24,13 @@ from capsnet.checkpoint import load_weights, save_weights
 from capsnet.data import ImageSet
 from capsnet.device import PRECISIONS
 from capsnet.fast import ARRANGEMENTS
-from capsnet.pretrained import NETWORKS
+from capsnet.pretrained import NETWORKS, weights_file
 from capsnet.training import TrainingConfig
 from capsnet.training.config import MAX_SEED, MODEL_DEPENDENT, SCHEDULES
 from capsnet.training.evaluation import evaluate
 from capsnet.training.run import CHECKPOINT, METRICS, WEIGHTS
 from capsnet_lab import predict, routings, wild
-from capsnet_lab.cli import given, main, options
+from capsnet_lab.cli import INTERRUPTED, given, main, options
 from capsnet_lab.cli.outputs import confusion_text, per_class_table
 from capsnet_lab.export import export_onnx
 from capsnet_lab.pictures import PREPARATIONS
@@ -70,6 +70,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Path:
         ("nameless.safetensors", model, {"dataset": 7}),
         ("misnamed", model, {"classes": ["a"], "dataset": "mnist"}),
         (f"done/{WEIGHTS}", model, {}),
+        (f"begun/{CHECKPOINT}", model, {}),  # the name counts
     ):
         save_weights(place / name, network, metadata)
     (place / "cut").write_bytes((place / "w").read_bytes()[:5000])
@@ -78,6 +79,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Path:
     (place / "file").write_text("")
     os.mkfifo(place / "fifo.json")
     (place / "empty").mkdir()
+    (place / "mnist").mkdir()
+    shutil.copy(place / "photo.png", place / "mnist")
+    for kind in "ab":
+        (place / "few" / kind).mkdir(parents=True)
+        shutil.copy(place / "photo.png", place / "few" / kind)
     for name in ("pictures", "split/train", "split/val", "flawed"):
         shutil.copytree(pictures, place / name)
     (place / "flawed" / "is 3" / "bad.png").write_text("no picture")
@@ -125,6 +131,12 @@ EARLY = [
         "photo.png would be overwritten: it is an input",
     ),
     ("predict '' photo.png", "expected a path, got an empty one"),
+    ("predict mnist-small", "expected a picture too, as in: capsnet predict mnist-small photo.png"),
+    (f"predict done/{WEIGHTS}", f"expected a picture too, as in: capsnet predict done/{WEIGHTS} "),
+    ("predict mine.pth photo.png x.onnx", "the weights of one network, got mine.pth, x.onnx"),
+    ("predict photo.png done", f"done is a folder: give done/{WEIGHTS}"),
+    ("evaluate done", f"done is a folder: give done/{WEIGHTS}"),
+    (f"export begun/{CHECKPOINT} x.onnx", "repeat the command that began the training, which wr"),
 ]
 LIGHT = """
 import contextlib, io, json, shlex, sys
@@ -185,6 +197,7 @@ LATE = [
     ("train --as geron --routing-iterations 3", "--as geron fixes routing_iterations at 2, got 3"),
     ("train --init two", "the network tells is 3, is 7 apart, the classes of mnist are 0, 1, 2"),
     ("train --dataset folder:nowhere", "no such folder: nowhere"),
+    ("train --dataset folder:few", "too few pictures for a validation set: give 6 or more of each"),
     ("train --dataset folder:split --test", "no 'test' images; its splits are: train, validation,"),
     ("train --dataset folder:flawed", "is 3/bad.png is not a picture, or not of a known format; "
      "--skip-unreadable leaves them out"),
@@ -218,6 +231,33 @@ def test_what_is_refused(
     assert err.endswith("\n") and err.count("\n") == 1
 
 
+def test_the_weights_and_the_pictures_come_in_any_order(place: Path, capsys: Captured) -> None:
+    """And a name of a network is a folder if nothing else is given."""
+    network = str(weights_file("mnist-small"))
+    asked = [["photo.png", network], ["mnist-small", "photo.png"], ["mnist"], ["mnist", network]]
+    for words in asked:
+        assert main(["predict", *words, "--top", "1"]) == 0
+    answers = capsys.readouterr().out.splitlines()
+    names = ["photo.png"] * 2 + [str(Path("mnist", "photo.png"))] * 2
+    assert [answer.split(": ") for answer in answers] == [[name, answers[0][11:]] for name in names]
+
+
+def test_an_interrupted_training_says_what_continues_it(
+    place: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*given: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "fit", interrupt)
+    words = "train --dataset folder:pictures --no-compile --device cpu --out x"
+    assert main(words.split()) == INTERRUPTED
+    out, err = capsys.readouterr()
+    assert err == "capsnet train: interrupted; the same command goes on after the last epoch\n"
+    images = 43  # of 60 pictures; see test_train_learns_from_what_is_meant
+    chosen = TrainingConfig.for_model(CapsNet(num_classes=2), images).epochs
+    assert f"\n{chosen} epochs, as {images} images are few (--epochs sets another number), " in out
+
+
 def test_a_folder_of_ones_own_from_training_to_prediction(
     tmp_path: Path, pictures: Path, capsys: Captured
 ) -> None:
@@ -236,6 +276,7 @@ def test_a_folder_of_ones_own_from_training_to_prediction(
     assert "left out: 1 of 61 pictures" in said
     assert re.search(r"accuracy [\d.]+% \([789]/9\)", said)
     assert "images/s" in shown and "epoch 40/40" in shown
+    assert re.search(r"epoch 39/40 .*about 0:00:\d\d left\n", shown)
     assert len((out / METRICS).read_text().splitlines()) == 40
     learned = load_weights(out / WEIGHTS)[1]
     assert learned["classes"] == TWO["classes"] and learned["preparation"] == "digit"
@@ -450,4 +491,4 @@ def test_a_run_goes_on_but_no_other_does_in_its_folder(
     assert train(one) == 0  # this very run again
     assert (out / WEIGHTS).read_bytes() == whole
     assert train(other) == 2
-    assert "remove it and its weights\n" in capsys.readouterr().err
+    assert f"or remove {out}\n" in capsys.readouterr().err
