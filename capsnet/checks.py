@@ -176,7 +176,7 @@ def class_mask(targets: Tensor, batch: int, classes: int) -> Tensor:
     # Reading a value on a GPU would wait for everything before it.
     readable = targets.device.type == "cpu" and not torch.compiler.is_compiling()
     if targets.shape == (batch, classes):
-        if readable and targets.dtype != torch.bool and batch > 0:
+        if readable and batch > 0:
             check_range("a mask's values", targets.double(), 1)
         return targets
     if targets.shape != (batch,):

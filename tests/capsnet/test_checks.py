@@ -99,7 +99,8 @@ def test_what_just_fits_into_the_memory_is_taken(
 def test_class_mask_makes_indices_one_hot() -> None:
     expected = torch.tensor([[0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 1]], dtype=torch.bool)
     assert_close(class_mask(torch.tensor([2, 0, 3]), 3, 4), expected)
-    assert class_mask(torch.zeros(0, dtype=torch.int64), 0, 4).shape == (0, 4)
+    for nothing in (torch.zeros(0, dtype=torch.int64), torch.zeros(0, 4)):
+        assert class_mask(nothing, 0, 4).shape == (0, 4)
     for mask in (torch.eye(3), torch.ones(3, 3, dtype=torch.bool), torch.zeros(3, 3).long()):
         assert class_mask(mask, 3, 3) is mask
     targets = torch.tensor([2, 0])
@@ -133,6 +134,15 @@ def test_class_mask_under_vmap_has_no_values_to_check() -> None:
     """As everywhere where they are not looked at, an index out of range gives a row of zeros."""
     mask = vmap(lambda label: class_mask(label, 1, 3))(torch.tensor([[2], [7]]))
     assert mask.tolist() == [[[False, False, True]], [[False] * 3]]
+
+
+def test_class_mask_reads_no_value_where_that_would_wait_or_break_a_graph(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert class_mask(torch.tensor([1, 7]), 2, 3).tolist() == [[False, True, False], [False] * 3]
+    mask = torch.tensor([[7.0, -1.0]])
+    assert class_mask(mask, 1, 2) is mask
 
 
 def test_class_mask_refuses(refuses: Refuses) -> None:
@@ -173,6 +183,8 @@ U_HAT, LENGTHS, IMAGES = torch.rand(1, 2, 3, 4), torch.rand(4, 3), torch.zeros(2
 DECODER, LAYER, PRIMARY = Decoder(3, 4, (1, 2, 2)), CapsuleLayer(5, 4, 3, 2), PrimaryCapsules(2, 1)
 
 MESSAGES = [  # a call that is refused, and parts of what it says
+    (lambda: dynamic_routing(U_HAT.tolist()), "u_hat must be a torch.Tensor, got list"),
+    (lambda: checks.device_of(torch.nn.ReLU()), "the network must have parameters, ReLU has none"),
     (lambda: squash(torch.ones(2, 3).long()), "s must be floating point, got torch.int64"),
     (lambda: dynamic_routing(U_HAT.long()), "u_hat must be floating point, got torch.int64"),
     (lambda: dynamic_routing(U_HAT, 0), "iterations must be a whole number of at least 1, got 0"),

@@ -9,6 +9,8 @@ from torch.func import functional_call
 from torch.testing import assert_close
 
 from capsnet import CapsuleLayer, Decoder, PrimaryCapsules
+from capsnet.functional import RoutingStep
+from capsnet.layers import channels_to_capsules
 from helpers import reference
 
 F64 = torch.float64
@@ -44,6 +46,20 @@ def test_primary_capsules_are_channels_grouped_by_type_row_column(
     rows, columns = (height - 3) // stride + 1, (width - 3) // stride + 1
     assert capsules.shape == (2, 3 * rows * columns, 4)
     assert_close(capsules, stacked(expected, dtype), rtol=rtol, atol=rtol * 0.1)
+
+
+def test_the_defaults_are_the_papers_and_a_capsule_may_have_one_number() -> None:
+    layer = PrimaryCapsules(256)
+    assert (layer.conv.kernel_size, layer.conv.stride) == ((9, 9), (2, 2))
+    assert (layer.conv.out_channels, layer.capsule_dim) == (32 * 8, 8)
+    numbers = torch.arange(8.0).view(1, 2, 2, 2)
+    assert torch.equal(channels_to_capsules(numbers, 1), numbers.view(1, 8, 1))
+
+
+def test_a_layer_passes_the_trace_on() -> None:
+    trace: list[RoutingStep] = []
+    v = CapsuleLayer(5, 4, 3, 2)(torch.randn(2, 5, 4), trace)
+    assert len(trace) == 3 and torch.equal(trace[-1].v, v)
 
 
 @pytest.mark.equation(2)
