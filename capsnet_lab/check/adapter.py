@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from capsnet.checks import as_image_shape
-from capsnet_lab.check.evidence import sums_to_one, tensors_in, without_ones
+from capsnet_lab.check.evidence import UserCodeError, sums_to_one, tensors_in, without_ones
 
 CallFunction = Callable[[Any, Tensor, Tensor], Any]  # network, images, labels → what it returns
 
@@ -101,7 +101,7 @@ def read_output(returned: Any, images: Tensor) -> Output:
         lengths = matrices[-1]  # of one class: what looks like lengths are the capsule's components
     if capsules is None and lengths is None:
         got = [f"a tensor {list(each.shape)}" for each in tensors] or [type(returned).__name__]
-        raise ValueError(
+        raise UserCodeError(
             "expected capsules [n, classes, dim] or lengths [n, classes] with a gradient, got "
             f"{', '.join(got)}"
         )
@@ -132,17 +132,17 @@ def choose_capsules(solid: list[Tensor], lengths: Tensor | None) -> Tensor | Non
         solid = [x for x in solid if lengths.shape[1] in without_ones(x).shape[1:]]
     elif len({without_ones(x).shape for x in solid}) > 1:
         shapes = " or ".join(str(list(x.shape)) for x in solid)
-        raise ValueError(f"which of the tensors that it returns are the capsules, {shapes}?")
+        raise UserCodeError(f"which of the tensors that it returns are the capsules, {shapes}?")
     return solid[0] if solid else None
 
 
 def checked(expected: str, value: Any, dims: int, batch: int | None = None) -> Tensor:
     """Check the shape of what a stage returns; a single number is a scalar, whatever its shape."""
     if not isinstance(value, Tensor):
-        raise ValueError(f"it must return {expected}, got {type(value).__name__}")
+        raise UserCodeError(f"it must return {expected}, got {type(value).__name__}")
     shape = list(value.shape)
     if value.dim() != dims and (dims or value.numel() != 1):
-        raise ValueError(f"it must return {expected}, got {shape}")
+        raise UserCodeError(f"it must return {expected}, got {shape}")
     if batch is not None and len(value) != batch:
-        raise ValueError(f"its first dimension must be the batch's, {batch}, got shape {shape}")
+        raise UserCodeError(f"its first dimension must be the batch's, {batch}, got shape {shape}")
     return value

@@ -19,11 +19,19 @@ from capsnet.model import CapsNet
 from capsnet.training.loss import TrainingLoss
 from capsnet_lab.check import outside
 from capsnet_lab.check.adapter import Adapter
-from capsnet_lab.check.evidence import Found, NotExamined, Unclear, Verdict, Verdicts
+from capsnet_lab.check.evidence import (
+    Found,
+    NotExamined,
+    Unclear,
+    UserCodeError,
+    Verdict,
+    Verdicts,
+    user_code,
+)
 from capsnet_lab.check.loss import examine_loss
 from capsnet_lab.check.primary import examine_primary, examine_start, same_type
 from capsnet_lab.check.routing import EQUAL, IDLE, LAYER_NAMES, examine_layer
-from capsnet_lab.check.subject import USER_CODE_ERRORS, Subject, find_routing, message_of
+from capsnet_lab.check.subject import Subject, find_routing
 from capsnet_lab.routings import EfficientCapsNet, RoutedCapsNet
 from capsnet_lab.wild.deviations import DEVIATIONS
 from capsnet_lab.wild.network import WildCapsNet, WildLoss
@@ -146,10 +154,8 @@ def make_network(maker: Any) -> nn.Module:
     name = getattr(maker, "__name__", repr(maker))
     if not callable(maker):
         raise ValueError(f"{name} must be or make a torch.nn.Module, got {type(maker).__name__}")
-    try:
+    with user_code(f"{name}() makes no network: "):
         network = maker()
-    except USER_CODE_ERRORS as error:
-        raise ValueError(f"{name}() makes no network: {message_of(error)}") from error
     if not isinstance(network, nn.Module):
         raise ValueError(f"{name}() must make a torch.nn.Module, got {type(network).__name__}")
     return network
@@ -186,7 +192,7 @@ class Look(NamedTuple):
     names: str
 
     def decide(self, net: Subject) -> Verdicts:
-        """Its verdicts; errors of the network's code pass."""
+        """Its verdicts; raise UserCodeError if the network fails, or cannot be examined so."""
         verdicts: Verdicts = {}
         rest: Verdict = None
         try:
@@ -204,7 +210,7 @@ def examine_inside(net: Subject) -> Found:
     verdicts = LAYER.decide(inside)
     routes = not isinstance(verdicts["uniform-shares"], NotExamined)
     yield from (verdicts if routes else without_flags(verdicts)).items()
-    with contextlib.suppress(*USER_CODE_ERRORS):
+    with contextlib.suppress(UserCodeError):
         # If no child has a twin, the module may follow another layer of capsules.
         if net.adapter.primary is None and same_type(inside.uniform):
             found = PRIMARY.decide(inside) | START.decide(inside)
@@ -266,9 +272,8 @@ def examine(net: Subject) -> tuple[Verdicts, list[str], list[str]]:
             continue
         try:
             seen = look.decide(net)
-        except USER_CODE_ERRORS as error:
-            kind, message = type(error).__name__, message_of(error)
-            why = f"{look.stage} fails: {kind}" + (f": {message}" if message != kind else "")
+        except UserCodeError as error:
+            why = f"{look.stage} fails: {error}"
             seen = dict.fromkeys(look.names.split(), NotExamined(why))
             if seen:
                 failed.setdefault(look.stage, why)
@@ -337,8 +342,8 @@ def main_check(
         routing: the name of the routing's module; only for an adapter without stages.
 
     Raises:
-        ImportError: there is no such module, it cannot be imported, or it has no such name.
-        ValueError: a name has no colon, ``adapter`` is not an Adapter, or as :func:`check`.
+        ValueError: a name has no colon, cannot be imported, or is that of a module in use here;
+            ``adapter`` is not an Adapter; or as :func:`check`.
     """
     kept = sys.path.copy(), sys.argv
     sys.path.insert(0, os.getcwd())
@@ -371,8 +376,6 @@ def imported(target: str) -> Any:
     if loaded and here:
         file = Path(loaded).resolve()
         if file not in here and file.parent not in here:
-            raise ImportError(f"{here[0].name} has the name of a module in use here: rename it")
-    try:
+            raise ValueError(f"{here[0].name} has the name of a module in use here: rename it")
+    with user_code(f"{target} cannot be imported: "):
         return pkgutil.resolve_name(target)
-    except USER_CODE_ERRORS as error:
-        raise ImportError(f"{target} cannot be imported: {message_of(error)}") from error

@@ -4,8 +4,10 @@ A look is a generator of names and verdicts. The deviations that it does not nam
 ends, and stay open if it raises :class:`Unclear`.
 """
 
+import contextlib
+import copy
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
@@ -14,6 +16,7 @@ from scipy import stats
 from torch import Tensor, nn
 
 from capsnet.fast.routing import Squash
+from capsnet.text import reason
 
 EXACT = 1e-9  # two float64 computations of the same quantity agree to this relative error
 CERTAIN = 1e-4  # a worse fit comes from another computation, not from float32
@@ -40,6 +43,39 @@ class Unclear(Exception):
     def __init__(self, why: str, unnamed: bool = False) -> None:
         super().__init__(why)
         self.verdict = NotExamined(why, unnamed)
+
+
+class UserCodeError(ValueError):
+    """Somebody's network raises an error, or what it returns cannot be examined."""
+
+
+@contextlib.contextmanager
+def user_code(what: str = "") -> Iterator[None]:
+    """Turn all that the code of somebody's network raises into a :class:`UserCodeError`.
+
+    Nothing but calls of that code stands inside, so that no fault of ours is taken for its own.
+    """
+    try:
+        yield
+    except UserCodeError:
+        raise
+    except SystemExit as error:
+        raise UserCodeError(f"{what}it calls sys.exit") from error
+    except Exception as error:
+        kind, text = type(error).__name__, reason(error)
+        raise UserCodeError(what + (kind if text == kind else f"{kind}: {text}")) from error
+
+
+def copied(model: nn.Module) -> nn.Module:
+    """A deep copy, which not every network allows after it was called."""
+    with user_code("it cannot be copied: "):
+        return copy.deepcopy(model)
+
+
+def gradients(value: Tensor, inputs: Sequence[Tensor]) -> Sequence[Tensor | None]:
+    """The gradients of the sum of ``value``; None for what it does not depend on."""
+    with user_code():  # it may have a backward of its own
+        return torch.autograd.grad(value.sum(), inputs, retain_graph=True, allow_unused=True)
 
 
 def one_of(names: Iterable[str], found: str, evidence: str) -> Found:
@@ -80,10 +116,10 @@ def sums_to_one(rows: Tensor) -> bool:
 def depends_on(value: Tensor, model: nn.Module) -> list[nn.Parameter]:
     """The parameters of ``model`` that ``value`` is computed from."""
     if not value.requires_grad:
-        raise ValueError(f"a tensor {list(value.shape)} has no gradient")
+        raise UserCodeError(f"a tensor {list(value.shape)} has no gradient")
     parameters = list(model.parameters())
-    gradients = torch.autograd.grad(value.sum(), parameters, retain_graph=True, allow_unused=True)
-    return [p for p, g in zip(parameters, gradients, strict=True) if g is not None]
+    found = zip(parameters, gradients(value, parameters), strict=True)
+    return [parameter for parameter, gradient in found if gradient is not None]
 
 
 @torch.no_grad()
@@ -132,9 +168,7 @@ def gradient_verdict(f: Map, x: Tensor, generator: torch.Generator) -> Verdict:
     v = f(x)
     direction = torch.randn(x.shape, generator=generator)
     weights = torch.randn(v.shape, generator=generator)
-    gradient = None
-    if v.requires_grad:
-        (gradient,) = torch.autograd.grad((v * weights).sum(), x, allow_unused=True)
+    gradient = gradients(v * weights, [x])[0] if v.requires_grad else None
     if gradient is None:
         return NotExamined("no gradient reaches what the answer is computed from")
     by_autograd = (gradient * direction).sum().item()

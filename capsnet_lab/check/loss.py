@@ -14,9 +14,11 @@ from capsnet_lab.check.evidence import (
     Found,
     NotExamined,
     Unclear,
+    UserCodeError,
     Verdict,
     depends_on,
     relative_error,
+    user_code,
 )
 from capsnet_lab.check.subject import Subject
 from capsnet_lab.wild import parts
@@ -58,12 +60,13 @@ def examine_loss(net: Subject) -> Found:
         labels = torch.randint(net.classes, (count,), generator=net.generator)
         out = net.output(net.rescaled_training, images, labels)
         torch.default_generator.manual_seed(0)
-        loss = net.adapter.loss(net.rescaled_training, images, labels)
+        with user_code():
+            loss = net.adapter.loss(net.rescaled_training, images, labels)
         losses.append(checked("a scalar tensor", loss, 0).item())
         for variant, row in terms_of(out, images, labels).items():
             terms.setdefault(variant, []).append(row)
     if not all(torch.tensor(each).isfinite().all() for each in (losses, *terms.values())):
-        raise ValueError("the loss, or what the network returns in training, is NaN or infinite")
+        raise UserCodeError("the loss, or what the network returns in training, is NaN or infinite")
     fits = {variant: fit(rows, losses) for variant, rows in terms.items()}
     best = min(fits, key=lambda variant: fits[variant].error)
     if fits[best].error > FITS:

@@ -3,8 +3,6 @@
 Of the parameters, only the shapes are read of those that an output depends on.
 """
 
-import copy
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -17,8 +15,10 @@ from capsnet_lab.check.evidence import (
     Unclear,
     Verdict,
     batch_verdict,
+    copied,
     depends_on,
     gradient_verdict,
+    gradients,
     one_of,
     relative_error,
     sums_to_one,
@@ -34,7 +34,7 @@ def examine_zero_weights(net: Subject) -> Found:
     """
     nan: list[float] = []
     for zero_w, zero_others in (True, True), (True, False), (False, True):
-        model = copy.deepcopy(net.model)
+        model = copied(net.model)
         w = {id(p) for p in net.class_weights(model)}
         for parameter in model.parameters():
             if zero_w if id(parameter) in w else zero_others:
@@ -119,7 +119,7 @@ def examine_mask(net: Subject, model: nn.Module, reconstruction: Tensor) -> Foun
         gradient = None
         if out.raw is not None:
             weighted = out.reconstruction * torch.randn(images.shape, generator=net.generator)
-            (gradient,) = torch.autograd.grad(weighted.sum(), out.raw, allow_unused=True)
+            (gradient,) = gradients(weighted, [out.raw])
         if gradient is None:
             raise Unclear(
                 "the decoder depends neither on labels nor on the capsules that are returned"

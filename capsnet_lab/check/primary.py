@@ -1,7 +1,5 @@
 """Which deviations the primary capsules show, as a map from images to u."""
 
-import copy
-
 import torch
 from torch import Tensor, nn
 
@@ -11,7 +9,9 @@ from capsnet_lab.check.evidence import (
     Found,
     NotExamined,
     Unclear,
+    UserCodeError,
     Verdict,
+    copied,
     cut_normal,
     depends_on,
     drawn_from,
@@ -20,7 +20,7 @@ from capsnet_lab.check.evidence import (
     uniform_within,
     unsquash,
 )
-from capsnet_lab.check.subject import Call, Subject, watched
+from capsnet_lab.check.subject import Subject, watched
 from capsnet_lab.wild.parts import RELEASED_BIAS
 
 NORMS = nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LayerNorm, nn.LocalResponseNorm
@@ -30,7 +30,7 @@ def examine_primary(net: Subject) -> Found:
     """What the convolutions and the squash of the primary capsules do."""
     u = net.children(net.images)
     if not u.any():
-        raise ValueError("all primary capsules are zero or NaN")
+        raise UserCodeError("all primary capsules are zero or NaN")
     text = f"none of the {u.numel()} numbers of primary capsules is negative"
     yield "relu-before-squash", None if (u < 0).any() else text
     yield from examine_maps(net)
@@ -38,16 +38,10 @@ def examine_primary(net: Subject) -> Found:
 
 def norms_of_maps(net: Subject) -> set[str]:
     """The types of the modules that normalise maps on their way to the primary capsules."""
-    called: set[str] = set()
-
-    def note(name: str, call: Call) -> None:
-        module = net.biased.get_submodule(name)
-        if isinstance(module, NORMS) and tensors_in(call.returned)[0].dim() == 4:
-            called.add(type(module).__name__)
-
-    with watched(net.biased, note):
+    with watched(net.biased) as calls:
         net.children(net.images)
-    return called
+    norms = [call for call in calls if isinstance(call.module, NORMS)]
+    return {type(of.module).__name__ for of in norms if tensors_in(of.returned)[0].dim() == 4}
 
 
 def examine_maps(net: Subject) -> Found:
@@ -78,7 +72,7 @@ def examine_maps(net: Subject) -> Found:
 @torch.no_grad()
 def largest_lengths(net: Subject) -> tuple[float, float]:
     """How long a primary capsule, and a number of all of them, become as weights grow."""
-    model = copy.deepcopy(net.biased)
+    model = copied(net.biased)
     own, component = 0.0, 0.0
     for _ in range(8):
         u = net.primary(model, net.images).nan_to_num()

@@ -19,9 +19,11 @@ from capsnet_lab.check.evidence import (
     Found,
     NotExamined,
     Unclear,
+    UserCodeError,
     Verdict,
     Verdicts,
     batch_verdict,
+    copied,
     cut_normal,
     depends_on,
     drawn_from,
@@ -31,6 +33,7 @@ from capsnet_lab.check.evidence import (
     scale_for,
     uniform_within,
     unsquash,
+    user_code,
     without_ones,
 )
 from capsnet_lab.check.primary import same_type
@@ -83,11 +86,12 @@ class Layer:
 
     def __init__(self, net: Subject) -> None:
         assert net.adapter.digits is not None
-        self.net, self.model, self.digits = net, copy.deepcopy(net.model), net.adapter.digits
+        self.net, self.model, self.digits = net, copied(net.model), net.adapter.digits
         self.children, self.dim = net.uniform.shape[1:]
 
     def __call__(self, u: Tensor) -> Tensor:
-        v = self.digits(self.model, u)
+        with user_code():
+            v = self.digits(self.model, u)
         if isinstance(v, Tensor) and v.dim():
             v = without_ones(v)
         return checked("v, [n, classes, dim]", v, 3, batch=len(u))
@@ -120,7 +124,8 @@ def examine_layer(net: Subject) -> Found:
 
 def zero_verdict(layer: Layer, u: Tensor) -> Verdict:
     """Is v NaN where u is zero, and where all weights of the layer are?"""
-    net, zero, black = layer.net, copy.deepcopy(layer), copy.deepcopy(layer.net.model)
+    net, zero, black = layer.net, copy.copy(layer), copied(layer.net.model)
+    zero.model = copied(layer.model)
     for parameter in zero.model.parameters():
         nn.init.zeros_(parameter)
     for parameter in black.parameters():
@@ -141,7 +146,7 @@ def parameter_verdicts(layer: Layer) -> Verdicts:
     almost_zero = torch.cat([torch.zeros_like(u[:1]), 1e-12 * u[:1]])  # a bias may skip true zeros
     u = scale_for(layer, u, 0.2) * u
     verdicts: Verdicts = {"digit-bias": None, "learned-prior": None}
-    started = copy.deepcopy(layer.model)
+    started = copied(layer.model)
     for parameter in depends_on(layer(u), layer.model):
         name, verdict = parameter_verdict(layer, parameter, u, almost_zero)
         if isinstance(verdict, str):
@@ -153,7 +158,7 @@ def parameter_verdicts(layer: Layer) -> Verdicts:
         return verdicts
     layer.model = started  # a parameter that is zero now did something else as well
     if relative_error(*layer(u)) < EXACT:
-        raise ValueError("the class capsules do not depend on the primary ones")
+        raise UserCodeError("the class capsules do not depend on the primary ones")
     why = NotExamined("with everything that may be a bias or a prior at zero, v ignores u")
     return dict.fromkeys(verdicts, why)
 

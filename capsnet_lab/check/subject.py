@@ -3,7 +3,7 @@
 import contextlib
 import copy
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -11,27 +11,25 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.text import reason
 from capsnet_lab.check.adapter import Adapter, CallFunction, Output, checked, read_output
 from capsnet_lab.check.evidence import (
     EXACT,
+    UserCodeError,
+    copied,
     depends_on,
     relative_error,
     scale_weights,
+    user_code,
     without_ones,
 )
-
-USER_CODE_ERRORS = Exception, SystemExit  # what the code of somebody's network may raise
 
 
 class Subject:
     """A copy of a network in float64, and how to call it; a ValueError if that is not possible."""
 
     def __init__(self, model: nn.Module, adapter: Adapter) -> None:
-        try:
+        with user_code("the network cannot be copied: "):
             self.model = copy.deepcopy(model).cpu().double().eval().requires_grad_(True)
-        except USER_CODE_ERRORS as error:
-            raise ValueError(f"the network cannot be copied: {message_of(error)}") from error
         modules = [name for name, _ in self.model.named_modules() if name]
         if adapter.routing is not None and adapter.routing not in modules:
             raise ValueError(
@@ -56,23 +54,24 @@ class Subject:
             ),
         ]
         works: CallFunction | None = None
-        errors: list[BaseException] = []
+        errors: list[UserCodeError] = []
         for way in [self.adapter.call] if self.adapter.call else ways:
             self.call = way
             try:
                 self.classes = self.output(self.model).answer.shape[1]
                 works = way  # the last one that does
-            except USER_CODE_ERRORS as error:
+            except UserCodeError as error:
                 errors.append(error)
         if works is None:
-            informative = [error for error in errors if not isinstance(error, TypeError)] or errors
+            informative = [error for error in errors if not isinstance(error.__cause__, TypeError)]
+            first = (informative or errors)[0]
             raise ValueError(
                 f"the network cannot be called with images {list(self.images.shape)}: "
-                f"{message_of(informative[0])}; give an Adapter with another call or image_shape "
+                f"{first}; give an Adapter with another call or image_shape "
                 "(labels were 0 and 1, as indices or one-hot of 10 classes; check runs in float64 "
                 "on the CPU, with batches of 1 to 8: does the code fix a batch size, or keep "
                 "modules in a plain list, where PyTorch does not see them?)"
-            ) from informative[0]
+            ) from first
         self.call = works
 
     def check_answer(self) -> None:
@@ -111,15 +110,17 @@ class Subject:
         torch.default_generator.manual_seed(0)  # for dropout
         with torch.enable_grad():  # lengths have a gradient, and a mask has none
             if self.routing is None:
-                return read_output(self.call(model, images, labels), images)
-            with calls_of(model, self.routing) as calls:
+                with user_code():
+                    returned = self.call(model, images, labels)
+                return read_output(returned, images)
+            with calls_of(model, self.routing) as calls, user_code():
                 returned = self.call(model, images, labels)
         return read_output((calls[-1].returned, returned), images)
 
     @functools.cached_property
     def rescaled(self) -> nn.Module:
         """A copy whose weights are scaled until the mean length is between 0.2 and 0.7."""
-        model = copy.deepcopy(self.model)
+        model = copied(self.model)
         for _ in range(12):
             size = self.output(model).norms.detach().nan_to_num().mean().item()
             if 0.2 < size < 0.7:
@@ -134,12 +135,12 @@ class Subject:
     @functools.cached_property
     def rescaled_training(self) -> nn.Module:
         """A copy of ``rescaled`` in training mode."""
-        return copy.deepcopy(self.rescaled).train()
+        return copied(self.rescaled).train()
 
     @functools.cached_property
     def biased(self) -> nn.Module:
         """A copy whose biases are all different."""
-        model = copy.deepcopy(self.model)
+        model = copied(self.model)
         for parameter in model.parameters():
             if parameter.dim() == 1:
                 parameter.data = 0.2 * self.random(*parameter.shape)
@@ -148,7 +149,8 @@ class Subject:
     def primary(self, model: nn.Module, images: Tensor) -> Tensor:
         """The primary capsules u, by the adapter, [n, children, dim]."""
         assert self.adapter.primary is not None
-        u = self.adapter.primary(model, images)
+        with user_code():
+            u = self.adapter.primary(model, images)
         return checked("u, [n, children, dim]", u, 3, batch=len(images))
 
     def children(self, images: Tensor) -> Tensor:
@@ -167,9 +169,10 @@ class Subject:
         read = f"{self.classes} classes"
         if capsules is not None:
             read += f" of {capsules.shape[2]} numbers"
-        with contextlib.suppress(*USER_CODE_ERRORS):
-            count, dim = self.uniform.shape[1:]
-            read += f", {count} children of {dim}"
+        if self.adapter.primary is not None:
+            with contextlib.suppress(UserCodeError):
+                count, dim = self.uniform.shape[1:]
+                read += f", {count} children of {dim}"
         return read
 
     def class_weights(self, model: nn.Module) -> list[nn.Parameter]:
@@ -180,35 +183,30 @@ class Subject:
         return [p for p in parameters if p.dim() > 1 and not sides.isdisjoint(p.shape)]
 
 
-def message_of(error: BaseException) -> str:
-    """One line that says what went wrong in the code of somebody's network."""
-    return "it calls sys.exit" if isinstance(error, SystemExit) else reason(error)
-
-
 class Call(NamedTuple):
     """One call of a module."""
 
+    name: str
+    module: nn.Module
     given: tuple[Any, ...]
     named: dict[str, Any]
     returned: Any
 
 
 @contextlib.contextmanager
-def watched(
-    model: nn.Module, note: Callable[[str, Call], None], only: str | None = None
-) -> Iterator[None]:
-    """Pass the name and the call of each module, or of only one, to ``note`` when it returns."""
+def watched(model: nn.Module) -> Iterator[list[Call]]:
+    """Collect the calls of all modules, in the order in which they return."""
+    calls: list[Call] = []
 
-    def hook(name: str, module: nn.Module, *call: Any) -> None:
-        note(name, Call(*call))
+    def hook(name: str, *call: Any) -> None:
+        calls.append(Call(name, *call))
 
     handles = [
         module.register_forward_hook(functools.partial(hook, name), with_kwargs=True)
         for name, module in model.named_modules()
-        if only in (None, name)
     ]
     try:
-        yield
+        yield calls
     finally:
         for handle in handles:
             handle.remove()
@@ -216,12 +214,13 @@ def watched(
 
 @contextlib.contextmanager
 def calls_of(model: nn.Module, name: str) -> Iterator[list[Call]]:
-    """Collect the calls of one module; a ValueError if there are none."""
-    calls: list[Call] = []
-    with watched(model, lambda _, call: calls.append(call), only=name):
-        yield calls
-    if not calls:
-        raise ValueError(f"its {name} is not called")
+    """Collect the calls of one module; a UserCodeError if there are none."""
+    found: list[Call] = []
+    with watched(model) as calls:
+        yield found
+    found += [call for call in calls if call.name == name]
+    if not found:
+        raise UserCodeError(f"its {name} is not called")
 
 
 def find_routing(net: Subject) -> Adapter:
@@ -230,23 +229,24 @@ def find_routing(net: Subject) -> Adapter:
     A module without weights may be only a part of the routing. One with as many children as classes
     may be a squash or a norm. If children are no more than their components, u may be transposed.
     """
-    calls: list[tuple[str, Call]] = []
-    with watched(net.rescaled, lambda name, call: calls.append((name, call))):
+    with watched(net.rescaled) as calls:
         norms = net.output(net.rescaled).norms
-    names = [name for name, _ in calls]
-    for name, call in calls:  # inner modules come before those that contain them
+    names = [call.name for call in calls]
+    for call in calls:  # inner modules come before those that contain them
         given = [value for value in (*call.given, *call.named.values()) if value is not None]
         if len(given) != 1 or not is_capsules(given[0]) or not isinstance(call.returned, Tensor):
             continue
         _, children, dim = given[0].shape
-        weights = [p for p in net.rescaled.get_submodule(name).parameters() if p.dim() > 1]
-        if children == net.classes or children <= dim or not weights or names.count(name) > 1:
+        weights = [p for p in call.module.parameters() if p.dim() > 1]
+        if children == net.classes or children <= dim or not weights:
+            continue
+        if names.count(call.name) > 1:
             continue
         v = without_ones(call.returned)
         fits = is_capsules(v) and v.shape[:2] == norms.shape
         if fits and relative_error(v.norm(dim=2), norms) < EXACT:
-            return stages_of_module(net, name)
-    raise ValueError("no module maps primary capsules to the classes'")
+            return stages_of_module(net, call.name)
+    raise UserCodeError("no module maps primary capsules to the classes'")
 
 
 def is_capsules(tensor: Any) -> bool:
@@ -260,14 +260,14 @@ def stages_of_module(net: Subject, name: str) -> Adapter:
         with calls_of(model, name) as calls:
             net.output(model, images)
         if len(calls) > 1:
-            raise ValueError(f"its {name} is called {len(calls)} times for one answer")
+            raise UserCodeError(f"its {name} is called {len(calls)} times for one answer")
         return calls[0]
 
     # The children may lie in rows and columns, and the number of iterations may be given, too.
     call = only_call(net.model, net.images)
     first, *others = call.given
     if not isinstance(first, Tensor) or first.dim() < 3:
-        raise ValueError(f"{name} must be given u, [n, children, dim], first")
+        raise UserCodeError(f"{name} must be given u, [n, children, dim], first")
     places = first.shape[1:-1]
 
     def primary(model: nn.Module, images: Tensor) -> Tensor:

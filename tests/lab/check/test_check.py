@@ -17,7 +17,7 @@ from torch.nn.utils.parametrizations import weight_norm
 from capsnet import CapsNet
 from capsnet.functional import margin_loss
 from capsnet_lab import cli
-from capsnet_lab.check import Adapter, assert_paper, check
+from capsnet_lab.check import Adapter, assert_paper, check, outside
 from capsnet_lab.check.checker import main_check
 from capsnet_lab.check.routing import GUARDS
 from capsnet_lab.routings import EfficientCapsNet, RoutedCapsNet
@@ -536,7 +536,7 @@ def leaves(net: Any, *given: Any) -> Any:
     ("stage", "change", "message"),
     [
         ("primary", fails, "AttributeError: 'Literal' object has no attribute 'nothing'"),
-        ("primary", leaves, "SystemExit: it calls sys.exit"),
+        ("primary", leaves, "primary fails: it calls sys.exit"),
         ("primary", lambda u: u[0], "it must return u, [n, children, dim], got [48, 8]"),
         ("primary", lambda u: u.transpose(0, 1), "must be the batch's, 8, got shape [48, 8, 8]"),
         ("primary", lambda u: u * torch.nan, "all primary capsules are zero or NaN"),
@@ -566,6 +566,18 @@ def test_a_look_that_fails_takes_no_other_with_it() -> None:
     assert [*report.found] == ["stopped-gradient"]
     assert report.failed == ["call fails: RuntimeError: not three"]
     assert report.not_examined.items() >= {"batch-logits": report.failed[0], **NEEDS}.items()
+
+
+def test_an_error_of_a_look_is_not_taken_for_the_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a network that keeps what it computed, so that it cannot be copied, takes the blame."""
+    keeps = Made(lambda m, x, _: setattr(m, "kept", m.net(x).lengths) or m.kept, net=network())
+    report = check(keeps, OUTSIDE)
+    assert report.failed and all(
+        "it cannot be copied: RuntimeError" in why for why in report.failed
+    )
+    monkeypatch.setattr(outside, "batch_verdict", lambda *given: {}["a look's own error"])
+    with pytest.raises(KeyError, match="a look's own error"):
+        check(Literal, OUTSIDE)
 
 
 @pytest.mark.parametrize(
@@ -721,30 +733,28 @@ def test_the_command(
 
 
 @pytest.mark.parametrize(
-    ("target", "error", "message"),
+    ("target", "message"),
     [
-        ("./{}:Net", ValueError, "expected a name such as my_module:MyCapsNet, got"),
-        ("{}.py:Net", ValueError, "expected a module's name, .*:Net, got a file's, .*.py:Net"),
+        ("./{}:Net", "expected a name such as my_module:MyCapsNet, got"),
+        ("{}.py:Net", ".py:Net"),
         (
             "no_such_module:Net",
-            ImportError,
-            "no_such_module:Net cannot be imported: No module named",
+            "no_such_module:Net cannot be imported: ModuleNotFoundError: No mod",
         ),
-        ("{}_broken:Net", ImportError, "cannot be imported: division by zero"),
-        ("{}_ends:Net", ImportError, "_ends:Net cannot be imported: it calls sys.exit"),
-        ("{}:Net", ImportError, "cannot be imported: .* has no attribute 'Net'"),
-        ("{}:wants", ValueError, r"\(\) makes no network: .* argument: 'sizes'"),
-        ("{}:ends", ValueError, r"\(\) makes no network: it calls sys.exit"),
-        ("{}:Kept", ValueError, "the network cannot be copied: Only Tensors created explicitly"),
-        ("{}:number", ValueError, "7 must be or make a torch.nn.Module, got int"),
-        ("{}:make {}:number", ValueError, "number must be an Adapter, got int"),
-        ("capsnet:make", ImportError, "^capsnet.py has the name of a module in use here: rename"),
-        ("capsnet_lab.x:make", ImportError, "^capsnet_lab has the name of a module in use here"),
+        ("{}_broken:Net", "cannot be imported: ZeroDivisionError: division by zero"),
+        ("{}_ends:Net", "_ends:Net cannot be imported: it calls sys.exit"),
+        ("{}:Net", " has no attribute 'Net'"),
+        ("{}:wants", "() makes no network: TypeError: "),
+        ("{}:ends", "() makes no network: it calls sys.exit"),
+        ("{}:Kept", "the network cannot be copied: RuntimeError: Only Tensors created explicitly"),
+        ("{}:number", "7 must be or make a torch.nn.Module, got int"),
+        ("{}:make {}:number", "number must be an Adapter, got int"),
+        ("capsnet:make", "capsnet.py has the name of a module in use here: rename"),
+        ("capsnet_lab.x:make", "capsnet_lab has the name of a module in use here"),
     ],
 )
-def test_refuses_a_name(module: str, target: str, error: type[Exception], message: str) -> None:
+def test_refuses_a_name(module: str, target: str, message: str, refuses: Refuses) -> None:
     Path("capsnet.py").write_text(MODULE)
     Path("capsnet_lab").mkdir()
-    with pytest.raises(error, match=message) as raised:
+    with refuses(message):
         main_check(*target.format(module, module).split())
-    assert "\n" not in str(raised.value)
