@@ -35,10 +35,10 @@ from experiments.running import (
     LEDGER,
     WORK,
     Training,
-    all_recorded,
     at_chosen_rates,
-    perform,
+    find_records,
     plan,
+    train_and_record,
     verify,
 )
 
@@ -76,7 +76,7 @@ def main(
         return at_chosen_rates(chosen, budget, ledger, declared)
 
     try:
-        records = all_recorded(plan(planned(), budget), ledger)
+        records = find_records(plan(planned(), budget), ledger)
     except ValueError as error:  # a line that is no record
         parser.exit(1, f"{error}\n")
     if not records:
@@ -87,13 +87,15 @@ def main(
     keep_freed_memory()
     if options.verify:
         return verify_all([training for training in records if records[training]], ledger, budget)
-    failed = fill(lambda: plan(planned(), budget), options.minutes, ledger, work)
+    failed = train_missing(lambda: plan(planned(), budget), options.minutes, ledger, work)
     for name, experiment in planned().items():
         print(f"\n{experiment.question}\n{results_table(name, budget, experiment, ledger)}")
     return 1 if failed else 0
 
 
-def fill(plan: Callable[[], list[Training]], minutes: float, ledger: Path, work: Path) -> int:
+def train_missing(
+    plan: Callable[[], list[Training]], minutes: float, ledger: Path, work: Path
+) -> int:
     """Make the trainings of a plan that have no record; return how many could not be made.
 
     The plan is asked for again after each, because a tuning that ends adds what it tuned. None is
@@ -102,7 +104,7 @@ def fill(plan: Callable[[], list[Training]], minutes: float, ledger: Path, work:
     failed, longest, start, begun = 0, 0.0, time.monotonic(), set[Training]()
     while left := [
         training
-        for training, record in all_recorded(plan(), ledger).items()
+        for training, record in find_records(plan(), ledger).items()
         if record is None and training not in begun
     ]:
         training, before = left[0], time.monotonic()
@@ -113,7 +115,7 @@ def fill(plan: Callable[[], list[Training]], minutes: float, ledger: Path, work:
         # Each network is compiled anew: after eight, torch.compile would compile no more.
         torch.compiler.reset()
         try:
-            record = perform(training, ledger, work)
+            record = train_and_record(training, ledger, work)
         except BlockingIOError:
             print("another process trains it; left to that process", flush=True)
             continue
@@ -143,7 +145,9 @@ def progress(records: Records, work: Path) -> str:
         rows.append((name, mine[0].budget, *counts, f"{spent:.1f}", left))
     for training in records:
         if not records[training] and (epochs := len(epochs_of(training, work))):
-            begun.append(f"begun: {training}, {epochs} epochs, {training.config.epochs} declared")
+            begun.append(
+                f"unfinished: {training}, {epochs} epochs, {training.config.epochs} declared"
+            )
     return "\n".join([columns(rows), *begun])
 
 
@@ -176,7 +180,7 @@ def results_table(name: str, budget: str, experiment: Experiment, ledger: Path) 
     width of the 95 % interval of this mean; minutes of training, the mean.
     """
     rows: dict[str, list[dict[str, Any] | None]] = {}
-    for training, record in all_recorded(plan({name: experiment}, budget), ledger).items():
+    for training, record in find_records(plan({name: experiment}, budget), ledger).items():
         rows.setdefault(training.row, []).append(record)
     lines = [("", "error, %", "95 %", "n", "minutes")]
     for row, found in rows.items():

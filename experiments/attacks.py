@@ -1,7 +1,7 @@
 """Adversarial examples: how far a white-box attack raises a network's error rate.
 
 The attack knows the network and its gradient, which passes through the routing. For all networks it
-ascends the same quantity, :func:`lead`, whose sign is what an error is.
+ascends the same quantity, :func:`error_margin`, whose sign is what an error is.
 """
 
 from typing import Any
@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 from capsnet.data import ImageSet, to_float
 
-ATTACKED = 200  # test images, the first ones
+ATTACKED_IMAGES = 200  # test images, the first ones
 EPSILONS = (0.05, 0.1, 0.2)  # of intensities in 0 … 1
 EPSILON = 0.1  # of the primary analysis
 STEPS = 20
 
 
-def lead(lengths: Tensor, labels: Tensor) -> Tensor:
+def error_margin(lengths: Tensor, labels: Tensor) -> Tensor:
     """The longest wrong capsule's length minus the right one's, [batch]; above 0 is an error.
 
     The margin loss would not do: its gradient is 0 where an image is classified with margins kept.
@@ -35,7 +35,7 @@ def attack(
     steps: int = STEPS,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Projected gradient ascent of :func:`lead` by the gradient's sign (Madry et al., 2018).
+    """Projected ascent of :func:`error_margin` by the gradient's sign (Madry et al., 2018).
 
     Args:
         model: the network, whose output has ``lengths``.
@@ -58,7 +58,7 @@ def attack(
         size = 2.5 * epsilon / steps
     for _ in range(steps):
         attacked = attacked.detach().requires_grad_()
-        loss = lead(model(attacked).lengths, labels).sum()
+        loss = error_margin(model(attacked).lengths, labels).sum()
         (gradient,) = torch.autograd.grad(loss, attacked)
         attacked = (attacked + size * gradient.sign()).clamp(lowest, highest)
     return attacked.detach()
@@ -71,14 +71,14 @@ def count_attacked(model: nn.Module, test: ImageSet) -> dict[str, Any]:
     """
     model.eval()
     device = next(model.parameters()).device
-    images = to_float(test.images[:ATTACKED]).to(device)
-    labels = test.labels[:ATTACKED].to(device)
+    images = to_float(test.images[:ATTACKED_IMAGES]).to(device)
+    labels = test.labels[:ATTACKED_IMAGES].to(device)
 
     def correct(epsilon: float, steps: int) -> int:
         generator = torch.Generator().manual_seed(0)
         attacked = attack(model, images, labels, epsilon, steps, generator)
         with torch.no_grad():
-            return int((lead(model(attacked).lengths, labels) < 0).sum())
+            return int((error_margin(model(attacked).lengths, labels) < 0).sum())
 
     fgsm = {str(epsilon): correct(epsilon, 1) for epsilon in EPSILONS}
     pgd = {str(epsilon): correct(epsilon, STEPS) for epsilon in EPSILONS}

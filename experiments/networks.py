@@ -1,5 +1,5 @@
-"""The networks to compare ours with: the paper's CNNs, ours without competition, and ours whose
-primary capsules a loss holds short.
+"""The networks to compare ours with: the paper's CNNs, ours with other coupling coefficients, and
+ours whose primary capsules a loss keeps short.
 """
 
 import dataclasses
@@ -11,7 +11,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.fast.routing import Share
 from capsnet.functional import margin_loss, squash
 from capsnet.layers import Decoder
 from capsnet.model import CapsNet, CapsNetOutput
@@ -96,7 +95,7 @@ class ReconstructingCNN(CNN):
         return CapsNet.read_out(cast(CapsNet, self), squash(capsules), labels)
 
 
-def with_w(std: float, *args: Any, **options: Any) -> CapsNet:
+def capsnet_with_w(std: float, *args: Any, **options: Any) -> CapsNet:
     """The paper's network, whose W starts as a normal of this standard deviation."""
     model = CapsNet(*args, **options)
     normal(std)(model.digits.weight)
@@ -104,7 +103,9 @@ def with_w(std: float, *args: Any, **options: Any) -> CapsNet:
 
 
 def without_competition(logits: Tensor) -> Tensor:
-    """Shares that begin equal and grow with agreement, whatever a child gives to other parents."""
+    """Coupling coefficients that begin equal and grow with a child's agreement with one parent,
+    whatever its agreement with the others.
+    """
     return logits.exp() / logits.shape[2]
 
 
@@ -112,36 +113,41 @@ GAIN = 4.0  # a little less than three iterations do to s_j of the true digit, o
 
 
 def amplified_softmax(logits: Tensor) -> Tensor:
-    """Shares by the softmax that add up to :data:`GAIN`: as if all votes were so much longer."""
+    """The softmax's coupling coefficients times :data:`GAIN`: as if votes were so much longer."""
     return GAIN * over_parents(logits)
 
 
-def with_shares(share: Share, *args: Any, same_start: bool = False, **options: Any) -> WildCapsNet:
-    """The paper's network with other shares c_ij of the logits b_ij than a softmax's.
+def with_coupling(
+    coupling: Callable[[Tensor], Tensor],
+    *args: Any,
+    same_start: bool = False,
+    **options: Any,
+) -> WildCapsNet:
+    """The paper's network with coupling coefficients c_ij(b_ij) other than a softmax's.
 
     With ``same_start`` W starts :data:`GAIN` times as small, so that with :func:`amplified_softmax`
     votes are as long as usual at first.
     """
     model = WildCapsNet(*args, **options)
-    model.parts = dataclasses.replace(model.parts, share=share)
+    model.parts = dataclasses.replace(model.parts, share=coupling)
     if same_start:
         with torch.no_grad():
             model.digits.weight.div_(GAIN)
     return model
 
 
-class RememberingCapsNet(FastWildCapsNet):
-    """Keeps the primary capsules of its last call, as ``children_seen``."""
+class FastReportingCapsNet(FastWildCapsNet):
+    """Keeps the primary capsules of its last call, as ``last_children``."""
 
     def capsules_of(self, children: Tensor) -> Tensor:
-        self.children_seen = children
+        self.last_children = children
         return super().capsules_of(children)
 
 
-class WatchedCapsNet(WildCapsNet):
+class ReportingCapsNet(WildCapsNet):
     """Our network, whose primary capsules a loss may ask for."""
 
-    fast_arrangement = RememberingCapsNet
+    fast_arrangement = FastReportingCapsNet
 
 
 class PenalisedLoss(WildLoss):
@@ -149,7 +155,7 @@ class PenalisedLoss(WildLoss):
 
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
         loss = super().forward(images, labels)
-        children = cast(Tensor, self.model.children_seen)
+        children = cast(Tensor, self.model.last_children)
         return loss + 0.1 * children.float().square().sum(dim=2).mean()
 
 
@@ -161,6 +167,11 @@ class DecayedLoss(WildLoss):
         return super().forward(images, labels) + 0.5e-3 * torch.stack(squares).sum()
 
 
+def presence_loss(logits: Tensor, present: Tensor) -> Tensor:
+    """Cross-entropy of each class by itself: is it there?"""
+    return F.binary_cross_entropy_with_logits(logits, present.to(logits.dtype))
+
+
 class Kind(NamedTuple):
     """How a network is made and trained."""
 
@@ -170,62 +181,54 @@ class Kind(NamedTuple):
     loss: type[TrainingLoss] | None = None  # in place of the task's
 
 
-def presence_loss(logits: Tensor, present: Tensor) -> Tensor:
-    """Cross-entropy of each class by itself: is it there?"""
-    return F.binary_cross_entropy_with_logits(logits, present.to(logits.dtype))
+def cnn(criterion: Criterion = F.cross_entropy, **options: Any) -> Kind:
+    return Kind(functools.partial(CNN, **options), criterion, "plain")
 
 
+def reconstructing_cnn(**options: Any) -> Kind:
+    return Kind(functools.partial(ReconstructingCNN, **options), arrangement="plain")
+
+
+def coupled(coupling: Callable[[Tensor], Tensor], **options: Any) -> Kind:
+    return Kind(functools.partial(with_coupling, coupling), **options)
+
+
+# With pooling and dropout, of which the paper says no more.
+POOLED: dict[str, Any] = {"channels": (64, 128), "kernels": (5, 5), "pool": True, "hidden": (1024,)}
 KINDS = {
     "capsnet": Kind(CapsNet),
-    "capsnet-small-w": Kind(functools.partial(with_w, 0.01)),  # for tasks with a loss of their own
-    "capsnet-stack-w": Kind(functools.partial(with_w, 0.24)),  # as a stack's first layer starts
+    # For tasks with a loss of their own.
+    "capsnet-small-w": Kind(functools.partial(capsnet_with_w, 0.01)),
+    # As a stack's first layer starts.
+    "capsnet-stack-w": Kind(functools.partial(capsnet_with_w, 0.24)),
     "wild": Kind(WildCapsNet, loss=WildLoss),
     "routed": Kind(RoutedCapsNet),
     "routed-em": Kind(RoutedCapsNet, spread_loss),
     "efficient": Kind(EfficientCapsNet, arrangement="plain"),
-    "uncontested": Kind(functools.partial(with_shares, without_competition), loss=WildLoss),
-    "amplified": Kind(functools.partial(with_shares, amplified_softmax), loss=WildLoss),
-    "amplified-pairs": Kind(functools.partial(with_shares, amplified_softmax)),  # the task's loss
-    "penalised": Kind(WatchedCapsNet, arrangement="fast", loss=PenalisedLoss),
+    "uncontested": coupled(without_competition, loss=WildLoss),
+    "amplified": coupled(amplified_softmax, loss=WildLoss),
+    "amplified-pairs": coupled(amplified_softmax),  # with the task's loss
+    "penalised": Kind(ReportingCapsNet, arrangement="fast", loss=PenalisedLoss),
     "decayed": Kind(WildCapsNet, loss=DecayedLoss),
-    "cnn": Kind(CNN, F.cross_entropy, "plain"),
+    "cnn": cnn(),
     # As many parameters as the capsule network without its decoder.
-    "cnn-small": Kind(
-        functools.partial(CNN, channels=(64, 64, 32), hidden=(256, 128)), F.cross_entropy, "plain"
-    ),
-    # On 40 × 40 pixels as many as the capsule network with its decoder, on 28 × 28 as without; with
-    # pooling and dropout, of which the paper says no more.
-    "cnn-pooled": Kind(
-        functools.partial(CNN, channels=(64, 128), kernels=(5, 5), pool=True, hidden=(1024,)),
-        F.cross_entropy,
-        "plain",
-    ),
+    "cnn-small": cnn(channels=(64, 64, 32), hidden=(256, 128)),
+    # On 40 × 40 pixels as many as the capsule network with its decoder, on 28 × 28 as without.
+    "cnn-pooled": cnn(**POOLED),
     "cnn-page": Kind(PlainCNN, F.cross_entropy, "plain"),  # the front page's
     # On 28 × 28 pixels as many as the capsule network with its decoder.
-    "cnn-drawing": Kind(
-        functools.partial(
-            ReconstructingCNN, channels=(64, 128), kernels=(5, 5), pool=True, hidden=(1024,)
-        ),
-        arrangement="plain",
-    ),
+    "cnn-drawing": reconstructing_cnn(**POOLED),
     # The paper's network with a dense layer in place of primary capsules, votes and routing.
-    "cnn-dense": Kind(
-        functools.partial(
-            ReconstructingCNN,
-            channels=(256, 256),
-            kernels=(9, 9),
-            strides=(1, 2),
-            hidden=(),
-            dropout=0.0,
-        ),
-        arrangement="plain",
+    "cnn-dense": reconstructing_cnn(
+        channels=(256, 256), kernels=(9, 9), strides=(1, 2), hidden=(), dropout=0.0
     ),
     # The paper's baseline for two overlapping digits (section 6), of 24.56 million parameters.
-    "cnn-pairs": Kind(
-        functools.partial(
-            CNN, channels=(512, 256), kernels=(9, 5), pool=True, hidden=(1024,), dropout=0.0
-        ),
+    "cnn-pairs": cnn(
         presence_loss,
-        "plain",
+        channels=(512, 256),
+        kernels=(9, 5),
+        pool=True,
+        hidden=(1024,),
+        dropout=0.0,
     ),
 }

@@ -28,8 +28,8 @@ ROOT = Path(__file__).parent.parent
 LEDGER = ROOT / "results"
 WORK = ROOT / "runs"  # checkpoints; not in git
 EVALUATION = "evaluation.json"  # in a folder of weights that are kept
-COURSE = "course.json"  # in a checkpoint's folder: what a task counts after each epoch
-CLOCKED = ("seconds", "images_per_second")  # of an epoch; never the same twice
+EPOCH_COUNTS = "epoch-counts.json"  # in a checkpoint's folder: what a task counts after each epoch
+TIMES = ("seconds", "images_per_second")  # of an epoch; never the same twice
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +144,7 @@ def at_chosen_rates(
 def best_rate(tuning: list[Training], ledger: Path) -> float | None:
     """The learning rate with the fewest mistakes over all seeds; None where a record is missing."""
     mistakes: dict[float, int] = {}
-    for training, record in all_recorded(tuning, ledger).items():
+    for training, record in find_records(tuning, ledger).items():
         if record is None:
             return None
         images = record.get("placed", record["test"])  # plain digits, where there are others
@@ -155,16 +155,16 @@ def best_rate(tuning: list[Training], ledger: Path) -> float | None:
     return min(mistakes, key=lambda rate: (mistakes[rate], rate))
 
 
-def recorded(training: Training, ledger: Path = LEDGER) -> dict[str, Any] | None:
+def find_record(training: Training, ledger: Path = LEDGER) -> dict[str, Any] | None:
     """The record of a training as it is declared now, or None.
 
     Raises:
         ValueError: the experiment's file has a line that is no record.
     """
-    return all_recorded([training], ledger)[training]
+    return find_records([training], ledger)[training]
 
 
-def all_recorded(
+def find_records(
     trainings: Iterable[Training], ledger: Path = LEDGER
 ) -> dict[Training, dict[str, Any] | None]:
     """:func:`recorded` of many trainings; each file is read once."""
@@ -193,7 +193,7 @@ def write_record(training: Training, record: dict[str, Any], ledger: Path) -> No
         write_atomically(file, "".join(f"{line}\n" for line in lines.values()).encode())
 
 
-def images_of(experiment: Experiment, train: bool, span: slice = slice(None)) -> ImageSet:
+def load_images(experiment: Experiment, train: bool, span: slice = slice(None)) -> ImageSet:
     """Images of the data set, on the experiment's canvas."""
     images = load(experiment.dataset, train).subset(span)
     return images if experiment.canvas is None else centred(images, experiment.canvas)
@@ -202,16 +202,16 @@ def images_of(experiment: Experiment, train: bool, span: slice = slice(None)) ->
 def unseen_images(training: Training) -> ImageSet:
     """Those of the training images that no run of this budget learns from."""
     span = training.budget_options.unseen
-    return images_of(training.declared, train=True, span=slice(span.start, span.stop))
+    return load_images(training.declared, train=True, span=slice(span.start, span.stop))
 
 
 def training_images(training: Training) -> tuple[ImageSet, ImageSet | None]:
     """The images a network learns from, and those that it is evaluated on after each epoch, if it
     is watched.
     """
-    images, validation = images_of(training.declared, True, slice(training.images)), None
+    images, validation = load_images(training.declared, True, slice(training.images)), None
     if training.declared.watched:
-        validation = images_of(training.declared, train=False)
+        validation = load_images(training.declared, train=False)
     if (per_class := training.row_options.per_class) is not None:
         generator = torch.Generator().manual_seed(training.seed)
         order = torch.randperm(len(images), generator=generator)
@@ -243,19 +243,19 @@ def train(
     return model, records
 
 
-def train_and_watch(
+def train_with_epoch_counts(
     training: Training, work: Path = WORK, stop_after: int | None = None
 ) -> tuple[CapsNet, list[dict[str, Any]]]:
     """:func:`train`; to an epoch's record is added what the task's course says, if it has one.
 
     The course is on the test set, which tuning never sees.
     """
-    course = TASKS[training.declared.task].course
+    course = TASKS[training.declared.task].count_epoch
     if course is None or training.declared.tuning:
         return train(training, work, stop_after)
-    watched = work / training.name / COURSE
+    watched = work / training.name / EPOCH_COUNTS
     found: list[dict[str, Any]] = json.loads(watched.read_text()) if watched.exists() else []
-    test = images_of(training.declared, train=False)
+    test = load_images(training.declared, train=False)
     for epoch in range(len(found) + 1, (stop_after or training.config.epochs) + 1):
         model, _ = train(training, work, epoch)
         found.append(course(model, test, training.kind.arrangement))
@@ -264,7 +264,9 @@ def train_and_watch(
     return model, [epoch | said for epoch, said in zip(records, found, strict=True)]
 
 
-def perform(training: Training, ledger: Path = LEDGER, work: Path = WORK) -> dict[str, Any]:
+def train_and_record(
+    training: Training, ledger: Path = LEDGER, work: Path = WORK
+) -> dict[str, Any]:
     """Train, count on the test set, and write the record; the checkpoint is then removed.
 
     No other process can train in the folder, or remove it, before the record is written. Where
@@ -277,14 +279,14 @@ def perform(training: Training, ledger: Path = LEDGER, work: Path = WORK) -> dic
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0):
-            return recorded(training, ledger) or perform_alone(training, ledger, work)
+            return find_record(training, ledger) or train_and_record_alone(training, ledger, work)
     except Timeout:
         raise BlockingIOError(f"another process trains {folder}") from None
 
 
-def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any]:
+def train_and_record_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any]:
     """Train, count, and write the record, where no other process does; return the record."""
-    model, records = train_and_watch(training, work)
+    model, records = train_with_epoch_counts(training, work)
     device, made = next(model.parameters()).device, work / training.name
     keep = training.row_options.keep_weights if training.seed == 0 else ""
     metadata: dict[str, Any] = {}
@@ -318,7 +320,7 @@ def perform_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any
 def count_errors(training: Training, model: CapsNet) -> dict[str, Any]:
     """What the record says of each set of images. Tuning never sees the test set."""
     tuning, arrangement = training.declared.tuning, training.kind.arrangement
-    images = unseen_images(training) if tuning else images_of(training.declared, train=False)
+    images = unseen_images(training) if tuning else load_images(training.declared, train=False)
     shift = training.config.shift
     tested = TASKS[training.declared.task].test(model, images, shift, arrangement)
     if training.budget_options.unseen and not tuning:
@@ -350,19 +352,19 @@ def verify(training: Training, work: Path, ledger: Path = LEDGER) -> str | None:
     The last digits differ between machines and versions, so a thousandth is forgiven where they do;
     a record that does not say which processor it had is held to every digit.
     """
-    found = recorded(training, ledger)
+    found = find_record(training, ledger)
     assert found is not None
-    _, records = train_and_watch(training, work, stop_after=1)
+    _, records = train_with_epoch_counts(training, work, stop_after=1)
     same_machine = found["machine"].items() <= describe_machine(make_fabric().device).items()
-    differs = what_differs(found["records"][0], records[0], same_machine)
+    differs = first_difference(found["records"][0], records[0], same_machine)
     return f"{training}: first epoch: {differs}" if differs else None
 
 
-def what_differs(before: dict[str, Any], now: dict[str, Any], same_machine: bool) -> str | None:
+def first_difference(before: dict[str, Any], now: dict[str, Any], same_machine: bool) -> str | None:
     """The first value of an epoch that is not as it was; None if there is none."""
     for name, expected in before.items():
         found = now.get(name)
-        if name in CLOCKED or found == expected:
+        if name in TIMES or found == expected:
             continue
         numbers = isinstance(expected, int | float) and isinstance(found, int | float)
         if same_machine or not numbers or abs(found - expected) > 1e-3 * abs(expected):

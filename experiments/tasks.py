@@ -21,7 +21,7 @@ from capsnet_book.pairs import PairsLoss
 from experiments.attacks import count_attacked
 
 BATCH = 250  # images at a time
-TRACED, LONGEST = 128, 10  # images, and iterations, of which the ledger keeps the routing
+TRACED_IMAGES, TRACED_ITERATIONS = 128, 10  # of which the ledger keeps the routing
 
 
 class Task(NamedTuple):
@@ -36,10 +36,10 @@ class Task(NamedTuple):
     draw: Draw
     test: Callable[[CapsNet, ImageSet, int, str], dict[str, Any]]
     loss: type[TrainingLoss] = TrainingLoss
-    course: Callable[[CapsNet, ImageSet, str], dict[str, Any]] | None = None
+    count_epoch: Callable[[CapsNet, ImageSet, str], dict[str, Any]] | None = None
 
 
-def seeded() -> torch.Generator:
+def fixed_generator() -> torch.Generator:
     """For the test sets that are drawn: once and for all."""
     return torch.Generator().manual_seed(0)
 
@@ -48,17 +48,17 @@ def digits_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) ->
     """The images as they are; and how the routing settles, where there is one."""
     found = {"test": evaluate(model, test, arrangement=arrangement).summary()}
     if isinstance(model, CapsNet) and type(model.digits) is CapsuleLayer:
-        found["routing"] = routing_of(model, test)
+        found["routing"] = routing_statistics(model, test)
         if arrangement != "plain":  # of a network that has a fast one
-            found["primary"] = primary_of(model, test)
+            found["primary"] = primary_lengths(model, test)
     return found
 
 
 @torch.no_grad()
-def primary_of(model: CapsNet, test: ImageSet) -> dict[str, float]:
+def primary_lengths(model: CapsNet, test: ImageSet) -> dict[str, float]:
     """How long the primary capsules are: with the first test images, and with an empty page."""
     children_of: Any = arrange(model, "fast").children_of
-    images = to_float(test.images[:TRACED]).to(model.digits.weight.device)
+    images = to_float(test.images[:TRACED_IMAGES]).to(model.digits.weight.device)
     lengths, empty = (children_of(seen).norm(dim=2) for seen in (images, 0 * images[:1]))
     found = {
         "mean": lengths.mean(),
@@ -69,7 +69,7 @@ def primary_of(model: CapsNet, test: ImageSet) -> dict[str, float]:
 
 
 @torch.no_grad()
-def routing_of(model: CapsNet, test: ImageSet) -> dict[str, Any]:
+def routing_statistics(model: CapsNet, test: ImageSet) -> dict[str, Any]:
     """How the trained network's routing settles, were it to go on.
 
     Over the first test images: by how much the logits change from one iteration to the next (mean
@@ -78,10 +78,10 @@ def routing_of(model: CapsNet, test: ImageSet) -> dict[str, Any]:
     the mean share). And where the prior b_ij is learned, how far it has come from 0.
     """
     digits = model.digits
-    images = to_float(test.images[:TRACED]).to(digits.weight.device)
+    images = to_float(test.images[:TRACED_IMAGES]).to(digits.weight.device)
     trained = digits.routing_iterations
     try:
-        digits.routing_iterations = LONGEST
+        digits.routing_iterations = TRACED_ITERATIONS
         trace = model.routing_trace(images)
     finally:
         digits.routing_iterations = trained
@@ -121,7 +121,9 @@ def distorted(
 
 def pairs_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
     """The two longest capsules must be the two classes: of each image, and of another over it."""
-    pairs = multimnist(test, generator=seeded(), max_shift=shift, size=test.images.shape[-1])
+    pairs = multimnist(
+        test, generator=fixed_generator(), max_shift=shift, size=test.images.shape[-1]
+    )
     first = dataclasses.replace(test, images=pairs.images, labels=pairs.labels[:, 0])
     lengths = evaluate(model, first, BATCH, arrangement=arrangement).lengths
     named = lengths.topk(2, dim=1).indices
@@ -136,7 +138,7 @@ def pairs_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> 
         }
     }
     if isinstance(model, CapsNet) and type(model.digits) is CapsuleLayer:
-        found["routing"] = routing_of(model, first)
+        found["routing"] = routing_statistics(model, first)
     return found
 
 
@@ -152,17 +154,17 @@ def placed_sets(test: ImageSet) -> dict[str, ImageSet]:
     """Digits anywhere, bent as affNIST's ("test") and plain, as in training ("placed"); and bent
     ones in the middle ("bent").
     """
-    generator = seeded()
+    generator = fixed_generator()
     bent = affnist.affine(test.images, generator, size=test.images.shape[-1])
     images = {
         "test": affnist.moved_whole(bent, generator),
-        "placed": affnist.moved_whole(test.images, seeded()),
+        "placed": affnist.moved_whole(test.images, fixed_generator()),
         "bent": bent,
     }
     return {name: dataclasses.replace(test, images=found) for name, found in images.items()}
 
 
-def placed_course(model: CapsNet, test: ImageSet, arrangement: str) -> dict[str, Any]:
+def count_placed(model: CapsNet, test: ImageSet, arrangement: str) -> dict[str, Any]:
     """Right answers for digits anywhere."""
     sets = placed_sets(test)
     return {
@@ -185,5 +187,5 @@ TASKS = {
     "drawn": Task(distorted, digits_test),
     "attacked": Task(shifted_batch, attacked_test),
     "pairs": Task(overlaid_batch, pairs_test, PairsLoss),
-    "placed": Task(placed, placed_test, course=placed_course),
+    "placed": Task(placed, placed_test, count_epoch=count_placed),
 }

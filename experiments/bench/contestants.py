@@ -21,7 +21,7 @@ from experiments.bench import peers
 BATCH = 128
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 # Of the second convolution: points are for float32.
-WAYS = {"bf16": ("direct", "Fourier"), "fp32": ("direct", "Fourier", "points")}
+CONVOLUTIONS = {"bf16": ("direct", "Fourier"), "fp32": ("direct", "Fourier", "points")}
 Call = Callable[[], object]
 compiles = functools.cache(can_compile)  # a real compilation each time, otherwise
 
@@ -44,7 +44,7 @@ class Contestant:
         name += ", bf16" if not self.ours and self.precision == "bf16" else ""
         return name + ", compiled" * self.compile
 
-    def possible(self, device: torch.device) -> bool:
+    def can_run(self, device: torch.device) -> bool:
         fast_enough = self.precision == "fp32" or bfloat16_is_fast(device)
         return fast_enough and (not self.compile or compiles(device))
 
@@ -77,7 +77,7 @@ def contestants(group: str, device: torch.device) -> list[Contestant]:
     return [
         contestant
         for contestant in CONTESTANTS.values()
-        if contestant.possible(device) and (contestant != HALF_WAY or group == "training step")
+        if contestant.can_run(device) and (contestant != HALF_WAY or group == "training step")
     ]
 
 
@@ -156,7 +156,7 @@ def half_way_loss(model: CapsNet, *options: Any) -> TrainingLoss:
 
 
 def convolution(name: str, dtype: torch.dtype, device: torch.device) -> Call:
-    """The second convolution alone, one of :data:`WAYS`, with both of its gradients."""
+    """The second convolution alone, one of :data:`CONVOLUTIONS`, with both of its gradients."""
     torch.manual_seed(0)
     x = torch.rand(BATCH, 256, 20, 20, device=device).to(dtype)
     weight = 0.01 * torch.randn(256, 256, 9, 9, device=device)

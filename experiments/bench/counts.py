@@ -18,7 +18,7 @@ VOTES = PAPER.in_capsules * PAPER.out_capsules * PAPER.out_dim  # numbers of û_
 ALLOCATES = ("aten.empty", "aten._unsafe_view", "aten.new_empty")  # neither reads nor writes
 
 
-class Counted(TorchDispatchMode):
+class OperationCounter(TorchDispatchMode):
     """Counts the operations under it, and the bytes of what they take and give; views are free.
 
     Attributes:
@@ -50,7 +50,7 @@ class Counted(TorchDispatchMode):
 def count_operations(call: Call, batch_size: int = BATCH) -> dict[str, int]:
     """What a second call asks for; the first makes what is made once."""
     call()
-    with Counted(batch_size) as count:
+    with OperationCounter(batch_size) as count:
         call()
     return {"operations": count.operations, "bytes": count.bytes, "votes": count.votes}
 

@@ -12,8 +12,8 @@ from experiments.bench.contestants import (
     Contestant,
     training_step,
 )
-from experiments.bench.memory import run_alone
-from experiments.bench.timing import in_turn
+from experiments.bench.memory import in_fresh_process
+from experiments.bench.timing import time_in_turn
 
 ROUNDS, STEPS = 7, 10  # timings, and steps of each: the host runs ahead of the device
 
@@ -31,9 +31,9 @@ def run(device: torch.device) -> dict[str, Any]:
     steps = [(each, False) for each in others]
     steps += [(each, captured) for each in ours for captured in (False, True)]
     rows = {
-        str(each) + ", as a graph" * captured: run_alone(step_time, each, captured, device)
+        str(each) + ", as a graph" * captured: in_fresh_process(step_time, each, captured, device)
         for each, captured in steps
-        if each.possible(device)
+        if each.can_run(device)
     }
     return {"batch_size": BATCH, "rows": rows}
 
@@ -47,7 +47,7 @@ def step_time(contestant: Contestant, captured: bool, device: torch.device) -> d
             step()
 
     steps()  # what is captured is, by now
-    found = statistics.median(each for (each,) in in_turn([steps], device, ROUNDS)) / STEPS
+    found = statistics.median(each for (each,) in time_in_turn([steps], device, ROUNDS)) / STEPS
     return {
         "milliseconds": round(found, 3),
         "images_per_second": round(1e3 * BATCH / found),

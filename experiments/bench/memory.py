@@ -27,20 +27,20 @@ from experiments.bench.contestants import (
 )
 
 # Sizes of the routed layer: the paper's, one number at a time.
-PAPER = {"batch_size": BATCH, "iterations": 3}
+DEFAULTS = {"batch_size": BATCH, "iterations": 3}
 AXES = {"batch_size": (16, 32, 64, 128, 256), "iterations": (1, 3, 5, 10)}
 
 
 def run(device: torch.device) -> dict[str, Any]:
     """Every contestant's figures, of a training step."""
     found = {
-        str(each): run_alone(step_peak, each, device)
+        str(each): in_fresh_process(step_peak, each, device)
         for each in contestants("training step", device)
     }
     return {"batch_size": BATCH, "peaks": {"training step": found}}
 
 
-def run_alone(function: Callable[..., dict[str, Any]], *arguments: object) -> dict[str, Any]:
+def in_fresh_process(function: Callable[..., dict[str, Any]], *arguments: object) -> dict[str, Any]:
     """What a function returns in a fresh process; its stderr is ours."""
     print(function.__name__, *arguments, file=sys.stderr, flush=True)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
@@ -70,7 +70,7 @@ def tensor_peak(call: Call, device: torch.device) -> int:
     return max(itertools.accumulate(sizes))
 
 
-def later_peak(call: Call, device: torch.device) -> int:
+def warm_peak(call: Call, device: torch.device) -> int:
     """:func:`tensor_peak` of a fourth call: what is made once is there by now."""
     for _ in range(3):
         call()
@@ -79,7 +79,7 @@ def later_peak(call: Call, device: torch.device) -> int:
 
 def step_peak(contestant: Contestant, device: torch.device) -> dict[str, int]:
     """Bytes of a training step, where this process has done nothing else."""
-    tensors = later_peak(training_step(contestant, device), device)
+    tensors = warm_peak(training_step(contestant, device), device)
     # Parameters and the optimiser's two averages outlive the call. Gradients do too, but the next
     # call frees them before it makes its own, which tensor_peak sees on a GPU only.
     parameters = sum(p.numel() for p in contestant.make().parameters())
@@ -93,7 +93,7 @@ def growth(device: torch.device) -> dict[str, Any]:
     ours = [each for each in contestants("routed layer", device) if each.network == "fast"][-1]
     rows = [
         {"name": str(each), "axis": axis, "value": value}
-        | run_alone(layer_peak, each, PAPER | {axis: value}, device)
+        | in_fresh_process(layer_peak, each, DEFAULTS | {axis: value}, device)
         for each in (CONTESTANTS["labml"], ours)
         for axis, values in AXES.items()
         for value in values
@@ -105,4 +105,4 @@ def layer_peak(
     contestant: Contestant, sizes: dict[str, int], device: torch.device
 ) -> dict[str, int]:
     """Bytes that a call of the routed layer with its gradients takes at most."""
-    return {"train_bytes": later_peak(routed_layer(contestant, device, **sizes), device)}
+    return {"train_bytes": warm_peak(routed_layer(contestant, device, **sizes), device)}

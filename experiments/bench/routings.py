@@ -11,8 +11,8 @@ from torch import nn
 
 from capsnet.training import TrainingLoss, make_step
 from experiments.bench.contestants import BATCH
-from experiments.bench.memory import run_alone, tensor_peak
-from experiments.bench.timing import in_turn
+from experiments.bench.memory import in_fresh_process, tensor_peak
+from experiments.bench.timing import time_in_turn
 from experiments.declared import EXPERIMENTS
 from experiments.running import Training
 
@@ -23,7 +23,7 @@ ROUTINGS = EXPERIMENTS["routings"]
 def run(device: torch.device) -> dict[str, Any]:
     """{"beside": a row, "rows": {row: :func:`row_step`}}, each in a process of its own."""
     rows = list(ROUTINGS.rows)
-    measured = {row: run_alone(row_step, row, device) for row in rows}
+    measured = {row: in_fresh_process(row_step, row, device) for row in rows}
     return {"batch_size": BATCH, "rounds": ROUNDS, "beside": rows[0], "rows": measured}
 
 
@@ -53,7 +53,7 @@ def row_step(
     mine()
     peak = tensor_peak(mine, device)
     _, other = step_of(next(iter(ROUTINGS.rows)))
-    times = in_turn([mine, other], device, ROUNDS)
+    times = time_in_turn([mine, other], device, ROUNDS)
     return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "tensors_mib": round(peak / 2**20, 1),

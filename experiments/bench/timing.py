@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 
-def in_turn(
+def time_in_turn(
     calls: Sequence[Callable[[], Any]], device: torch.device, rounds: int
 ) -> list[tuple[float, ...]]:
     """Milliseconds of each of the calls, round by round, after two rounds that are not counted."""

@@ -29,11 +29,11 @@ from experiments.running import LEDGER
 RECORD = LEDGER / "defaults.json"
 COUNTED = 2000  # validation images, at most
 CIFAR, LARGE = "CIFAR-10's pictures", "MNIST on 40 × 40"
-THREE, CLOTHES = "folder of 150 digits, 3 classes", "folder of 500 clothes"
+THREE_CLASSES, CLOTHES = "folder of 150 digits, 3 classes", "folder of 500 clothes"
 # Data set, number of classes, and images to learn from: of each class in a folder, else in all.
 SETS: dict[str, tuple[str, int, int]] = {
     CIFAR: ("folder", 10, 50_000),
-    THREE: ("mnist", 3, 50),
+    THREE_CLASSES: ("mnist", 3, 50),
     "folder of 50 digits": ("mnist", 10, 5),
     CLOTHES: ("fashion-mnist", 10, 50),
     LARGE: ("mnist", 10, 3_000),
@@ -58,24 +58,26 @@ ARMS = {
     "rate ÷ 3": Arm(rate=1 / 3),
     "rate × 3": Arm(rate=3),
     "rate × 9": Arm(rate=9, seeds=3),
-    "σ of W 0.03": Arm(weight=0.3, sets=(CIFAR, THREE, LARGE)),
-    "rate rises for 3 %": Arm(rising=0.03, sets=(CIFAR, THREE, LARGE)),
-    "no average": Arm(averaged=False, sets=(CIFAR, THREE, LARGE)),
+    "σ of W 0.03": Arm(weight=0.3, sets=(CIFAR, THREE_CLASSES, LARGE)),
+    "rate rises for 3 %": Arm(rising=0.03, sets=(CIFAR, THREE_CLASSES, LARGE)),
+    "no average": Arm(averaged=False, sets=(CIFAR, THREE_CLASSES, LARGE)),
     "no warm-up": Arm(rising=0.0, seeds=3),
     # Does a smaller start, or a longer warm-up, save a network from too high a rate? (At nine times
     # the rate the other sets learn nothing.)
-    "rate × 9, σ of W 0.03": Arm(rate=9, weight=0.3, sets=(CIFAR, THREE, CLOTHES), seeds=3),
-    "rate × 9, rises for 60 %": Arm(rate=9, rising=0.6, sets=(CIFAR, THREE, CLOTHES)),
+    "rate × 9, σ of W 0.03": Arm(rate=9, weight=0.3, sets=(CIFAR, THREE_CLASSES, CLOTHES), seeds=3),
+    "rate × 9, rises for 60 %": Arm(rate=9, rising=0.6, sets=(CIFAR, THREE_CLASSES, CLOTHES)),
 }
 
 
-def declared() -> Iterator[tuple[str, str, str, int]]:
+def declared_trainings() -> Iterator[tuple[str, str, str, int]]:
     """Set, arm, budget and seed of each training."""
     for name, arm in ARMS.items():
         yield from ((of, name, "short", 0) for of in arm.sets)
     yield from ((of, "default", "long", 0) for of in SETS if not of.startswith("folder"))
     for seed in (1, 2):
-        yield from ((THREE, name, "short", seed) for name, arm in ARMS.items() if arm.seeds > seed)
+        yield from (
+            (THREE_CLASSES, name, "short", seed) for name, arm in ARMS.items() if arm.seeds > seed
+        )
 
 
 @functools.cache
@@ -135,7 +137,7 @@ def main() -> None:
     keep_freed_memory()
     done = json.loads(RECORD.read_text())
     made = {(row["set"], row["arm"], row["budget"], row["seed"]) for row in done}
-    for key in declared():
+    for key in declared_trainings():
         name, arm, budget, seed = key
         if key in made or (name == CIFAR and len(sys.argv) < 2):
             continue

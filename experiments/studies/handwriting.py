@@ -34,7 +34,7 @@ def capsules_of(model: CapsNet, images: ImageSet) -> Tensor:
     return torch.cat([v, v.new_ones(*v.shape[:2], 1)], dim=2)
 
 
-def fitted(v: Tensor, measured: Tensor, labels: Tensor) -> Tensor:
+def fit_read_out(v: Tensor, measured: Tensor, labels: Tensor) -> Tensor:
     """The read-out of each class, [classes, 17, properties], by least squares."""
     classes = range(v.shape[1])
     each = [torch.linalg.lstsq(v[labels == k, k], measured[labels == k]).solution for k in classes]
@@ -50,7 +50,7 @@ def read_out(fit: Tensor, v: Tensor) -> Tensor:
 def study(model: CapsNet, train: ImageSet, test: ImageSet) -> dict[str, Any]:
     """The read-out, quartiles of the training images of each class, and the test's mean errors."""
     measured, expected = (handwriting(to_float(of.images[:, 0])) for of in (train, test))
-    fit = fitted(capsules_of(model, train), measured, train.labels)
+    fit = fit_read_out(capsules_of(model, train), measured, train.labels)
     errors = (read_out(fit, capsules_of(model, test)) - expected).abs()
     quartiles = [
         measured[train.labels == k].quantile(QUARTILES, dim=0) for k in range(len(train.classes))

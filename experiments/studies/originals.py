@@ -33,7 +33,7 @@ NORMALISED = "labml", "jindongwang", "timomernick"  # their images, by their scr
 Answer = tuple[Tensor, Tensor]  # lengths of the classes, loss
 
 
-class Given(NamedTuple):
+class Setup(NamedTuple):
     """A folder with code, our network, and a batch."""
 
     folder: Path
@@ -42,10 +42,14 @@ class Given(NamedTuple):
     labels: Tensor
     one_hot: Tensor
 
-    def run(self, file: str, change: tuple[str, str] = ("", ""), **names: Any) -> SimpleNamespace:
-        return run(self.folder, file, change, **names)
+    def run_file(
+        self, file: str, change: tuple[str, str] = ("", ""), **names: Any
+    ) -> SimpleNamespace:
+        return run_file(self.folder, file, change, **names)
 
-    def fill(self, network: Any, axes: tuple[int, ...], by_component: bool = False) -> Any:
+    def copy_parameters(
+        self, network: Any, axes: tuple[int, ...], by_component: bool = False
+    ) -> Any:
         """Put our parameters in place of a network's: the gradients of both losses are then theirs.
 
         All have two convolutions, W, perhaps a prior, and a decoder, in this order. Axes of our W,
@@ -67,7 +71,7 @@ class Given(NamedTuple):
         return network
 
 
-def run(
+def run_file(
     folder: Path, file: str, change: tuple[str, str] = ("", ""), **names: Any
 ) -> SimpleNamespace:
     """What a file defines, with some names given; of a notebook, cells that define anything.
@@ -94,75 +98,79 @@ def commit_of(folder: Path) -> str:
 # What each computes. A docstring says what had to be done for that, in the record too.
 
 
-def labml(given: Given) -> Answer:
+def labml(setup: Setup) -> Answer:
     """The package labml is stubbed, and labml_nn.helpers, which needs it."""
     stub: Any = SimpleNamespace(experiment=None, tracker=None, BatchIndex=None)
     stub.MNISTConfigs, stub.SimpleTrainValidConfigs = SimpleNamespace, object  # to inherit from
     stub.AccuracyDirect, stub.option = object, lambda _: lambda function: function
     helpers = (f"labml_nn.helpers.{name}" for name in ("datasets", "metrics", "trainer"))
     sys.modules.update(dict.fromkeys(("labml", "labml.configs", *helpers), stub))
-    code = given.run("labml_nn/capsule_networks/mnist.py")
-    network = given.fill(code.MNISTCapsuleNetworkModel(), (0, 1, 2, 3), by_component=True)
-    capsules, drawn, _ = network(given.images)
-    drawing = code.Configs.reconstruction_loss(drawn, given.images)
-    loss = code.Configs.margin_loss(capsules, given.labels) + 0.0005 * drawing
+    code = setup.run_file("labml_nn/capsule_networks/mnist.py")
+    network = setup.copy_parameters(
+        code.MNISTCapsuleNetworkModel(), (0, 1, 2, 3), by_component=True
+    )
+    capsules, drawn, _ = network(setup.images)
+    drawing = code.Configs.reconstruction_loss(drawn, setup.images)
+    loss = code.Configs.margin_loss(capsules, setup.labels) + 0.0005 * drawing
     return capsules.norm(dim=2), loss
 
 
-def labml_notebook(given: Given) -> Answer:
+def labml_notebook(setup: Setup) -> Answer:
     """As labml: its layers and loss, on images as they are; the notebook's own code is not run."""
-    return labml(given)
+    return labml(setup)
 
 
-def adambielski(given: Given) -> Answer:
+def adambielski(setup: Setup) -> Answer:
     """Nothing."""
-    code = given.run("net.py")
+    code = setup.run_file("net.py")
     network = code.CapsNetWithReconstruction(code.CapsNet(3), code.ReconstructionNet())
-    drawn, lengths = given.fill(network, (0, 2, 1, 3))(given.images, given.labels)
-    margin = code.MarginLoss(0.9, 0.1, 0.5)(lengths, given.labels)
-    return lengths, margin + 0.0005 * F.mse_loss(drawn, given.images.flatten(1))
+    drawn, lengths = setup.copy_parameters(network, (0, 2, 1, 3))(setup.images, setup.labels)
+    margin = code.MarginLoss(0.9, 0.1, 0.5)(lengths, setup.labels)
+    return lengths, margin + 0.0005 * F.mse_loss(drawn, setup.images.flatten(1))
 
 
-def cezannec(given: Given) -> Answer:
+def cezannec(setup: Setup) -> Answer:
     """Of the notebook, only cells that define something are run, with the names they need."""
     names = {"torch": torch, "nn": nn, "F": F, "TRAIN_ON_GPU": False}
-    code = given.run("Capsule_Network.ipynb", **names)  # type: ignore
-    network = given.fill(code.CapsuleNetwork(), (1, 0, 2, 3), by_component=True)
-    capsules, drawn, _ = network(given.images)
-    loss = code.CapsuleLoss()(capsules, given.one_hot, given.images, drawn)
+    code = setup.run_file("Capsule_Network.ipynb", **names)  # type: ignore
+    network = setup.copy_parameters(code.CapsuleNetwork(), (1, 0, 2, 3), by_component=True)
+    capsules, drawn, _ = network(setup.images)
+    loss = code.CapsuleLoss()(capsules, setup.one_hot, setup.images, drawn)
     return capsules.norm(dim=2), loss
 
 
-def xifengguo(given: Given) -> Answer:
+def xifengguo(setup: Setup) -> Answer:
     """Calls of cuda do nothing."""
-    code = given.run("capsulenet.py")
-    network = given.fill(code.CapsuleNet([1, 28, 28], 10, 3), (1, 0, 3, 2))
-    lengths, drawn = network(given.images, given.one_hot)
-    return lengths, code.caps_loss(given.one_hot, lengths, given.images, drawn, 0.0005 * 784)
+    code = setup.run_file("capsulenet.py")
+    network = setup.copy_parameters(code.CapsuleNet([1, 28, 28], 10, 3), (1, 0, 3, 2))
+    lengths, drawn = network(setup.images, setup.one_hot)
+    return lengths, code.caps_loss(setup.one_hot, lengths, setup.images, drawn, 0.0005 * 784)
 
 
-def jindongwang(given: Given) -> Answer:
+def jindongwang(setup: Setup) -> Answer:
     """Nothing."""
-    network = given.fill(given.run("capsnet.py").CapsNet(), (0, 1, 3, 2))
-    capsules, drawn, _ = network(given.images)
-    return capsules.norm(dim=2), network.loss(given.images, capsules, given.one_hot, drawn)
+    network = setup.copy_parameters(setup.run_file("capsnet.py").CapsNet(), (0, 1, 3, 2))
+    capsules, drawn, _ = network(setup.images)
+    return capsules.norm(dim=2), network.loss(setup.images, capsules, setup.one_hot, drawn)
 
 
-def gram_ai(given: Given) -> Answer:
+def gram_ai(setup: Setup) -> Answer:
     """A word changed, view to reshape; Variable, a name of its script, given; cuda does nothing."""
     change = "]).view", "]).reshape"  # today's torch keeps the order in memory of a product
-    code = given.run("capsule_network.py", change, Variable=torch.autograd.Variable)
-    network = given.fill(code.CapsuleNet(), (1, 0, 2, 3), by_component=True)
-    lengths, drawn = network(given.images, given.one_hot)
-    return lengths, code.CapsuleLoss()(given.images, given.one_hot, lengths, drawn)
+    code = setup.run_file("capsule_network.py", change, Variable=torch.autograd.Variable)
+    network = setup.copy_parameters(code.CapsuleNet(), (1, 0, 2, 3), by_component=True)
+    lengths, drawn = network(setup.images, setup.one_hot)
+    return lengths, code.CapsuleLoss()(setup.images, setup.one_hot, lengths, drawn)
 
 
-def timomernick(given: Given) -> Answer:
+def timomernick(setup: Setup) -> Answer:
     """Calls of cuda do nothing; its count of pictures starts at 1, so that it saves none."""
-    network = given.run("capsule_network.py").CapsuleNetwork(28, 28, 1, 1, 256, 8, 1152, 10, 16)
+    network = setup.run_file("capsule_network.py").CapsuleNetwork(
+        28, 28, 1, 1, 256, 8, 1152, 10, 16
+    )
     network.reconstructed_image_count = 1
-    capsules = given.fill(network, (0, 1, 3, 2), by_component=True)(given.images)
-    return capsules.norm(dim=2), network.loss(given.images, capsules, given.one_hot)
+    capsules = setup.copy_parameters(network, (0, 1, 3, 2), by_component=True)(setup.images)
+    return capsules.norm(dim=2), network.loss(setup.images, capsules, setup.one_hot)
 
 
 PYTORCH = (labml, labml_notebook, adambielski, cezannec, xifengguo, jindongwang, gram_ai)
@@ -222,7 +230,7 @@ def compare(name: str, clones: Path) -> dict[str, Any]:
     images, labels = batch()
     model, one_hot = example(name, images), torch.eye(10)[labels]
     seen = Normalize((0.1307,), (0.3081,))(images) if name in NORMALISED else images
-    theirs = original(Given(folder, model, seen, labels, one_hot))
+    theirs = original(Setup(folder, model, seen, labels, one_hot))
     return {
         "runs": True,
         "done": original.__doc__,

@@ -4,10 +4,10 @@
     python -m experiments.studies.threshold runs/first/weights.safetensors
 
 Without a file the threshold stays, and only the row of results/mnist is measured again.
-The rule: of the validation images, which this network has not seen, SHARE may be refused. Of images
-that it has learned the longest capsules are too long for that: the network in results/mnist has
-learned these, so only its test images count. Letters set nothing; they show what the rule comes to.
-They are read as `capsnet predict` reads them. The record has more kinds of pictures.
+The threshold refuses REFUSED_SHARE of the validation images, which this network has not seen. The
+network in results/mnist has learned them, and its capsules are too long for images that it has
+learned, so only its test images count. The letters choose nothing: they show how many pictures that
+are no digits the threshold refuses, as `capsnet predict` prepares them.
 """
 
 import math
@@ -28,15 +28,15 @@ from capsnet_book import ledger
 from capsnet_lab.predict import predict
 from experiments.running import LEDGER
 
-SHARE = 0.005  # a network of two epochs misreads twice as many
-COUNT = 200  # letters
+REFUSED_SHARE = 0.005  # a network of two epochs misreads twice as many
+LETTERS = 200
 
 
 def draw_letters(folder: Path) -> list[Path]:
     """Files of 112 × 112 pixels."""
     random = np.random.default_rng(0)
     paths = []
-    for i in range(COUNT):
+    for i in range(LETTERS):
         picture = Image.new("L", (112, 112))
         font = ImageFont.load_default(random.uniform(50, 90))
         text, stroke = random.choice([*"ACEFHKMNPRTUVWXY"]), random.integers(3)
@@ -62,9 +62,9 @@ def choose(first: CapsNet, metadata: dict[str, Any]) -> dict[str, Any]:
     if metadata["images"] > 50_000:
         raise SystemExit("the network has learned the validation images too")
     lengths = evaluate(first, hold_out(load("mnist"))[1]).lengths.amax(dim=1)
-    threshold = math.floor(100 * float(lengths.quantile(SHARE))) / 100
+    threshold = math.floor(100 * float(lengths.quantile(REFUSED_SHARE))) / 100
     validation = {"images": len(lengths), "refused": int((lengths < threshold).sum())}
-    record = {"share": SHARE, "threshold": threshold}
+    record = {"share": REFUSED_SHARE, "threshold": threshold}
     return record | {"config": metadata["config"], "validation": validation}
 
 

@@ -28,7 +28,9 @@ class Linear(nn.Module):
 def test_an_attack_on_a_linear_network_is_the_best_one(steps: int) -> None:
     model, images, labels = Linear(2), torch.full((3, 1, 6, 6), 0.5), torch.tensor([0, 1, 0])
     attacked = attacks.attack(model, images, labels, 0.1, steps)
-    before, after = (attacks.lead(model(seen).lengths, labels) for seen in (images, attacked))
+    before, after = (
+        attacks.error_margin(model(seen).lengths, labels) for seen in (images, attacked)
+    )
     best = 0.1 * (model.weight[:, 1] - model.weight[:, 0]).abs().sum()
     torch.testing.assert_close(after - before, best.expand(3), rtol=1e-4, atol=1e-5)
 
@@ -44,7 +46,7 @@ def test_an_attack_stays_within_epsilon_and_within_an_image(steps: int) -> None:
 
 
 def test_a_stronger_attack_breaks_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attacks, "ATTACKED", 20)
+    monkeypatch.setattr(attacks, "ATTACKED_IMAGES", 20)
     model, _ = load_weights(ledger.path("page/weights.safetensors"))
     test = load("mnist", train=False)
     found = attacks.count_attacked(model, test)

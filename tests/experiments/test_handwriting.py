@@ -3,7 +3,7 @@
 import torch
 
 from capsnet_book import ledger
-from experiments.studies.handwriting import fitted, read_out
+from experiments.studies.handwriting import fit_read_out, read_out
 
 
 def test_what_is_linear_in_the_capsules_is_read_out_exactly() -> None:
@@ -14,7 +14,7 @@ def test_what_is_linear_in_the_capsules_is_read_out_exactly() -> None:
     v = torch.cat([v, torch.ones(60, 2, 1)], dim=2)
     truth = torch.randn(2, 5, 3)
     measured = torch.einsum("nd,ndp->np", v[torch.arange(60), labels], truth[labels])
-    torch.testing.assert_close(fitted(v, measured, labels), truth, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(fit_read_out(v, measured, labels), truth, rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(read_out(truth, v), measured)
 
 

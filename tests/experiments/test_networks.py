@@ -11,7 +11,7 @@ from capsnet.fast import arrange
 from capsnet.functional import squash
 from capsnet_lab.wild import WildCapsNet, WildLoss
 from experiments import tasks
-from experiments.networks import KINDS, amplified_softmax, with_shares, without_competition
+from experiments.networks import KINDS, amplified_softmax, with_coupling, without_competition
 
 SMALL = {"conv_channels": 8, "capsule_types": 2, "hidden": [16, 16]}
 
@@ -51,7 +51,7 @@ def test_a_cnn_is_read_out_as_capsules_are() -> None:
 
 
 def test_without_competition_a_share_grows_with_its_own_agreement_alone() -> None:
-    model = with_shares(without_competition, **SMALL)
+    model = with_coupling(without_competition, **SMALL)
     logits = torch.randn(2, 72, 10)
     changed = logits.clone()
     changed[:, :, 0] += 1
@@ -64,7 +64,7 @@ def test_without_competition_a_share_grows_with_its_own_agreement_alone() -> Non
 @pytest.mark.parametrize("same_start", [False, True])
 def test_louder_votes_are_those_of_a_larger_matrix(same_start: bool) -> None:
     torch.manual_seed(0)
-    model = with_shares(amplified_softmax, **SMALL, routing_iterations=1, same_start=same_start)
+    model = with_coupling(amplified_softmax, **SMALL, routing_iterations=1, same_start=same_start)
     torch.manual_seed(0)
     plain = CapsNet(**SMALL, routing_iterations=1)
     images = torch.rand(3, 1, 28, 28)
@@ -97,11 +97,11 @@ def test_a_loss_that_holds_capsules_short_is_ours_and_what_it_says(kind: str) ->
 def test_digits_are_distorted_and_placed_in_training_alone(test_digits: ImageSet) -> None:
     index = torch.arange(50)
     plain = to_float(test_digits.images[:50])
-    bent, labels = tasks.distorted(test_digits, index, 0, tasks.seeded())
+    bent, labels = tasks.distorted(test_digits, index, 0, tasks.fixed_generator())
     assert bent.shape == plain.shape and torch.equal(labels, test_digits.labels[:50])
     assert bool(((bent - plain).abs().mean(dim=(1, 2, 3)) > 0.005).all())
     large = centred(test_digits, 40)
-    placed, _ = tasks.placed(large, index, 0, tasks.seeded())
+    placed, _ = tasks.placed(large, index, 0, tasks.fixed_generator())
     inside = placed[:, :, 1:-1, 1:-1].sum(dim=(1, 2, 3))
     torch.testing.assert_close(placed.sum(dim=(1, 2, 3)), plain.sum(dim=(1, 2, 3)))  # nothing is
     assert float((inside < plain.sum(dim=(1, 2, 3))).float().mean()) > 0.1  # cut off at the edges
@@ -113,7 +113,7 @@ def test_the_record_says_how_the_routing_settles(test_digits: ImageSet) -> None:
     assert model.digits.prior is not None
     with torch.no_grad():
         model.digits.weight *= 30  # so that it routes
-    found = tasks.routing_of(model, test_digits)
+    found = tasks.routing_statistics(model, test_digits)
     assert model.digits.routing_iterations == 3
     assert (len(found["change"]), len(found["entropy"])) == (9, 10)
     assert found["entropy"][0] == 1 > found["entropy"][-1]  # equal shares at first
@@ -125,7 +125,7 @@ def test_the_record_says_how_the_routing_settles(test_digits: ImageSet) -> None:
     with torch.no_grad():
         model.digits.prior[0, 0] = -2.0
     mean = pytest.approx(2 / model.digits.prior.numel(), abs=1e-6)
-    assert tasks.routing_of(model, test_digits)["prior"] == {"mean": mean, "max": 2.0}
+    assert tasks.routing_statistics(model, test_digits)["prior"] == {"mean": mean, "max": 2.0}
 
 
 def test_the_record_says_how_long_the_primary_capsules_are(test_digits: ImageSet) -> None:
@@ -134,7 +134,7 @@ def test_the_record_says_how_long_the_primary_capsules_are(test_digits: ImageSet
     lengths, empty = (
         model.primary(model.conv(images).relu()).norm(dim=2) for images in (seen, seen[:1] * 0)
     )
-    found = tasks.primary_of(model, test_digits)
+    found = tasks.primary_lengths(model, test_digits)
     assert found["mean"] == pytest.approx(lengths.mean().item(), rel=1e-4)
     assert found["empty page"] == pytest.approx(empty.mean().item(), rel=1e-4)
     shorter = (lengths < found["shortest thousandth"]).float().mean().item()

@@ -13,14 +13,14 @@ from capsnet_book import ledger
 from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS
 from experiments import running, studies
 from experiments.declared import BUDGETS, EXPERIMENTS
-from experiments.running import all_recorded, at_chosen_rates, plan
+from experiments.running import at_chosen_rates, find_records, plan
 
 
 def test_every_record_is_of_a_declared_training() -> None:
     records = 0
     for budget in BUDGETS:
         trainings = plan(at_chosen_rates(EXPERIMENTS, budget), budget)
-        for record in filter(None, all_recorded(trainings).values()):
+        for record in filter(None, find_records(trainings).values()):
             records += 1
             test = record["test"]
             if record["task"] != "pairs":  # lengths of capsules have a margin loss, logits none
@@ -41,7 +41,7 @@ def test_the_rows_of_a_table_have_one_precision(budget: str) -> None:
     for name, experiment in EXPERIMENTS.items():
         trainings = plan(at_chosen_rates({name: experiment}, budget), budget)
         chosen = [training for training in trainings if training.config.precision == "auto"]
-        records = all_recorded(chosen)
+        records = find_records(chosen)
         machines = {record["machine"]["bfloat16"] for record in records.values() if record}
         # One rate of one arm of this tuning was tried on a CPU without bfloat16.
         mixed = (name, budget) == ("places-tuning", "gpu")
@@ -70,7 +70,7 @@ def test_what_chooses_is_not_what_is_counted_on(budget: str) -> None:
 
 
 def test_the_checker_finds_in_others_code_what_was_read_in_it() -> None:
-    networks = ledger.read("strangers.json")["networks"]
+    networks = ledger.read("checked.json")["networks"]
     ours = {made.link for made in IMPLEMENTATIONS.values()}
     for name, network in networks.items():
         assert network["found"] == network["read"] and DEVIATIONS.keys() >= {*network["found"]}

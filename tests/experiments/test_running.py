@@ -19,10 +19,10 @@ from experiments.__main__ import main, results_table
 from experiments.declared import EXPERIMENTS, Budget, Experiment, Row, at_each_rate
 from experiments.running import (
     Training,
-    perform,
+    find_record,
     plan,
-    recorded,
     train,
+    train_and_record,
     training_images,
     write_record,
 )
@@ -82,7 +82,7 @@ def test_a_row_has_images_and_seeds_of_its_own(ledger: Path, work: Path) -> None
     assert [(t.row, t.seed, t.images) for t in trainings] == [
         ("all", 3, 600), ("fewer", 3, 200), ("fewer", 4, 200), ("fewer", 5, 200)
     ]  # fmt: skip
-    record = perform(trainings[1], ledger, work)
+    record = train_and_record(trainings[1], ledger, work)
     assert record["watched"] and record["images"] == 200
     test, unseen = record["test"], record["unseen"]
     assert record["records"][-1]["validation_accuracy"] == test["correct"] / test["total"]
@@ -101,7 +101,7 @@ def test_tuning_never_sees_the_test_set(
     monkeypatch.setattr(running, "load", learned_only)
     budgets = {"cpu": Budget(1, QUICK, images=200, unseen=range(600, 800))}
     declared = Experiment("?", NOT_KEPT, budgets, task="placed", tuning=True)  # it has a course
-    record = perform(of(declared), ledger, work)
+    record = train_and_record(of(declared), ledger, work)
     assert record["tuning"] and record["test"]["total"] == 200 and "unseen" not in record
 
 
@@ -117,13 +117,13 @@ def test_few_labels_are_few_and_drawn_by_the_seed() -> None:
 def test_a_training_is_cut_off_goes_on_is_recorded_and_not_made_again(
     tmp_path: Path, ledger: Path, work: Path
 ) -> None:
-    assert recorded(RUN, ledger) is None
+    assert find_record(RUN, ledger) is None
     train(RUN, work, stop_after=1)
-    record = perform(RUN, ledger, work)
+    record = train_and_record(RUN, ledger, work)
     assert not list(work.rglob("*.safetensors"))  # nothing is left of it
     written = json.loads((ledger / FILE).read_text())
-    assert written == recorded(RUN, ledger) == json.loads(json.dumps(record))
-    assert perform(RUN, ledger, tmp_path / "never") == written
+    assert written == find_record(RUN, ledger) == json.loads(json.dumps(record))
+    assert train_and_record(RUN, ledger, tmp_path / "never") == written
     assert [epoch["epoch"] for epoch in written["records"]] == [1, 2]
     kept = {path.name for path in (ledger / "digits").iterdir()}
     assert kept == {"weights.safetensors", "metrics.jsonl", "evaluation.json"}
@@ -131,10 +131,10 @@ def test_a_training_is_cut_off_goes_on_is_recorded_and_not_made_again(
     test = written["test"]
     assert test["total"] == TESTED == test["correct"] + len(evaluation["errors"])
     assert evaluation["weights"]["config"]["epochs"] == 2
-    whole = perform(RUN, tmp_path / "again", work)  # cut off or not: the same
+    whole = train_and_record(RUN, tmp_path / "again", work)  # cut off or not: the same
     assert whole["test"] == record["test"]
     longer = dataclasses.replace(TINY, budgets={"cpu": Budget(2, QUICK | {"epochs": 3}, 300)})
-    assert recorded(of(longer), ledger) is None  # what is declared otherwise is another training
+    assert find_record(of(longer), ledger) is None  # what is declared otherwise is another training
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_first_epoch_is_the_recorded_one(
     recorded: dict[str, Any] = {"loss": 0.5, "learning_rate": 0.001, "seconds": 3.0}
     recorded |= {"errors": [4, 7], "schedule": "cosine"}
     now = recorded | {name: value}
-    assert running.what_differs(recorded, now, same_machine) == found
+    assert running.first_difference(recorded, now, same_machine) == found
 
 
 def test_writers_at_once_lose_no_record(ledger: Path) -> None:
@@ -198,12 +198,12 @@ def test_nobody_else_touches_a_training_until_its_record_is_written(
 
     def testing(*_: object) -> dict[str, Any]:  # fit has let go of its folder by now
         with pytest.raises(BlockingIOError, match="another process trains"):
-            perform(training, ledger, work)
+            train_and_record(training, ledger, work)
         return {"test": {"correct": 1, "total": 2}}
 
     monkeypatch.setitem(tasks.TASKS, "digits", tasks.TASKS["digits"]._replace(test=testing))
-    record = perform(training, ledger, work)
-    assert perform(training, ledger, work) == record  # it is free again
+    record = train_and_record(training, ledger, work)
+    assert train_and_record(training, ledger, work) == record  # it is free again
 
 
 def test_a_training_of_another_process_is_left_to_it(
@@ -217,7 +217,7 @@ def test_a_training_of_another_process_is_left_to_it(
         assert main(["--budget", "cpu"], {"tiny": quick}, ledger, work) == 0
     output = capsys.readouterr()
     assert "another process trains it" in output.out and not output.err.count("seed-0:")
-    assert recorded(elsewhere, ledger) is None and recorded(of(quick, row="few"), ledger)
+    assert find_record(elsewhere, ledger) is None and find_record(of(quick, row="few"), ledger)
 
 
 def test_a_network_with_dropout_goes_on_as_if_it_had_not_been_cut_off(tmp_path: Path) -> None:
@@ -242,12 +242,12 @@ def test_the_command(ledger: Path, work: Path, capsys: pytest.CaptureFixture[str
     assert heads == "experiment budget done left hours done hours left"
     assert tiny == "tiny cpu 0 2 0.0 0.0 + ? for 1"
     assert everything == "all" + tiny.removeprefix("tiny")
-    assert begun == "begun: tiny, cpu, capsules, seed 0, 1 epochs, 2 declared"
+    assert begun == "unfinished: tiny, cpu, capsules, seed 0, 1 epochs, 2 declared"
     said("--minutes", "0")
     assert not (ledger / FILE).exists()  # no time, no run
     assert said("--verify", code=1)[-1].endswith("nothing to verify")
     said("tiny")
-    assert all(recorded(training, ledger) for training in plan(declared, "cpu"))
+    assert all(find_record(training, ledger) for training in plan(declared, "cpu"))
     assert said("--list")[1].startswith("tiny cpu 2 0")
     assert sum("the first epoch is the same" in line for line in said("--verify")) == 2
     file = ledger / FILE
@@ -296,28 +296,28 @@ def test_a_training_that_cannot_be_made_is_reported_and_the_others_go_on(
     output = capsys.readouterr().err
     assert output.count("no-such-images") >= 2  # both rows' complaint
     assert "tiny/cpu/capsules/seed-0: " in output
-    assert recorded(of(quick, row="few"), ledger)
+    assert find_record(of(quick, row="few"), ledger)
 
 
 def test_weights_replace_none_of_another_budget(ledger: Path, work: Path) -> None:
     budgets = {name: Budget(1, QUICK, images=100) for name in ("cpu", "gpu")}
     training = of(dataclasses.replace(TINY, budgets=budgets), budget="gpu")
-    perform(training, ledger, work)
-    assert len(list((ledger / "digits-gpu").iterdir())) == 3 and recorded(training, ledger)
+    train_and_record(training, ledger, work)
+    assert len(list((ledger / "digits-gpu").iterdir())) == 3 and find_record(training, ledger)
     assert not (ledger / "digits").exists()
 
 
 def test_pairs_are_counted_by_the_weights_that_are_kept(ledger: Path, work: Path) -> None:
     rows = {"capsules": Row(SMALL, keep_weights="two")}
     pairs = dataclasses.replace(TINY, canvas=36, task="pairs", rows=rows)
-    record = perform(of(pairs), ledger, work)
+    record = train_and_record(of(pairs), ledger, work)
     test = record["test"]
     assert test["total"] == TESTED > 2 * test["correct"]  # of 45 pairs one is guessed
     assert 2 * test["correct"] <= test["digits"] <= TESTED + test["correct"]
     kept = ledger / "two" / "weights.safetensors"
     assert read_tensors(kept)[0]["digits.weight"].dtype == torch.int8
     model, _ = load_weights(kept)
-    images = running.images_of(pairs, train=False)
+    images = running.load_images(pairs, train=False)
     same, other = (tasks.pairs_test(model, images, shift, "auto")["test"] for shift in (2, 4))
     assert running.without_many_errors(same) == test and same != other
     assert len(same["errors"]) == TESTED - same["correct"]
@@ -329,9 +329,9 @@ def test_digits_anywhere_are_counted_after_each_epoch(
     training = of(
         Experiment("?", NOT_KEPT, {"cpu": Budget(1, QUICK, images=200)}, canvas=40, task="placed")
     )
-    running.train_and_watch(training, work, stop_after=1)  # cut off, and gone on
-    record = perform(training, ledger, work)
-    whole = perform(training, tmp_path / "again", tmp_path / "other")
+    running.train_with_epoch_counts(training, work, stop_after=1)  # cut off, and gone on
+    record = train_and_record(training, ledger, work)
+    whole = train_and_record(training, tmp_path / "again", tmp_path / "other")
     named = [[epoch[name] for name in ("placed", "test")] for epoch in record["records"]]
     assert named == [[epoch[name] for name in ("placed", "test")] for epoch in whole["records"]]
     assert named[-1] == [record[name]["correct"] for name in ("placed", "test")]
@@ -412,5 +412,5 @@ def test_what_waits_for_a_gpu_runs_from_its_tuning_to_its_table(
     assert main([name, "--budget", "gpu"], declared, ledger, work) == 0
     final = running.at_chosen_rates(declared, "gpu", ledger, declared)[name]
     assert final.rows.keys() == declared[name].rows.keys()
-    assert all(recorded(training, ledger) for training in plan({name: final}, "gpu"))
+    assert all(find_record(training, ledger) for training in plan({name: final}, "gpu"))
     assert final.question in capsys.readouterr().out

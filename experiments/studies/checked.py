@@ -1,6 +1,6 @@
 """What ``capsnet check`` finds in published networks that it was not made for.
 
-    python -m experiments.studies.strangers FOLDER
+    python -m experiments.studies.checked FOLDER
 
 FOLDER/OWNER/NAME is a clone of that repository of GitHub's. Its code runs from there, and none is
 kept here. The record also has what a reader found in the sources who knew the deviations' names,
@@ -30,13 +30,13 @@ from torchvision.transforms import Normalize
 from capsnet.files import write_json
 from capsnet_lab.check import Adapter, check
 from experiments.running import LEDGER
-from experiments.studies.originals import commit_of, run
+from experiments.studies.originals import commit_of, run_file
 
-RECORD = LEDGER / "strangers.json"
+RECORD = LEDGER / "checked.json"
 NAMES = {"torch": torch, "nn": nn, "F": F, "np": np, "Variable": torch.autograd.Variable}
 
 
-class Stranger(NamedTuple):
+class Network(NamedTuple):
     """A network: what makes it, what its training calls, and how its routing is reached."""
 
     make: Callable[[], nn.Module]
@@ -47,35 +47,35 @@ class Stranger(NamedTuple):
     digits: Callable[[Any, Tensor], Tensor] | None = None  # children → capsules
 
 
-class Called(nn.Module):
+class AsTrained(nn.Module):
     """A network, called as its training does, with the images as it has them."""
 
-    def __init__(self, stranger: Stranger, see: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, network: Network, see: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
-        self.net, self.how, self.see = stranger.make(), stranger.call, see
+        self.net, self.how, self.see = network.make(), network.call, see
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> Any:
         return self.how(self.net, self.see(images), labels)
 
 
-def hot(labels: Tensor | None) -> Any:
+def one_hot(labels: Tensor | None) -> Any:
     return None if labels is None else torch.eye(10)[labels]
 
 
 def own_loss(net: Any, images: Tensor, labels: Tensor) -> Any:
     """Of networks that have one, of images, capsules and labels."""
-    return net.loss(images, net(images), hot(labels))[0]
+    return net.loss(images, net(images), one_hot(labels))[0]
 
 
 # How each is called. A docstring says what had to be done for that, in the record too.
 
 
-def leftthomas(folder: Path) -> Stranger:
+def leftthomas(folder: Path) -> Network:
     """A word changed, view to reshape. The reconstruction takes the images' shape before its
     loss. Its capsules, [classes, n, 1, 1, dim], are put in order.
     """
-    code = run(folder, "capsnet.py", ("None]).view", "None]).reshape"))
-    criterion = run(folder, "loss.py").CapsuleLoss()
+    code = run_file(folder, "capsnet.py", ("None]).view", "None]).reshape"))
+    criterion = run_file(folder, "loss.py").CapsuleLoss()
 
     def primary(net: Any, images: Tensor) -> Any:
         return net.primary_capsules(F.relu(net.conv1(images)))
@@ -84,67 +84,69 @@ def leftthomas(folder: Path) -> Stranger:
         return net.digit_capsules(u).flatten(2).transpose(0, 1)
 
     def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
-        return digits(net, primary(net, images)), net(images, hot(labels))[1]
+        return digits(net, primary(net, images)), net(images, one_hot(labels))[1]
 
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
-        lengths, drawn = net(images, hot(labels))
-        return criterion(images, hot(labels), lengths, drawn.view_as(images))
+        lengths, drawn = net(images, one_hot(labels))
+        return criterion(images, one_hot(labels), lengths, drawn.view_as(images))
 
-    return Stranger(code.CapsuleNet, call, loss, primary=primary, digits=digits)
+    return Network(code.CapsuleNet, call, loss, primary=primary, digits=digits)
 
 
-def danielhavir(folder: Path) -> Stranger:
+def danielhavir(folder: Path) -> Network:
     """The options of its trainer, for MNIST."""
-    code = run(folder, "model.py")
-    criterion = run(folder, "loss.py").CapsuleLoss(loss_lambda=0.5, recon_loss_scale=5e-4)
+    code = run_file(folder, "model.py")
+    criterion = run_file(folder, "loss.py").CapsuleLoss(loss_lambda=0.5, recon_loss_scale=5e-4)
     options = (1, 28, 28), 256, 8, 10, 16, 3, torch.device("cpu")
 
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
         lengths, drawn = net(images)
-        return criterion(lengths, hot(labels), images, drawn)
+        return criterion(lengths, one_hot(labels), images, drawn)
 
-    return Stranger(
+    return Network(
         lambda: code.CapsuleNetwork(*options), lambda net, images, _: net(images), loss, "digits"
     )
 
 
-def laubonghaudoi(folder: Path) -> Stranger:
+def laubonghaudoi(folder: Path) -> Network:
     """Three iterations. The decoder is called after the network, as its loss does."""
-    code = run(folder, "CapsNet.py")
+    code = run_file(folder, "CapsNet.py")
 
     def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
         v = net(images)
-        return v if labels is None else (v, net.Decoder(v, hot(labels)))
+        return v if labels is None else (v, net.Decoder(v, one_hot(labels)))
 
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
-        return net.loss(net(images), hot(labels), images)[0]
+        return net.loss(net(images), one_hot(labels), images)[0]
 
     options = SimpleNamespace(r=3, use_cuda=True)
-    return Stranger(lambda: code.CapsNet(options), call, loss, "DigitCaps")
+    return Network(lambda: code.CapsNet(options), call, loss, "DigitCaps")
 
 
-def motokimura(folder: Path) -> Stranger:
+def motokimura(folder: Path) -> Network:
     """Nothing."""
 
     def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
         v = net(images)
         return v, net.reconstruct(v)
 
-    return Stranger(run(folder, "capsule_network.py").CapsuleNetwork, call, own_loss, "digit_caps")
+    return Network(
+        run_file(folder, "capsule_network.py").CapsuleNetwork, call, own_loss, "digit_caps"
+    )
 
 
-def spikefairway(folder: Path) -> Stranger:
+def spikefairway(folder: Path) -> Network:
     """Three iterations; its script gives is_relu besides, which the network does not take."""
-    code = run(folder, "capsule_network.py")
+    code = run_file(folder, "capsule_network.py")
 
     def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
         v = net(images)
-        return v if labels is None else (v, net.reconstruct(v, hot(labels)))
+        return v if labels is None else (v, net.reconstruct(v, one_hot(labels)))
 
-    return Stranger(lambda: code.CapsuleNetwork(routing_iters=3), call, own_loss, "digit_caps")
+    return Network(lambda: code.CapsuleNetwork(routing_iters=3), call, own_loss, "digit_caps")
 
 
-def jeong_tae(folder: Path) -> Stranger:
+def jeong_tae(folder: Path) -> Network:
     """Three iterations, ten classes. Network and decoder, two modules, become one."""
     sys.path.insert(0, str(folder))
     capsules, decoder, losses = (
@@ -159,18 +161,18 @@ def jeong_tae(folder: Path) -> Stranger:
 
     def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
         v = net["capsules"](images)
-        return v if labels is None else (v, net["decoder"](v, hot(labels)))
+        return v if labels is None else (v, net["decoder"](v, one_hot(labels)))
 
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
         v, drawn = call(net, images, labels)
-        return margin(v, hot(labels)) + drawing(drawn, images)
+        return margin(v, one_hot(labels)) + drawing(drawn, images)
 
-    return Stranger(make, call, loss, "capsules.digitCaps")
+    return Network(make, call, loss, "capsules.digitCaps")
 
 
-def kellerjordan(folder: Path) -> Stranger:
+def kellerjordan(folder: Path) -> Network:
     """The options of its notebook Train-CapsNet for MNIST, a weight of 0.005 among them."""
-    code = run(folder, "models/capsnet.py")
+    code = run_file(folder, "models/capsnet.py")
     criterion = code.CapsuleLoss(rcsn_scale=0.005)
 
     def make() -> Any:
@@ -178,29 +180,29 @@ def kellerjordan(folder: Path) -> Stranger:
         return code.CapsuleModel(code.CapsuleNetwork(), decoder)
 
     def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
-        return net(images, hot(labels))
+        return net(images, one_hot(labels))
 
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
         lengths, drawn = call(net, images, labels)
-        return criterion(lengths, hot(labels), drawn, images)
+        return criterion(lengths, one_hot(labels), drawn, images)
 
-    return Stranger(make, call, loss, "net.digit_caps")
+    return Network(make, call, loss, "net.digit_caps")
 
 
-def higgsfield(folder: Path) -> Stranger:
+def higgsfield(folder: Path) -> Network:
     """Of the notebook, only cells that define something are run, with the names they need."""
-    code = run(folder, "Capsule Network.ipynb", USE_CUDA=True, **NAMES)  # type: ignore[arg-type]
+    code = run_file(folder, "Capsule Network.ipynb", USE_CUDA=True, **NAMES)  # type: ignore[arg-type]
 
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
         v, drawn, _ = net(images)
-        return net.loss(images, v, hot(labels), drawn)
+        return net.loss(images, v, one_hot(labels), drawn)
 
-    return Stranger(code.CapsNet, lambda net, images, _: net(images)[:2], loss, "digit_capsules")
+    return Network(code.CapsNet, lambda net, images, _: net(images)[:2], loss, "digit_capsules")
 
 
-def tonysy(folder: Path) -> Stranger:
+def tonysy(folder: Path) -> Network:
     """The reconstruction takes the images' shape before its loss."""
-    code = run(folder, "CapsuleNet.py")
+    code = run_file(folder, "CapsuleNet.py")
     criterion = code.CapsuleLoss()
 
     def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
@@ -210,14 +212,14 @@ def tonysy(folder: Path) -> Stranger:
 
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
         lengths, drawn = call(net, images, labels)
-        return criterion(10, images, hot(labels).float(), lengths, drawn.view_as(images))
+        return criterion(10, images, one_hot(labels).float(), lengths, drawn.view_as(images))
 
-    return Stranger(code.CapsuleNet, call, loss, "digit_capsules")
+    return Network(code.CapsuleNet, call, loss, "digit_capsules")
 
 
-def alexhex7(folder: Path) -> Stranger:
+def alexhex7(folder: Path) -> Network:
     """Labels as [n, 1]."""
-    code = run(folder, "lib/network.py")
+    code = run_file(folder, "lib/network.py")
 
     def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
         return net(images, None if labels is None else labels[:, None], labels is not None)
@@ -226,16 +228,16 @@ def alexhex7(folder: Path) -> Stranger:
         v, drawn = call(net, images, labels)
         return net.margin_loss(v, labels[:, None]) + net.reconstruction_loss(images, drawn)
 
-    return Stranger(code.CapsNet, call, loss, "digit_caps")
+    return Network(code.CapsNet, call, loss, "digit_caps")
 
 
-def acburigo(folder: Path) -> Stranger:
+def acburigo(folder: Path) -> Network:
     """Of the notebook, only cells that define something are run, with the names they need. Its loss
     takes the lengths from a name of the training loop, which is set. A squeeze, which makes one
     image 1152, is of the last dimension.
     """
     change = "x.squeeze()", "x.squeeze(-1)"
-    code = run(folder, "CapsNet.ipynb", change, INPUT_SIZE=(1, 28, 28), **NAMES)
+    code = run_file(folder, "CapsNet.ipynb", change, INPUT_SIZE=(1, 28, 28), **NAMES)
     criterion = code.CapsNetLoss()
 
     def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
@@ -245,10 +247,10 @@ def acburigo(folder: Path) -> Stranger:
         code.y_pred, drawn = net(images, labels)
         return criterion(images, labels, drawn, code.y_pred)[0]
 
-    return Stranger(code.CapsNet, call, loss, "routing")
+    return Network(code.CapsNet, call, loss, "routing")
 
 
-STRANGERS = {
+NETWORKS = {
     "leftthomas/CapsNet": leftthomas,
     "danielhavir/capsule-network": danielhavir,
     "laubonghaudoi/CapsNet_guide_PyTorch": laubonghaudoi,
@@ -266,22 +268,22 @@ NORMALISED = {"danielhavir", "motokimura", "spikefairway", "jeong-tae", "higgsfi
 
 def examine(clones: Path, name: str) -> dict[str, Any]:
     """What the checker finds in a network."""
-    stranger = STRANGERS[name](clones / name)
+    network = NETWORKS[name](clones / name)
     normalised = name.split("/")[0] in NORMALISED  # by its script
     see = Normalize((0.1307,), (0.3081,)) if normalised else nn.Identity()
-    primary, digits, routing = stranger.primary, stranger.digits, stranger.routing
+    primary, digits, routing = network.primary, network.digits, network.routing
     adapter = Adapter(
         call=lambda net, images, labels: net(images, labels),
-        loss=lambda net, images, labels: stranger.loss(net.net, see(images), labels),
+        loss=lambda net, images, labels: network.loss(net.net, see(images), labels),
         routing=f"net.{routing}" if routing else None,
         primary=primary and (lambda net, images: primary(net.net, see(images))),
         digits=digits and (lambda net, u: digits(net.net, u)),
     )
     torch.manual_seed(0)
-    report = check(lambda: Called(stranger, see), adapter)
+    report = check(lambda: AsTrained(network, see), adapter)
     return {
         "commit": commit_of(clones / name),
-        "done": " ".join((STRANGERS[name].__doc__ or "").split()),
+        "done": " ".join((NETWORKS[name].__doc__ or "").split()),
         "found": sorted(report.found),
         "otherwise": report.unnamed,
     }
@@ -293,8 +295,8 @@ def main() -> None:
     networks = json.loads(RECORD.read_text())["networks"]
     # Each in a process of its own: their modules have the same names.
     pool = ProcessPoolExecutor(2, get_context("spawn"), max_tasks_per_child=1)
-    reports = pool.map(partial(examine, Path(sys.argv[1]).resolve()), STRANGERS)
-    for name, report in zip(STRANGERS, reports, strict=True):
+    reports = pool.map(partial(examine, Path(sys.argv[1]).resolve()), NETWORKS)
+    for name, report in zip(NETWORKS, reports, strict=True):
         networks[name] |= report
         differ = {*networks[name]["read"]} ^ {*report["found"]}
         print(f"{name}: {len(report['found'])} found, {len(differ)} differ from what was read")
