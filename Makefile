@@ -19,10 +19,11 @@ export HOME := $(CURDIR)/$(VENV)/home
 endif
 # A worker for each core and one more, for some tests wait; up to four: more would fill the memory of
 # a small machine. Each has one thread: two kernels of two threads each, on two cores, wait for each
-# other and take five times as long.
+# other and take five times as long. A worker runs whole files: a browser starts once for each, not
+# once for each file and worker. The files with the longest tests come first, as they are collected.
 PYTEST = PYTEST_XDIST_AUTO_NUM_WORKERS=$$(($$(getconf _NPROCESSORS_ONLN) + 1)) \
 	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest
-WORKERS = -n auto --maxprocesses 4 --dist worksteal
+WORKERS = -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -19,15 +19,17 @@ PAGES = [
 ]
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1280, "height": 900}
-# Of things that look alike one is left, for axe would look at every one: paragraphs with the same
-# kinds of elements in them, rows of tables, parts of drawings, tokens of code with their links. It
-# is given what was seen on other pages, and returns that with what is new on this one.
+# Of things that look alike one is left, for axe would look at every one, and takes most of the time
+# of these tests: paragraphs with the same kinds of elements in them, rows of tables, entries of the
+# reference, folded code, parts of drawings and of equations, tokens of code with their links. It is
+# given what was seen on other pages, and returns that with what is new on this one.
 THIN = """(known) => {
     const seen = new Set(known);
     const kind = (it) => it.tagName + ["class", "style", "fill"].map((at) => it.getAttribute(at));
-    const many = "main :is(p, li, tr, svg *, pre span, .sig *, dl.field-list)"
-        + ":not([id], :has([id]), .play *)";
-    for (const each of document.querySelectorAll(many)) {
+    const many = "main :is(p, li, tr, dl, details, math, math *, svg *, pre span, .sig *)"
+        + ":not(.play *)";
+    // From the end: what is inside goes first, so that what is around it looks like others, too.
+    for (const each of [...document.querySelectorAll(many)].reverse()) {
         if (!each.isConnected) continue;
         const kinds = new Set([...each.querySelectorAll("*")].map(kind));
         for (let it = each; it.tagName !== "MAIN"; it = it.parentElement) kinds.add(kind(it));
