@@ -1,10 +1,10 @@
 """``make results``: train what the ledger lacks.
 
-    python -m experiments                    # everything missing, under the machine's budget
-    python -m experiments table-1 released   # these experiments only
-    python -m experiments attacks --minutes 8   # rates first, then the trainings at the best ones
-    python -m experiments --list             # what is done, what remains, how long it will take
-    python -m experiments --verify           # each record's first epoch again: the same numbers?
+    python -m experiments                      # everything missing, under the machine's budget
+    python -m experiments table-1 labels       # these experiments only
+    python -m experiments attacks --minutes 8  # learning rates first, then training at the best
+    python -m experiments --list               # what is recorded, what is missing, and hours
+    python -m experiments --verify             # train each record's first epoch again and compare
 
 Stop it at any time; the next call goes on from the last checkpoint, a minute or an epoch back.
 """
@@ -55,13 +55,19 @@ def main(
         prog="python -m experiments", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("experiments", nargs="*", help=f"of {', '.join(declared)}; all if none")
-    parser.add_argument("--budget", choices=BUDGETS, help="the machine's if not given")
+    parser.add_argument("--budget", choices=BUDGETS, help="the one for this machine if not given")
     either = parser.add_mutually_exclusive_group()
     either.add_argument(
         "--minutes", type=float, default=math.inf, help="begin no training that may end later"
     )
-    either.add_argument("--list", action="store_true", help="only say what is done and remains")
-    either.add_argument("--verify", action="store_true", help="first epochs of records again")
+    either.add_argument(
+        "--list", action="store_true", help="list what is recorded and what is missing"
+    )
+    either.add_argument(
+        "--verify",
+        action="store_true",
+        help="train the first epoch of each record again, and compare",
+    )
     options = parser.parse_args(arguments)
     if not options.minutes >= 0:
         parser.error(f"--minutes must be a number from 0 on, got {options.minutes}")
@@ -86,7 +92,7 @@ def main(
         return 0
     keep_freed_memory()
     if options.verify:
-        return verify_all([training for training in records if records[training]], ledger, budget)
+        return verify_all(records, budget)
     failed = train_missing(lambda: plan(planned(), budget), options.minutes, ledger, work)
     for name, experiment in planned().items():
         print(f"\n{experiment.question}\n{results_table(name, budget, experiment, ledger)}")
@@ -201,16 +207,18 @@ def results_table(name: str, budget: str, experiment: Experiment, ledger: Path) 
     return columns(lines)
 
 
-def verify_all(trainings: list[Training], ledger: Path, budget: str) -> int:
-    """Verify records; 1 if any first epoch differs, or if there is none."""
-    if not trainings:
+def verify_all(records: Records, budget: str) -> int:
+    """Verify all records; 1 if any first epoch differs, or if there is no record."""
+    differences = []
+    for training, record in records.items():
+        if record is not None:
+            with tempfile.TemporaryDirectory() as work:
+                differences.append(verify(training, record, Path(work)))
+            found = differences[-1] or "the same numbers"
+            print(f"{training}: first epoch: {found}", flush=True)
+    if not differences:
         print(f"the ledger has no such training of the budget {budget}: nothing to verify")
-    faults = []
-    for training in trainings:
-        with tempfile.TemporaryDirectory() as work:
-            faults.append(verify(training, Path(work), ledger))
-        print(faults[-1] or f"{training}: the first epoch is the same", flush=True)
-    return 1 if any(faults) or not trainings else 0
+    return 1 if any(differences) or not differences else 0
 
 
 if __name__ == "__main__":

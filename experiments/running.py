@@ -346,18 +346,15 @@ def without_many_errors(tested: dict[str, Any]) -> dict[str, Any]:
     return tested | {"errors": None} if len(errors) > tested.get("total", 0) / 4 else tested
 
 
-def verify(training: Training, work: Path, ledger: Path = LEDGER) -> str | None:
-    """Train a recorded training's first epoch again; what differs from the record, or None.
+def verify(training: Training, record: dict[str, Any], work: Path) -> str | None:
+    """Train the first epoch of a record again; what differs from the record, or None.
 
     The last digits differ between machines and versions, so a thousandth is forgiven where they do;
     a record that does not say which processor it had is held to every digit.
     """
-    found = find_record(training, ledger)
-    assert found is not None
     _, records = train_with_epoch_counts(training, work, stop_after=1)
-    same_machine = found["machine"].items() <= describe_machine(make_fabric().device).items()
-    differs = first_difference(found["records"][0], records[0], same_machine)
-    return f"{training}: first epoch: {differs}" if differs else None
+    same_machine = record["machine"].items() <= describe_machine(make_fabric().device).items()
+    return first_difference(record["records"][0], records[0], same_machine)
 
 
 def first_difference(before: dict[str, Any], now: dict[str, Any], same_machine: bool) -> str | None:

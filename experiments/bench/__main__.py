@@ -16,13 +16,13 @@ import torch
 
 from capsnet.device import describe_machine, pick_device
 from capsnet.files import write_json
-from experiments.bench import accuracy, counts, launches, memory, routings, speed
+from experiments.bench import accuracy, counts, memory, routings, speed
 from experiments.running import LEDGER, ROOT
 
 FOLDER = LEDGER / "bench"
 PARTS: dict[str, Callable[[torch.device], dict[str, Any]]] = {
     "speed": speed.run,
-    "launches": launches.run,
+    "launches": speed.time_launches,
     "memory": memory.run,
     "growth": memory.growth,
     "counts": counts.run,

@@ -12,7 +12,7 @@ from torch import nn
 from capsnet.training import TrainingLoss, make_step
 from experiments.bench.contestants import BATCH
 from experiments.bench.memory import in_fresh_process, tensor_peak
-from experiments.bench.timing import time_in_turn
+from experiments.bench.speed import time_in_turn
 from experiments.declared import EXPERIMENTS
 from experiments.running import Training
 

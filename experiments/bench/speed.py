@@ -1,7 +1,10 @@
-"""Times of the training step and of its parts, each compared with its peers'."""
+"""Times of the training step and of its parts, compared with those of other implementations."""
 
 import statistics
 import sys
+import time
+import timeit
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -10,18 +13,21 @@ from capsnet.device import bfloat16_is_fast
 from capsnet.fast.allocator import keep_freed_memory
 from experiments.bench.contestants import (
     BATCH,
+    CONTESTANTS,
     CONVOLUTIONS,
     DTYPES,
     GROUPS,
     Call,
+    Contestant,
     contestants,
     convolution,
     matrix_product,
+    training_step,
 )
 from experiments.bench.memory import in_fresh_process
-from experiments.bench.timing import time_in_turn
 
 REPEATS = 7
+STEPS = 10  # of a timing that replays graphs: the host runs ahead of the device
 
 
 def run(device: torch.device) -> dict[str, Any]:
@@ -61,3 +67,56 @@ def time_all(device: torch.device) -> dict[str, dict[str, Any]]:
             torch.compiler.reset()
             times[group][str(contestant)] = seconds(make(contestant, device))
     return times
+
+
+def time_launches(device: torch.device) -> dict[str, Any]:
+    """{"batch_size", "rows": {name: :func:`step_time`}}; others' networks as they are published.
+
+    Raises:
+        ValueError: the device is no CUDA device.
+    """
+    if device.type != "cuda":
+        raise ValueError(f"launches are those of a CUDA device, got {device.type}")
+    others = [each for each in CONTESTANTS.values() if not each.ours and not each.compile]
+    ours = [Contestant(name, precision) for name in ("plain", "fast") for precision in DTYPES]
+    steps = [(each, False) for each in others]
+    steps += [(each, captured) for each in ours for captured in (False, True)]
+    rows = {
+        str(each) + ", as a graph" * captured: in_fresh_process(step_time, each, captured, device)
+        for each, captured in steps
+        if each.can_run(device)
+    }
+    return {"batch_size": BATCH, "rows": rows}
+
+
+def step_time(contestant: Contestant, captured: bool, device: torch.device) -> dict[str, float]:
+    """Median "milliseconds" of a step, and "images_per_second"."""
+    step = training_step(contestant, device, captured=captured)
+
+    def steps() -> None:
+        for _ in range(STEPS):
+            step()
+
+    steps()  # what is captured is, by now
+    found = statistics.median(each for (each,) in time_in_turn([steps], device, REPEATS)) / STEPS
+    return {
+        "milliseconds": round(found, 3),
+        "images_per_second": round(1e3 * BATCH / found),
+    }
+
+
+def time_in_turn(
+    calls: Sequence[Callable[[], Any]], device: torch.device, rounds: int
+) -> list[tuple[float, ...]]:
+    """Milliseconds of each of the calls, round by round, after two rounds that are not counted.
+
+    The calls run in turn, so that other work slows all of them alike.
+    """
+
+    def clock() -> float:
+        if device.type != "cpu":
+            torch.accelerator.synchronize()
+        return 1e3 * time.perf_counter()
+
+    timers = [timeit.Timer(call, timer=clock) for call in calls]
+    return [tuple(timer.timeit(1) for timer in timers) for _ in range(2 + rounds)][2:]

@@ -37,8 +37,8 @@ from capsnet_lab.predict import predict
 from experiments.running import LEDGER
 
 RECORD = LEDGER / "pictures" / "readings.json"
-COUNT = 20  # digits in each hard light
-EACH = 16  # pictures of each kind, half of them with even seeds
+DIGITS_PER_LIGHT = 20  # digits in each hard light
+PICTURES_PER_KIND = 16  # pictures of each kind, half of them with even seeds
 SIDE = 320  # pixels
 FONTS = ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSerif", "DejaVuSansMono", "STIXGeneral")
 DESKS = ((25, 22, 20), (90, 60, 40), (120, 115, 110), (170, 130, 90))
@@ -48,7 +48,7 @@ PENS = (
 Random = np.random.Generator
 Sheet = NDArray[np.float64]  # [height, width, 3], levels 0..255
 Strokes = NDArray[np.float64]  # [height, width], 0..1
-Drawn = tuple[Sheet, int | None]  # and the label; None where no digit is right
+Picture = tuple[Sheet, int | None]  # and the label; None where no digit is right
 
 
 def handwritten(random: Random) -> tuple[Strokes, int]:
@@ -81,13 +81,13 @@ def placed(random: Random, strokes: Strokes, margin: int) -> Strokes:
     return sheet[:SIDE, :SIDE]
 
 
-def any_digit(random: Random, margin: int = 40) -> tuple[Strokes, int]:
+def random_digit(random: Random, margin: int = 40) -> tuple[Strokes, int]:
     """A digit anywhere on a sheet, by hand or of a font, and its label."""
     strokes, label = (handwritten, printed)[random.integers(2)](random)
     return placed(random, strokes, margin), label
 
 
-def inked(sheet: Sheet, strokes: Strokes, colour: object) -> Sheet:
+def draw_ink(sheet: Sheet, strokes: Strokes, colour: object) -> Sheet:
     return sheet + (np.asarray(colour, float) - sheet) * strokes[..., None]
 
 
@@ -135,24 +135,24 @@ def patterned(kind: str, random: Random) -> Sheet:
         marks = ndimage.maximum_filter(marks, 3)
     else:
         marks = lines(random, True, kind == "squared")
-    return inked(paper(random), marks, random.integers(130, 215, 3))
+    return draw_ink(paper(random), marks, random.integers(130, 215, 3))
 
 
-def boxed(sheet: Sheet, inset: int, width: int, colour: object) -> Sheet:
+def draw_box(sheet: Sheet, inset: int, width: int, colour: object) -> Sheet:
     marks = np.zeros((SIDE, SIDE))
     marks[inset : SIDE - inset, inset : SIDE - inset] = 1
     inner = inset + width
     marks[inner : SIDE - inner, inner : SIDE - inner] = 0
-    return inked(sheet, marks, colour)
+    return draw_ink(sheet, marks, colour)
 
 
 def framed(random: Random) -> Sheet:
-    return boxed(paper(random), 0, 1, np.full(3, random.integers(0, 236)))
+    return draw_box(paper(random), 0, 1, np.full(3, random.integers(0, 236)))
 
 
 def form(random: Random) -> Sheet:
     sheet, inset = paper(random), int(random.integers(6, 26))
-    return boxed(sheet, inset, int(random.integers(1, 5)), dark(random))
+    return draw_box(sheet, inset, int(random.integers(1, 5)), dark(random))
 
 
 def underlined(random: Random) -> Sheet:
@@ -162,7 +162,7 @@ def underlined(random: Random) -> Sheet:
     return sheet
 
 
-def sides(random: Random, some: bool) -> Strokes:
+def outside_sheet(random: Random, some: bool) -> Strokes:
     """What is not the sheet, on all sides or on some."""
     low, high = (4, 20) if some else (20, 64)
     margins = random.integers(low, high, 4)
@@ -175,12 +175,12 @@ def sides(random: Random, some: bool) -> Strokes:
 
 
 def scanned(random: Random) -> Sheet:
-    return inked(paper(random), sides(random, True), random.integers(0, 60, 3))
+    return draw_ink(paper(random), outside_sheet(random, True), random.integers(0, 60, 3))
 
 
 def on_desk(some: bool, random: Random) -> Sheet:
     colour = random.choice(DESKS)
-    return inked(paper(random), sides(random, some), colour)
+    return draw_ink(paper(random), outside_sheet(random, some), colour)
 
 
 def photographed(random: Random, sheet: Sheet) -> Sheet:
@@ -206,21 +206,21 @@ def digit_on(
     random: Random,
     ink: Callable[[Random], object] = dark,
     margin: int = 40,
-) -> Drawn:
-    strokes, label = any_digit(random, margin)
-    return inked(ground(random), strokes, ink(random)), label
+) -> Picture:
+    strokes, label = random_digit(random, margin)
+    return draw_ink(ground(random), strokes, ink(random)), label
 
 
-def cut_out(random: Random) -> Drawn:
-    """Ink on nothing."""
-    strokes, label = any_digit(random)
+def ink_on_transparency(random: Random) -> Picture:
+    """Ink on a transparent ground."""
+    strokes, label = random_digit(random)
     colour = [(0, 0, 0), (255, 255, 255), (200, 30, 30)][random.integers(3)]
     sheet = np.full((SIDE, SIDE, 3), np.array(colour, float))
     return np.dstack([sheet, 255 * strokes]), label
 
 
-def card(random: Random) -> Drawn:
-    """A white card, or a window with a shadow, on nothing."""
+def card_on_transparency(random: Random) -> Picture:
+    """A white card, or a window with a shadow, on a transparent ground."""
     sheet, label = digit_on(paper, random)
     margin = int(random.integers(12, 36))
     inside = np.zeros((SIDE, SIDE))
@@ -229,23 +229,23 @@ def card(random: Random) -> Drawn:
     return np.dstack([sheet * inside[..., None], 255 * np.maximum(inside, shadow)]), label
 
 
-def several(random: Random) -> Drawn:
+def several_digits(random: Random) -> Picture:
     """Two or more digits, which no answer of one digit can be right for."""
     text = "".join(map(str, random.integers(0, 10, random.integers(2, 4))))
     strokes, _ = printed(random, text)
     if strokes.shape[1] > SIDE - 40:
         strokes = strokes[::2, ::2]
-    return inked(paper(random), placed(random, strokes, 20), dark(random)), None
+    return draw_ink(paper(random), placed(random, strokes, 20), dark(random)), None
 
 
-def nothing(random: Random) -> Drawn:
+def no_digit(random: Random) -> Picture:
     patterns = [partial(patterned, kind) for kind in ("ruled", "squared")]
     grounds: list[Callable[[Random], Sheet]] = [paper, *patterns, framed, form, underlined, scanned]
     sheet = grounds[random.integers(len(grounds))](random)
     return (photographed(random, sheet) if random.integers(2) else sheet), None
 
 
-KINDS: dict[str, Callable[[Random], Drawn]] = {  # those called "photograph" become one
+KINDS: dict[str, Callable[[Random], Picture]] = {  # those called "photograph" become one
     "drawing": partial(digit_on, paper),
     "drawing, light on dark": partial(digit_on, board, ink=chalk),
     "photograph": partial(digit_on, paper),
@@ -264,11 +264,11 @@ KINDS: dict[str, Callable[[Random], Drawn]] = {  # those called "photograph" bec
     "edges of a scan": partial(digit_on, scanned),
     "photograph, desk all round": partial(digit_on, partial(on_desk, False), margin=72),
     "photograph, desk on some sides": partial(digit_on, partial(on_desk, True)),
-    "ink on transparent ground": cut_out,
-    "card on transparent ground": card,
-    "several digits": several,
-    "photograph, several digits": several,
-    "no digit": nothing,
+    "ink on transparent ground": ink_on_transparency,
+    "card on transparent ground": card_on_transparency,
+    "several digits": several_digits,
+    "photograph, several digits": several_digits,
+    "no digit": no_digit,
 }
 
 
@@ -276,7 +276,7 @@ def draw_pictures(folder: Path) -> dict[str, tuple[str, int, int | None]]:
     """File name → kind, seed and label; None where no digit is right."""
     drawn: dict[str, tuple[str, int, int | None]] = {}
     for number, (kind, make) in enumerate(KINDS.items()):
-        for seed in range(EACH):
+        for seed in range(PICTURES_PER_KIND):
             random = np.random.default_rng([number, seed])
             sheet, label = make(random)
             ending = "png"
@@ -325,8 +325,8 @@ def crop_and_centre(path: Path) -> torch.Tensor:
 def count_hard_light(light: str, folder: Path) -> dict[str, int]:
     """Right answers to photographs in this light, as `capsnet predict` reads them and naively."""
     model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
-    test = load("mnist", train=False).subset(slice(COUNT))
-    paths = [folder / f"{number:02}.jpg" for number in range(COUNT)]
+    test = load("mnist", train=False).subset(slice(DIGITS_PER_LIGHT))
+    paths = [folder / f"{number:02}.jpg" for number in range(DIGITS_PER_LIGHT)]
     for path, digit in zip(paths, test.images[:, 0], strict=True):
         photograph(Image.fromarray(digit.numpy()), light).save(path, quality=75)
     found = predict(model, DIGITS, paths, "digit", threshold=0)

@@ -203,8 +203,8 @@ def test_pictures_of_every_kind_are_classified_as_the_ledger_says(
     A quarter of the pictures that the ledger counts is drawn; another Pillow may draw single pixels
     otherwise.
     """
-    monkeypatch.setattr(study, "EACH", study.EACH // 4)
-    monkeypatch.setattr(study, "COUNT", study.COUNT // 4)
+    monkeypatch.setattr(study, "PICTURES_PER_KIND", study.PICTURES_PER_KIND // 4)
+    monkeypatch.setattr(study, "DIGITS_PER_LIGHT", study.DIGITS_PER_LIGHT // 4)
     record, counts = ledger.read("pictures/readings.json"), study.count_kinds(tmp_path)
     more = []
     for row in record["kinds"]:
@@ -212,7 +212,7 @@ def test_pictures_of_every_kind_are_classified_as_the_ledger_says(
     for row in record["sets"]:
         if row["pictures"] in LIGHTS:
             right = study.count_hard_light(row["pictures"], tmp_path)["now"]
-            more.append(study.COUNT - right - (row["total"] - row["now"]))
+            more.append(study.DIGITS_PER_LIGHT - right - (row["total"] - row["now"]))
     assert sum(each for each in more if each > 0) <= 2
 
 
