@@ -58,9 +58,18 @@ for name, rule in zip(RULES.get_active_rules(), RULES.getRules(""), strict=True)
 
 @cache
 def front_matter(text: str) -> dict[str, Any]:
-    """The YAML between the lines ``---`` at the top of a page; empty if there is none."""
+    """The YAML between the lines ``---`` at the top of a page; empty if there is none.
+
+    Raises:
+        ChapterError: it is no YAML.
+    """
     head = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
-    return (yaml.safe_load(head[1]) if head else None) or {}
+    try:
+        return (yaml.safe_load(head[1]) if head else None) or {}
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1
+        wrong = text.splitlines()[line].strip()
+        raise ChapterError(f"front matter, line {line + 1}: {error.problem}: {wrong!r}") from None
 
 
 def parse(text: str, page: str) -> list[Token]:

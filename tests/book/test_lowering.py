@@ -7,7 +7,7 @@ import pytest
 from capsnet_book.figures.macros import MACROS
 from helpers import ROOT
 from lowering import Prose
-from myst import ChapterError
+from myst import ChapterError, front_matter
 
 BOOK = ROOT / "book"
 
@@ -58,3 +58,9 @@ def test_what_a_notebook_shows(myst: str, markdown: str) -> None:
 def test_what_cannot_be_shown_ends_in_one_line(myst: str, message: str) -> None:
     with pytest.raises(ChapterError, match="^squash.md: " + re.escape(message)):
         lower(myst)
+
+
+def test_front_matter_that_is_no_yaml_is_shown_with_its_line() -> None:
+    message = "front matter, line 3: mapping values are not allowed here: '0.5: a: b'"
+    with pytest.raises(ChapterError, match=f"^{re.escape(message)}$"):
+        front_matter("---\ncapsnet:\n  0.5: a: b\n---\n")
