@@ -34,6 +34,7 @@ from drawings import SIZE
 from myst import front_matter
 
 WORDS, LINES = 200, 20  # that a reader takes in, a minute
+PLAYS = re.compile(r"^ *:?tags: .*\bplay-", re.MULTILINE)  # a chapter with a widget
 PICTURES = "_static/cards"
 CARD = 480, 208  # pixels of a card's picture, on a fine screen
 SHARED = 1200, 630  # pixels of the picture that a shared link shows
@@ -111,31 +112,49 @@ class CardsDirective(SphinxDirective):
         return [Cards(names=" ".join(self.content).split())]
 
 
+def card(app: Sphinx, page: str, top: str) -> str:
+    """What the card of a page shows; ``top`` leads from where it stands to the site's folder."""
+    name, source = page.rpartition("/")[2], Path(app.srcdir, f"{page}.md")
+    picture = ""
+    if drawing := first_drawing(Path(app.srcdir, "notebooks", f"{name}.ipynb")):
+        for shade in ("light", "dark"):
+            file = Path(app.outdir, PICTURES, f"{name}-{shade}.png")
+            if not file.is_file():
+                save(small(drawing, CARD, dark=shade == "dark"), file)
+            address = f"{top}{PICTURES}/{file.name}"
+            picture += f'<img class="only-{shade}" src="{address}" alt="" loading="lazy"/>'
+        picture = f'<span class="picture">{picture}</span>'
+    number = app.env.toc_secnumbers.get(page, {}).get("")
+    title = f"{number[0]}. " if number else ""
+    title += escape(app.env.titles[page].astext())
+    question = escape(about(source).get("question", ""))
+    time = f"{minutes(source)} min"
+    if PLAYS.search(source.read_text(encoding="utf-8")):
+        time += ' · <i class="fa-solid fa-hand-pointer" aria-hidden="true"></i> interactive'
+    return (
+        f"{picture}<strong>{title}</strong>"
+        f'<span class="question">{question}</span><small>{time}</small>'
+    )
+
+
 def visit_cards(translator: Any, node: Cards) -> None:
     builder = translator.builder
-    root = Path(builder.env.srcdir)
-    top = "../" * builder.current_docname.count("/")
-    shown = []
-    for name in node["names"]:
-        page, source = f"book/{name}", root / "book" / f"{name}.md"
-        number = builder.env.toc_secnumbers.get(page, {}).get("")
-        title = escape(builder.env.titles[page].astext())
-        picture = ""
-        if drawing := first_drawing(root / "notebooks" / f"{name}.ipynb"):
-            for shade in ("light", "dark"):
-                file = f"{PICTURES}/{name}-{shade}.png"
-                save(small(drawing, CARD, dark=shade == "dark"), Path(builder.outdir, file))
-                picture += f'<img class="only-{shade}" src="{top}{file}" alt="" loading="lazy"/>'
-            picture = f'<span class="picture">{picture}</span>'
-        shown.append(
-            f'<li><a href="{builder.get_relative_uri(builder.current_docname, page)}">'
-            f"{picture}"
-            f"<strong>{f'{number[0]}. ' if number else ''}{title}</strong>"
-            f'<span class="question">{escape(about(source).get("question", ""))}</span>'
-            f"<small>{minutes(source)} min</small></a></li>"
-        )
-    translator.body.append(f'<ul class="cards">{"".join(shown)}</ul>')
+    here = builder.current_docname
+    top = "../" * here.count("/")
+    translator.body.append('<ul class="cards">')
+    for page in (f"book/{name}" for name in node["names"]):
+        address = builder.get_relative_uri(here, page)
+        shown = card(builder.app, page, top)
+        translator.body.append(f'<li><a href="{address}">{shown}</a></li>')
+    translator.body.append("</ul>")
     raise nodes.SkipNode
+
+
+def show_next(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
+    """Show the next page as a card at the end of this one."""
+    _, _, following = app.builder.relations.get(page, (None, None, None))  # type: ignore[attr-defined]
+    if following:
+        context["next_title"] = card(app, following, context["pathto"]("", 1))
 
 
 @cache  # the address of the site shows the picture of its first page
@@ -213,4 +232,5 @@ def setup(app: Sphinx) -> None:
     app.add_node(Cards, html=(visit_cards, None))
     app.add_directive("cards", CardsDirective)
     app.connect("html-page-context", describe)
+    app.connect("html-page-context", show_next)
     app.connect("build-finished", add_plain_pages, priority=400)  # before an empty `/` is made

@@ -101,10 +101,9 @@ def colour(html: str, letters: bool) -> str:
     return html.replace('><a href="#', '><a tabindex="-1" href="#') if "linenos" in html else html
 
 
-# Before anything is drawn: what the reader chose last time; on a phone *Read*, else with the code.
+# Before anything is drawn: what the reader chose last time, and *Read* at first.
 CHOICE = """<script>
-document.documentElement.dataset.read =
-  localStorage.getItem("read") ?? (matchMedia("(max-width: 576px)").matches ? "read" : "code");
+document.documentElement.dataset.read = localStorage.getItem("read") ?? "read";
 </script>"""
 SWITCH = """<fieldset class="reading" data-notation="{notation}">
 <legend class="visually-hidden">How much of the code to show</legend>

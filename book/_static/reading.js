@@ -37,6 +37,39 @@ function unfold() {
 addEventListener("hashchange", unfold);
 unfold();
 
+// Where a reader has been, for the marks beside chapters: opened, or read to the end.
+const been = JSON.parse(localStorage.getItem("been") ?? "{}");
+const here = document.querySelector("meta[name=page]")?.content;
+
+function wasHere(how) {
+  if (been[here] !== "read") been[here] = how;
+  localStorage.setItem("been", JSON.stringify(been));
+  for (const link of document.querySelectorAll(".bd-links a, ul.cards a, a.right-next")) {
+    const how = been[/book\/\w+(?=\.html$)/.exec(link.pathname)?.[0]];
+    if (how) link.dataset.been = how;
+  }
+}
+const end = document.querySelector(".prev-next-footer");
+if (end && here) {
+  wasHere("opened");
+  new IntersectionObserver(([{ isIntersecting }]) => isIntersecting && wasHere("read")).observe(end);
+}
+
+// The search lists what it finds while one types; its index is loaded when the first letter comes.
+const SEARCH = ["_static/searchtools.js", "_static/language_data.js", "searchindex.js", "_static/search.js"];
+const field = document.querySelector("#pst-search-dialog input");
+let typed = "";
+field?.addEventListener("input", () => (typed = field.value));
+if (!location.pathname.endsWith("/search.html")) {
+  field?.addEventListener("input", () => {
+    for (const name of SEARCH) {
+      const script = Object.assign(document.createElement("script"), { async: false, src: root.dataset.content_root + name });
+      script.addEventListener("load", () => (field.value = typed)); // Sphinx's would empty it
+      document.head.append(script);
+    }
+  }, { once: true });
+}
+
 // On a phone the outline is a dialog over the page, which closes when a place is chosen in it.
 for (const sheet of document.querySelectorAll("dialog[id$='-sidebar-modal']")) {
   sheet.addEventListener("click", ({ target }) => target.closest("a")?.hash && sheet.close());

@@ -1,10 +1,11 @@
-// The page of search results: pages whose titles and headings have the words come first, each page
-// once, and leads to its sections that have the words. Loaded there alone, before Sphinx's own script
-// begins to search (book/_ext/dress.py).
+// The search: pages whose titles and headings have the words come first, each page once, and leads to
+// its sections that have the words. The page of results loads this before Sphinx's own script begins to
+// search (book/_ext/dress.py), every other page when a reader begins to type (reading.js).
 
 const MOST = 3; // sections of a page
+const FIRST = 8; // pages that are listed while a reader types
 const TERM = "#term-"; // how the place of a term of the glossary begins
-const SILENT = ":scope section, :is(h1, h2, h3, h4), details.fold, annotation, style, svg, .linenos, .headerlink";
+const SILENT = ":scope section, :is(h1, h2, h3, h4), details, .cell_output pre, annotation, style, svg, .linenos, .headerlink";
 
 const find = Search._performSearch;
 Search._performSearch = (query, ...words) => {
@@ -14,7 +15,9 @@ Search._performSearch = (query, ...words) => {
   const headed = new Set(Object.entries(alltitles).flatMap(([title, places]) => (has(title) ? places.map(([at]) => docnames[at]) : [])));
   const found = find(query, ...words).reverse(); // the best first
   const terms = new Set(found.filter(([, , anchor]) => anchor.startsWith(TERM)).map(([page]) => page));
-  const better = ([page, title, , description]) => (description ? 0 : 200 * has(title) + 50 * headed.has(page));
+  const begins = (title) => title.toLowerCase().replace(/^<span.*<\/span>/, "").startsWith(query.toLowerCase().trim());
+  const better = ([page, title, , description]) =>
+    description ? 0 : 200 * has(title) + 100 * begins(title) + 50 * headed.has(page);
   const places = new Map();
   for (const [page, title, anchor, description, score, file] of found) {
     const term = anchor.startsWith(TERM);
@@ -58,15 +61,40 @@ Search.makeSearchSummary = (html, keywords, anchor) => {
   const list = document.createElement("ul");
   list.className = "context";
   for (const { section, heading, title, text, hits } of found) {
-    const place = Math.max(0, text.toLowerCase().indexOf(hits[0] ?? " ") - 80);
+    const near = Math.max(0, text.toLowerCase().indexOf(hits[0] ?? " ") - 80);
+    const place = text.lastIndexOf(" ", near) + 1; // whole words
     const item = document.createElement("li");
     if (heading.tagName !== "H1") {
       // The title of the page stands above.
       const link = Object.assign(document.createElement("a"), { href: `${name}.html#${section.id}`, textContent: title });
       item.append(link, " ");
     }
-    item.append(`${place ? "… " : ""}${text.slice(place, place + 200).trim()} …`);
+    item.append(`${place ? "… " : ""}${text.slice(place, place + 200).replace(/\s\S*$/, "")} …`);
     list.append(item);
   }
   return list;
 };
+
+/** List the first pages that have what is typed, under the field. */
+function suggest({ value }) {
+  const words = Search._parseQuery(value);
+  localStorage.removeItem("sphinx_highlight_terms"); // no page was asked for yet
+  const results = value.trim() ? Search._performSearch(...words).slice(-FIRST).reverse() : [];
+  suggestions.replaceChildren(
+    ...results.map(([page, title, anchor, description]) => {
+      const link = Object.assign(document.createElement("a"), { href: `${document.documentElement.dataset.content_root}${page}.html${anchor}` });
+      link.innerHTML = description ? `${title} (${description})` : title;
+      const item = document.createElement("li");
+      item.append(link);
+      return item;
+    }),
+  );
+}
+
+const asked = document.querySelector("#pst-search-dialog input");
+const suggestions = Object.assign(document.createElement("ul"), { className: "suggestions" });
+if (asked) {
+  asked.form.after(suggestions);
+  asked.addEventListener("input", () => suggest(asked));
+  suggest(asked);
+}

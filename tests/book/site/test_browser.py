@@ -194,6 +194,42 @@ def test_search_finds_words_of_the_chapters(visit: Any, address: str) -> None:
     assert all(url.startswith((address, "data:")) for url in tab.asked)
 
 
+def test_search_lists_what_it_finds_while_a_reader_types(visit: Any) -> None:
+    tab = visit("book/squash.html")
+    assert not any("searchindex" in url for url in tab.asked)  # it is loaded on demand
+    tab.locator(".search-button__button:visible").first.click()
+    field = tab.locator("#pst-search-dialog input")
+    field.press_sequentially("routing b")
+    found = tab.locator(".suggestions a")
+    found.first.wait_for()
+    field.press("Backspace")
+    assert field.input_value() == "routing "
+    titles = found.all_inner_texts()
+    assert re.fullmatch(r"\d+\. Routing .*", titles[0]) and "Glossary" not in titles[0]
+    check_with_axe(tab, "#pst-search-dialog")
+    field.press("Tab")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url(re.compile("book/rout"))
+
+
+def test_a_page_ends_with_the_next_as_a_card_and_cards_say_what_was_read(visit: Any) -> None:
+    tab = visit("book/index.html")
+    card = tab.locator("ul.cards a[href='squash.html']")
+    assert card.get_attribute("data-been") is None and "interactive" in card.inner_text()
+    card.click()
+    following = tab.locator("a.right-next")
+    expected = tab.locator(".bd-links a[href='routing.html']").inner_text()
+    assert expected in following.inner_text() and " min" in following.inner_text()
+    tab.go_back()
+    assert card.get_attribute("data-been") == "opened"
+    tab.go_forward()
+    following.scroll_into_view_if_needed()
+    tab.wait_for_function("document.querySelector('li.active > a').dataset.been == 'read'")
+    assert following.locator("img:visible").evaluate("it => it.decode().then(() => it.width)") > 0
+    tab.go_back()
+    assert card.get_attribute("data-been") == "read"
+
+
 def test_the_front_page_is_light(visit: Any, site: Site, address: str) -> None:
     """Compressed, as a host sends it; fonts and pictures are compressed already."""
     tab = visit("book/index.html")
@@ -211,6 +247,8 @@ def test_the_reader_chooses_how_much_code_is_shown(visit: Any) -> None:
     def shown() -> tuple[bool, bool, bool]:
         return own.is_visible(), setup.is_visible(), glued.is_visible()
 
+    assert shown() == (False, False, False)
+    tab.get_by_label("Read with code").check(force=True)
     assert shown() == (True, False, False)
     tab.emulate_media(media="print")
     assert own.is_visible()  # what is read is printed
