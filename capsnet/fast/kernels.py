@@ -71,7 +71,7 @@ def products(u_hat, v, J: tl.constexpr):
 
 
 @triton.jit
-def share(u_hat, v_sum, prior, i, J: tl.constexpr):
+def coupling(u_hat, v_sum, prior, i, J: tl.constexpr):
     """c_ij of each parent, the softmax over j of prior_ij + û_{j|i} · Σ v_j (eq. 3): [images]."""
     agreement = products(u_hat, v_sum, J)
     b = ()
@@ -123,7 +123,7 @@ def sum_kernel(
     total = zeros(J, DP, IMAGES)
     for i in range(first, tl.minimum(first + CHILDREN, children)):
         u_hat = predict(u, weight, image, n, i, children, J, K, D, DP, IMAGES)
-        factor = share(u_hat, v, prior, i, J)
+        factor = coupling(u_hat, v, prior, i, J)
         if grad_s is not None:
             factor = grad_of_logits(u_hat, factor, grad, J)
         more = ()
@@ -153,12 +153,12 @@ def grad_kernel(
         for t in tl.static_range(ITERATIONS):
             grad = load(grads_s + t * n * J * D, image, n, J, D, DP)
             more = ()
-            if t == 0 and prior is None:  # all shares are equal, and the sum of v is 0
+            if t == 0 and prior is None:  # c_ij are equal, and the sum of v is 0
                 for j in tl.static_range(J):
                     more = more + (grad[j] / J,)
             else:
                 v = load(v_sums + t * n * J * D, image, n, J, D, DP)
-                c = share(u_hat, v, prior, i, J)
+                c = coupling(u_hat, v, prior, i, J)
                 of_b = grad_of_logits(u_hat, c, grad, J)
                 for j in tl.static_range(J):
                     part = c[j][:, None] * grad[j] + of_b[j][:, None] * v[j]

@@ -29,7 +29,7 @@ Squash = Callable[[Tensor, int], Tensor]  # s, and the dimension that holds its 
 
 
 def coupling(logits: Tensor) -> Tensor:
-    """c_ij of b_ij (eq. 3), [in_capsules, out_capsules, n]."""
+    """Coupling coefficients c_ij of the logits b_ij (eq. 3), [in_capsules, out_capsules, n]."""
     return logits.softmax(1)
 
 
@@ -54,9 +54,9 @@ def routed_capsules(
         weight: W_ij, [in_capsules, out_capsules, in_dim, out_dim].
         iterations: r, at least 1.
         prior: initial logits b_ij, [in_capsules, out_capsules]; zeros where not given.
-        share: the shares c_ij of logits b_ij.
+        share: computes the coupling coefficients c_ij from the logits b_ij.
         squash: of s_j, along a dimension.
-        stop_gradient: no gradient through û but in the last iteration; not with a prior.
+        stop_gradient: let the gradient reach û through the last iteration alone; not with a prior.
         compile: use torch.compile for the loops over û. On CUDA there are kernels of our own in
             their place (:mod:`capsnet.fast.fused`), where those can do what is asked.
 
@@ -79,7 +79,7 @@ def routed_capsules(
 
 
 class RoutingOptions(NamedTuple):
-    """The arguments of :func:`routed_capsules` that are no tensors."""
+    """The arguments of :func:`routed_capsules` that are not tensors."""
 
     share: Share
     squash: Squash
@@ -170,7 +170,7 @@ def chunk_backward(
     for t in reversed(range(len(s))):
         grad_s = squash_back(s[t], grad_v, options.squash)
         v_sum = v_sums[t - 1] if t > 0 else None
-        if is_even(v_sum, prior, options.share):
+        if is_uniform(v_sum, prior, options.share):
             terms.append((None, grad_s / len(grad_s)))
             continue
         c, grad_b, grad_v = attend_back(u_hat, v_sum, prior, grad_s, options.share)
@@ -187,7 +187,7 @@ def chunk_backward(
 
 @functools.cache
 def has_triton() -> bool:
-    """Whether Triton is here, in a version that compiles kernels of our own, and works."""
+    """Whether Triton is installed, in a version that compiles our kernels, and works."""
     try:
         found = importlib.metadata.version("triton").split(".")
     except importlib.metadata.PackageNotFoundError:
@@ -211,14 +211,14 @@ def empty_predictions(like: Tensor, weight: Tensor, size: int) -> Tensor:
     return like.new_empty(i, j, d, size)
 
 
-def is_even(v_sum: Tensor | None, prior: Tensor | None, share: Share) -> bool:
-    """Whether all logits are 0, and all shares 1 / out_capsules: the first iteration."""
+def is_uniform(v_sum: Tensor | None, prior: Tensor | None, share: Share) -> bool:
+    """Whether all coupling coefficients are 1 / out_capsules, as in the first iteration."""
     return v_sum is None and prior is None and share is coupling
 
 
 def attend(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, share: Share) -> Tensor:
     """s_j = Σ_i c_ij û_{j|i} (eq. 2): [j, d, n]."""
-    if is_even(v_sum, prior, share):
+    if is_uniform(v_sum, prior, share):
         return weighted_sum(None, u_hat) / u_hat.shape[1]
     return weighted_sum(share(logits(u_hat, v_sum, prior)), u_hat)
 
