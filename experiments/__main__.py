@@ -102,10 +102,11 @@ def main(
 def train_missing(
     plan: Callable[[], list[Training]], minutes: float, ledger: Path, work: Path
 ) -> int:
-    """Make the trainings of a plan that have no record; return how many could not be made.
+    """Make the trainings of a plan that have no record; return how many failed.
 
-    The plan is asked for again after each, because a tuning that ends adds what it tuned. None is
-    begun that would end after so many minutes if it took as long as the longest before it.
+    The plan is made anew after each training, because a tuning that ends adds the trainings whose
+    rates it chose. No training begins that would end after so many minutes if it took as long as
+    the longest before it.
     """
     failed, longest, start, begun = 0, 0.0, time.monotonic(), set[Training]()
     while left := [
@@ -123,7 +124,7 @@ def train_missing(
         try:
             record = train_and_record(training, ledger, work)
         except BlockingIOError:
-            print("another process trains it; left to that process", flush=True)
+            print("another process trains it: left to that process", flush=True)
             continue
         # A checkpoint of another declaration, say, or a data set that is not here: others can run.
         except (ValueError, OSError, RuntimeError) as error:
@@ -137,7 +138,7 @@ def train_missing(
 
 
 def progress(records: Records, work: Path) -> str:
-    """A line for each experiment: done, left, hours; and one for each training that was begun."""
+    """A line for each experiment: done, left, hours; and one for each unfinished training."""
     rows, begun = [("experiment", "budget", "done", "left", "hours done", "hours left")], []
     for name in [*dict.fromkeys(training.experiment for training in records), "all"]:
         mine = [training for training in records if name in (training.experiment, "all")]
@@ -158,7 +159,7 @@ def progress(records: Records, work: Path) -> str:
 
 
 def epochs_of(training: Training, work: Path) -> list[dict[str, Any]]:
-    """The epochs so far of a training that was begun."""
+    """The epochs of an unfinished training, as far as it has come."""
     path = work / training.name / METRICS
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -169,7 +170,7 @@ def seconds_of(record: dict[str, Any]) -> float:
 
 
 def hours_left(training: Training, records: Records, work: Path) -> float | None:
-    """What is left of a training, by its own epochs so far or by a record of the same row."""
+    """The hours that a training still takes, by its own epochs or by a record of the same row."""
     if epochs := epochs_of(training, work):
         seconds = sum(epoch["seconds"] for epoch in epochs) / len(epochs)
         return max(training.config.epochs - len(epochs), 0) * seconds / 3600

@@ -193,7 +193,7 @@ ARMS = {
     "CNN": Row(kind="cnn-pooled"),
 }
 # The rates that are tried with so many labelled images of each class.
-LABELS_RATES = {
+LABELS_RATES: dict[str, dict[int, tuple[float, ...]]] = {
     "capsules": {10: (0.00075, 0.0015, 0.003, 0.006, 0.012), 100: (0.003, 0.006, 0.012)},
     "capsules, 1 iteration": {
         10: (0.00075, 0.0015, 0.003),

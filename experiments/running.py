@@ -72,10 +72,10 @@ class Training:
 
     @property
     def declaration(self) -> dict[str, Any]:
-        """What the training is made from: with it, it can be made again."""
+        """All that the training is made from, as its record has it."""
         row = self.row_options
         config = dataclasses.asdict(self.config) | self.recipe
-        del config["compile"]  # of the machine
+        del config["compile"]  # the machine decides
         return {
             "experiment": self.experiment,
             "budget": self.budget,
@@ -95,7 +95,7 @@ class Training:
 
     @property
     def name(self) -> str:
-        """Its record's, in the ledger."""
+        """The name of its record in the ledger."""
         return record_name(self.experiment, self.row, self.seed, self.budget)
 
     def __str__(self) -> str:
@@ -200,7 +200,7 @@ def load_images(experiment: Experiment, train: bool, span: slice = slice(None)) 
 
 
 def unseen_images(training: Training) -> ImageSet:
-    """Those of the training images that no run of this budget learns from."""
+    """The training images that no training of this budget learns from."""
     span = training.budget_options.unseen
     return load_images(training.declared, train=True, span=slice(span.start, span.stop))
 
@@ -246,22 +246,22 @@ def train(
 def train_with_epoch_counts(
     training: Training, work: Path = WORK, stop_after: int | None = None
 ) -> tuple[CapsNet, list[dict[str, Any]]]:
-    """:func:`train`; to an epoch's record is added what the task's course says, if it has one.
+    """:func:`train`, with what the task counts after each epoch added to the epoch's record.
 
-    The course is on the test set, which tuning never sees.
+    The counts are of the test set, which tuning never sees.
     """
-    course = TASKS[training.declared.task].count_epoch
-    if course is None or training.declared.tuning:
+    count_epoch = TASKS[training.declared.task].count_epoch
+    if count_epoch is None or training.declared.tuning:
         return train(training, work, stop_after)
-    watched = work / training.name / EPOCH_COUNTS
-    found: list[dict[str, Any]] = json.loads(watched.read_text()) if watched.exists() else []
+    file = work / training.name / EPOCH_COUNTS
+    counts: list[dict[str, Any]] = json.loads(file.read_text()) if file.exists() else []
     test = load_images(training.declared, train=False)
-    for epoch in range(len(found) + 1, (stop_after or training.config.epochs) + 1):
+    for epoch in range(len(counts) + 1, (stop_after or training.config.epochs) + 1):
         model, _ = train(training, work, epoch)
-        found.append(course(model, test, training.kind.arrangement))
-        write_json(watched, found)
+        counts.append(count_epoch(model, test, training.kind.arrangement))
+        write_json(file, counts)
     model, records = train(training, work, stop_after)
-    return model, [epoch | said for epoch, said in zip(records, found, strict=True)]
+    return model, [epoch | count for epoch, count in zip(records, counts, strict=True)]
 
 
 def train_and_record(
@@ -285,7 +285,7 @@ def train_and_record(
 
 
 def train_and_record_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any]:
-    """Train, count, and write the record, where no other process does; return the record."""
+    """:func:`train_and_record` under its lock."""
     model, records = train_with_epoch_counts(training, work)
     device, made = next(model.parameters()).device, work / training.name
     keep = training.row_options.keep_weights if training.seed == 0 else ""
@@ -318,7 +318,7 @@ def train_and_record_alone(training: Training, ledger: Path, work: Path) -> dict
 
 
 def count_errors(training: Training, model: CapsNet) -> dict[str, Any]:
-    """What the record says of each set of images. Tuning never sees the test set."""
+    """The counts of each set of images, as the record has them. Tuning never sees the test set."""
     tuning, arrangement = training.declared.tuning, training.kind.arrangement
     images = unseen_images(training) if tuning else load_images(training.declared, train=False)
     shift = training.config.shift

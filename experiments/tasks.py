@@ -40,7 +40,7 @@ class Task(NamedTuple):
 
 
 def fixed_generator() -> torch.Generator:
-    """For the test sets that are drawn: once and for all."""
+    """A generator that draws the same test sets each time."""
     return torch.Generator().manual_seed(0)
 
 
@@ -165,7 +165,7 @@ def placed_sets(test: ImageSet) -> dict[str, ImageSet]:
 
 
 def count_placed(model: CapsNet, test: ImageSet, arrangement: str) -> dict[str, Any]:
-    """Right answers for digits anywhere."""
+    """Count the right answers for digits anywhere after an epoch."""
     sets = placed_sets(test)
     return {
         name: evaluate(model, sets[name], BATCH, arrangement=arrangement).correct
