@@ -17,11 +17,11 @@ from capsnet.data import ImageSet
 from capsnet_lab.pictures import (
     check_preparation,
     check_shape,
+    crop_and_resize,
     describe_unreadable,
     folders_in,
     open_picture,
     pictures_in,
-    plain,
     read_picture,
     read_pictures,
 )
@@ -37,7 +37,7 @@ PARTS = {
 }
 # How pictures are prepared for a network that was trained on a data set by name; all others learn
 # from pictures as they are.
-BY_NAME = {"mnist": "digit"} | dict.fromkeys(
+PREPARATION_BY_NAME = {"mnist": "digit"} | dict.fromkeys(
     ("fashion-mnist", "kmnist", "emnist-letters", "emnist-balanced"), "figure"
 )
 DESCRIPTIONS = {
@@ -46,13 +46,15 @@ DESCRIPTIONS = {
     "picture": "the largest centred part, with its own ground",
 }
 SEED = 0
-SAMPLE = 50  # pictures that decide size and colour
-SIDES = range(17, 49)  # pixels: pictures of one size within keep it
-TINT = 16  # levels between the channels of a coloured pixel; those of grey JPEGs differ by less
-MANY = 20  # classes: of more, only the smallest and the largest are named
-ALIKE = 0.98  # correlation between an image of MNIST's kind, or its negative, and its figure
-FEW = 6  # pictures: of a class of so many, one at least is taken for another part
-UNEQUAL = 3  # times as many images in the largest class as in the smallest are worth a warning
+SAMPLE_SIZE = 50  # pictures that decide size and colour
+KEPT_SIDES = range(17, 49)  # pixels: pictures that all have one of these sizes keep it
+MIN_TINT = 16  # levels between the channels of a coloured pixel; those of grey JPEGs differ by less
+MAX_LISTED_CLASSES = 20  # of more, only the smallest and the largest are named
+MIN_CORRELATION = 0.98  # of an image of MNIST's kind, or of its negative, with its figure
+MIN_PER_CLASS = 6  # pictures: of a class of so many, at least one is held out
+MAX_IMBALANCE = (
+    3  # times as many images in the largest class as in the smallest are worth a warning
+)
 
 
 def load(name: str, split: str = "train") -> ImageSet:
@@ -69,7 +71,7 @@ def load(name: str, split: str = "train") -> ImageSet:
         FileNotFoundError: the data are neither here nor to be downloaded.
     """
     source = find(name)
-    return joined(source.read(source.parts_of(split)).values())
+    return concatenated(source.read(source.parts_of(split)).values())
 
 
 def find(
@@ -77,7 +79,7 @@ def find(
     image_shape: Shape | None = None,
     download: bool = True,
     preparation: str | None = None,
-) -> "Source":
+) -> "DataSource":
     """Look a data set up before its images are read; name and errors as of :func:`load`.
 
     For a folder, an ``image_shape`` of None means colour if some picture has any, else grey; and
@@ -91,8 +93,8 @@ def find(
     if image_shape is not None:
         check_shape(image_shape)
     if name.startswith("folder:"):
-        return Folder(name, image_shape, preparation)
-    return Named(name, image_shape, download)
+        return FolderSource(name, image_shape, preparation)
+    return NamedSource(name, image_shape, download)
 
 
 def preparation_of(metadata: Mapping[str, Any]) -> str:
@@ -101,18 +103,18 @@ def preparation_of(metadata: Mapping[str, Any]) -> str:
     Raises:
         ValueError: the file names an unknown preparation.
     """
-    by_name = BY_NAME.get(str(metadata.get("dataset")), "picture")
+    by_name = PREPARATION_BY_NAME.get(str(metadata.get("dataset")), "picture")
     preparation = str(metadata.get("preparation", by_name))
     check_preparation(preparation)
     return preparation
 
 
-def printable(names: Iterable[str]) -> list[str]:
+def printable_names(names: Iterable[str]) -> list[str]:
     """Names of folders, any bytes, as what a figure and a table can hold."""
     return ["".join(c if c.isprintable() else ascii(c)[1:-1] for c in name) for name in names]
 
 
-def joined(sets: Iterable[ImageSet]) -> ImageSet:
+def concatenated(sets: Iterable[ImageSet]) -> ImageSet:
     """One set of all images."""
     first, *others = sets
     images = torch.cat([first.images, *(other.images for other in others)])
@@ -121,7 +123,7 @@ def joined(sets: Iterable[ImageSet]) -> ImageSet:
 
 
 @dataclass
-class Source:
+class DataSource:
     """A data set before it is read: what it holds and how it is split."""
 
     name: str
@@ -169,14 +171,14 @@ class Source:
             count = Counter(of_part)
             by_size = sorted(range(len(self.classes)), key=count.__getitem__)
             sizes = [f"{self.classes[k]}: {count[k]:,}" for k in by_size]
-            shown = sizes if len(sizes) <= MANY else [sizes[0], "…", sizes[-1]]
+            shown = sizes if len(sizes) <= MAX_LISTED_CLASSES else [sizes[0], "…", sizes[-1]]
             lines.append(f"  {part}: {len(of_part):,} ({'; '.join(shown)})")
-            if part == "train" and count[by_size[-1]] > UNEQUAL * count[by_size[0]]:
+            if part == "train" and count[by_size[-1]] > MAX_IMBALANCE * count[by_size[0]]:
                 lines.append(f"  warning: unequal classes, from {sizes[0]} to {sizes[-1]}")
         return "\n".join(lines)
 
 
-class Named(Source):
+class NamedSource(DataSource):
     """A data set by its name; of its images the middle, where a smaller shape is asked for."""
 
     def __init__(self, name: str, image_shape: Shape | None, download: bool) -> None:
@@ -190,7 +192,7 @@ class Named(Source):
                 f"the images of {name} are {whole} [channels, height, width], not {tuple(shape)}"
             )
         split_by = "validation is the last sixth for training"
-        preparation = BY_NAME.get(name, "picture")
+        preparation = PREPARATION_BY_NAME.get(name, "picture")
         super().__init__(name, data.CLASSES[name], shape, split_by, preparation)
         self.download = download
 
@@ -216,25 +218,26 @@ class Named(Source):
         return sets
 
 
-class Folder(Source):
+class FolderSource(DataSource):
     """A folder that is looked through; its pictures are decoded when it is read."""
 
     def __init__(self, name: str, image_shape: Shape | None, preparation: str | None) -> None:
         self.path = Path(name.removeprefix("folder:")).expanduser()
-        own = own_parts(self.path)
+        own = part_folders(self.path)
         roots = own or {"train": self.path}
-        found = {part: class_folders(folder) for part, folder in roots.items()}
+        found = {part: pictures_by_class(folder) for part, folder in roots.items()}
         fewest = min(len(files) for files in found["train"].values())
         split_by = "split by " + (", ".join(f"{of.name}/" for of in own.values()) or "their names")
         if not own:
-            found = take(found, "test", self.path, 1 / 6)
+            found = split_off(found, "test", self.path, 1 / 6)
         if holds_out := "validation" not in found:
             limit = 1 / 6 if own else 11 / 36  # a sixth of what is left
-            found = take(found, "validation", self.path, limit)
+            found = split_off(found, "validation", self.path, limit)
             split_by += ", validation by names" if own else ""
-            if fewest < FEW:
+            if fewest < MIN_PER_CLASS:
                 taken = "validation" if own else "test or validation"
-                split_by += f" (a class of fewer than {FEW} pictures may have none for {taken})"
+                few = f"a class of fewer than {MIN_PER_CLASS} pictures"
+                split_by += f" ({few} may have none for {taken})"
         for part, classes in found.items():
             if odd := sorted(classes.keys() ^ found["train"].keys()):
                 two = f"{own['train'].name}/ and {own[part].name}/"
@@ -247,14 +250,14 @@ class Folder(Source):
         train = pictures["train"]
         order = torch.randperm(len(train), generator=torch.Generator().manual_seed(SEED)).tolist()
         train = pictures["train"] = [train[i] for i in order]
-        sample = [path for path, _ in train[:SAMPLE]]
+        sample = [path for path, _ in train[:SAMPLE_SIZE]]
         shape_by = ""
         if image_shape is None:
             image_shape, shape_by = shape_of(sample)
         self.pictures = {part: pictures[part] for part in PARTS if pictures.get(part)}
         super().__init__(
             name,
-            classes=tuple(printable(found["train"])),
+            classes=tuple(printable_names(found["train"])),
             image_shape=image_shape,
             split_by=split_by,
             preparation=preparation or preparation_for(sample, image_shape),
@@ -305,7 +308,7 @@ class Folder(Source):
         return sets
 
 
-def own_parts(folder: Path) -> dict[str, Path]:
+def part_folders(folder: Path) -> dict[str, Path]:
     """The folders of the parts into which a folder is split by its owner; {} if it is not."""
     if folder.is_file():
         raise ValueError(f"{folder} is a file, expected a folder: unpack it if it is an archive")
@@ -328,7 +331,7 @@ def own_parts(folder: Path) -> dict[str, Path]:
     return {}  # a class may be called train, among others
 
 
-def class_folders(folder: Path) -> Classes:
+def pictures_by_class(folder: Path) -> Classes:
     """The pictures in each class folder and in the folders in it."""
     classes = folders_in(folder)
     if len(classes) < 2:
@@ -339,7 +342,9 @@ def class_folders(folder: Path) -> Classes:
     return {kind.name: pictures_in(kind) for kind in classes}
 
 
-def take(parts: dict[str, Classes], part: str, folder: Path, limit: float) -> dict[str, Classes]:
+def split_off(
+    parts: dict[str, Classes], part: str, folder: Path, limit: float
+) -> dict[str, Classes]:
     """Take another part out of each class's pictures for training: those whose hash is below limit.
 
     Each picture's own name decides, so those of a folder that has grown, or moved, stay what they
@@ -351,7 +356,7 @@ def take(parts: dict[str, Classes], part: str, folder: Path, limit: float) -> di
         draw = {path: name_hash(path.relative_to(folder)) for path in files}
         order = sorted(files, key=draw.__getitem__)
         count = sum(value < limit for value in draw.values())
-        if count == 0 and len(files) >= FEW:
+        if count == 0 and len(files) >= MIN_PER_CLASS:
             count = 1
         held = {*order[: min(count, len(files) - 1)]}
         train[kind] = [path for path in files if path not in held]
@@ -376,7 +381,7 @@ def preparation_for(paths: list[Path], image_shape: Shape) -> str:
             figure = read_picture(path, image_shape, "figure").flatten().double()
         except ValueError:  # it is blank
             return "picture"
-        if torch.corrcoef(torch.stack([picture, figure]))[0, 1].abs() < ALIKE:
+        if torch.corrcoef(torch.stack([picture, figure]))[0, 1].abs() < MIN_CORRELATION:
             return "picture"
     return "figure"
 
@@ -388,12 +393,12 @@ def shape_of(paths: list[Path]) -> tuple[Shape, str]:
         with contextlib.suppress(ValueError, OSError):
             picture = open_picture(path)
             sizes.add(picture.size)
-            small = plain(picture, 3, 32, 32).int()
-            tinted = small.amax(dim=0) - small.amin(dim=0) > TINT
+            small = crop_and_resize(picture, 3, 32, 32).int()
+            tinted = small.amax(dim=0) - small.amin(dim=0) > MIN_TINT
             coloured |= bool(tinted.float().mean() > 0.01)
     channels, kind, side = (3, "colour", 32) if coloured else (1, "grey", 28)  # CIFAR-10's, MNIST's
     width, height = sizes.pop() if len(sizes) == 1 else (0, 0)
-    if width in SIDES and height in SIDES:
+    if width in KEPT_SIDES and height in KEPT_SIDES:
         return (channels, height, width), f" ({kind} pictures of this size)"
     size = f"{width} × {height} pixels" if width else "several sizes"
     return (channels, side, side), f" ({kind} pictures of {size}, cropped and resized)"

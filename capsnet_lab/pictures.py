@@ -27,34 +27,35 @@ PREPARATIONS = ("digit", "figure", "picture")  # how a picture becomes an image
 # Pillow reads more, but for EPS and WMF, for instance, it starts other programs.
 FORMATS = ["PNG", "JPEG", "MPO", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "JPEG2000", "PPM"]
 FORMATS += ["TGA", "ICO", "ICNS", "PCX", "QOI", "SGI"]
-NAMED = 10  # unreadable pictures
+MAX_NAMES_SHOWN = 10  # of unreadable pictures
 
-NEARLY_WHITE = 240  # the mean level of what is seen on black
+MIN_WHITE_LEVEL = 240  # the mean level of what is seen on black
 WORKING_SIZE = 320  # pixels of the longer side at which digits are looked for
-FAINT = 10.0  # grey levels: fainter ink does not count in a bounding box
-BLANK = 8.0  # grey levels: a drawing of less contrast is blank
-BLANK_PHOTO = 32.0  # grey levels: a photograph of less contrast is; uneven light makes up to that
-CLEAR = 5.0  # standard deviations of the noise: what stands out by less is noise
+FAINT_INK = 10.0  # grey levels: fainter ink does not count in a bounding box
+MIN_CONTRAST = 8.0  # grey levels: a drawing of less contrast is blank
+MIN_PHOTO_CONTRAST = 32.0  # grey levels: a photograph of less is blank; uneven light makes so much
+NOISE_FACTOR = 5.0  # standard deviations of the noise: what stands out by less is noise
 DIGIT_BOX = 20 / 28  # MNIST's digits are fitted into 20 × 20 of 28 × 28 pixels
-THINNEST = 1.5 / 20  # of the box: a quarter of MNIST's digits have thinner strokes than this
-SOFT = 0.8 * 255  # ink that nowhere rises by more within one pixel of the box has soft edges
-SKIRT = 0.25  # of the strongest ink within a stroke: what is less is a soft edge
-PHONES = {".heic", ".heif"}  # a phone's, which Pillow does not read: to be refused, not left out
-LARGEST = 40  # parts of the ink that are looked at
-DEEPEST = 3  # frames in frames
-LARGE = 0.4  # of the picture's side: a frame, a sheet and a line are at least as long
-THIN = 0.15  # of its length: a line is no broader
-LINE = 0.8  # of the picture's side: a thinner line that is as long is taken out of the ink
-FULL = 0.84  # of its bounding box is filled by a sheet or a card
-TILT = 0.08  # of its side: so far from the corners of its box it is seen, though it be tilted
-SIMILAR = 0.55  # of the longest part: another part as long is a figure of its own
-FLOATING = 0.15  # of a figure's height: the bar of a five may float so far above it
-REACHING = 0.3  # of its area: a part at the border that has none so large beside it is the figure
-SPECK = 0.1  # of the largest part's area: what is smaller belongs to no figure
-TOUCHING = np.ones((3, 3), dtype=bool)  # a pixel and its eight neighbours
+MIN_STROKE = 1.5 / 20  # of the box: a quarter of MNIST's digits have thinner strokes than this
+SHARP_RISE = 0.8 * 255  # ink that nowhere rises by more within one pixel of the box has soft edges
+SOFT_EDGE = 0.25  # of the strongest ink within a stroke: what is less is a soft edge
+PHONE_SUFFIXES = {".heic", ".heif"}  # which Pillow does not read: to be refused, not left out
+MAX_COMPONENTS = 40  # of the ink that are looked at, the largest first
+MAX_NESTED_FRAMES = 3  # frames in frames
+LARGE_SIDE = 0.4  # of the picture's side: a frame, a sheet and a line are at least as long
+MAX_LINE_WIDTH = 0.15  # of its length: a line is no broader
+MIN_LINE_LENGTH = 0.8  # of the picture's side: a thin line of this length is taken out of the ink
+MIN_RECTANGLE_FILL = 0.84  # of its bounding box that a sheet or a card fills
+MAX_TILT = 0.08  # of a sheet's side: so far from the corners of its box a tilted sheet is seen
+SIMILAR_SIZE = 0.55  # of the longest component: another one as long is a figure of its own
+MAX_FLOATING_GAP = 0.15  # of a figure's height: the bar of a five may float so far above it
+# Of the largest component at the border: if no other has this area, that one is the figure.
+MIN_INNER_AREA = 0.3
+MAX_SPECK_AREA = 0.1  # of the largest component's: what is smaller belongs to no figure
+EIGHT_NEIGHBOURS = np.ones((3, 3), dtype=bool)  # a pixel and its eight neighbours
 
 
-class Refused(ValueError):
+class RefusedPicture(ValueError):
     """There is no figure in the picture, or not one alone; ``ink`` is what was found."""
 
     def __init__(self, answer: str, message: str, ink: Pixels | None = None) -> None:
@@ -62,7 +63,7 @@ class Refused(ValueError):
         self.answer, self.ink = answer, ink
 
 
-class Blank(Refused):
+class BlankPicture(RefusedPicture):
     """There is nothing but ground in the picture."""
 
     def __init__(self) -> None:
@@ -77,7 +78,7 @@ def pictures_in(folder: Path) -> list[Path]:
     """
     # Of formats that are read, and no others: a .psd is mostly a working file beside its export.
     known = Image.registered_extensions().items()
-    endings = {ending for ending, of in known if of in FORMATS} | {"", *PHONES}
+    endings = {ending for ending, of in known if of in FORMATS} | {"", *PHONE_SUFFIXES}
     found = []
     for path in folder.iterdir():
         if path.suffix.lower() in endings and not path.name.startswith(".") and path.is_file():
@@ -120,7 +121,7 @@ def read_pictures(
         try:
             images[i] = read_picture(paths[i], image_shape, preparation)
         except (ValueError, OSError) as error:
-            if isinstance(error, Refused) and error.ink is not None:
+            if isinstance(error, RefusedPicture) and error.ink is not None:
                 found = resize(error.ink, *image_shape[1:], Image.Resampling.BOX)
                 images[i] = torch.from_numpy(found)
             error.__traceback__ = error.__context__ = None  # their frames hold the picture
@@ -140,9 +141,9 @@ def read_pictures(
 
 def describe_unreadable(names: Sequence[str], first: object, total: int) -> str:
     """How many pictures cannot be read, ten of their names, and why the first cannot."""
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    more = f" and {len(names) - MAX_NAMES_SHOWN:,} more" if len(names) > MAX_NAMES_SHOWN else ""
     count = f"{len(names):,} of {total:,} pictures cannot be read"
-    return f"{count}: {', '.join(names[:NAMED])}{more}; the first: {first}"
+    return f"{count}: {', '.join(names[:MAX_NAMES_SHOWN])}{more}; the first: {first}"
 
 
 def read_picture(
@@ -166,7 +167,7 @@ def read_picture(
 
     Raises:
         FileNotFoundError, PermissionError: the file cannot be read.
-        Blank: a ValueError; there is no digit.
+        BlankPicture: a ValueError; there is no digit.
         ValueError: the file is no picture, is damaged or too large for Pillow; or there is no such
             image_shape or preparation.
     """
@@ -175,10 +176,10 @@ def read_picture(
     channels, height, width = image_shape
     picture = open_picture(Path(path))
     if preparation == "picture":
-        return plain(picture, channels, height, width)
+        return crop_and_resize(picture, channels, height, width)
     try:
-        ink = digit(to_grey(picture), height, width, single=preparation == "digit")
-    except Refused as refused:
+        ink = centre_digit(to_grey(picture), height, width, single=preparation == "digit")
+    except RefusedPicture as refused:
         refused.args = (f"{path}: {refused}",)
         raise
     return torch.from_numpy(ink.round().astype(np.uint8)).repeat(channels, 1, 1)
@@ -219,7 +220,7 @@ def open_picture(path: Path) -> Picture:
         text = f"is too large, more than {most:.0f} million pixels: export it smaller"
         raise ValueError(f"{path} {text}") from None
     except UnidentifiedImageError:
-        if path.suffix.lower() in PHONES:
+        if path.suffix.lower() in PHONE_SUFFIXES:
             text = "is a phone's HEIC, which is not read here: export it as JPEG"
         else:
             text = "is not a picture, or not of a known format"
@@ -265,12 +266,14 @@ def eight_bits(picture: Picture) -> Picture:
     return picture.convert("L" if picture.mode in ("1", "L") else "RGB")
 
 
-def plain(picture: Picture, channels: int, height: int, width: int) -> Tensor:
+def crop_and_resize(picture: Picture, channels: int, height: int, width: int) -> Tensor:
     """The largest centred part of the picture, on white, uint8 [channels, height, width]."""
     if picture.mode == "RGBA":
         colours = np.array(picture, dtype=float)
         visible = np.average(colours[..., :3].mean(axis=2), weights=colours[..., 3] + 1e-6)
-        ground = "black" if visible > NEARLY_WHITE else "white"  # white icons show on black alone
+        ground = (
+            "black" if visible > MIN_WHITE_LEVEL else "white"
+        )  # white icons show on black alone
         picture = Image.alpha_composite(Image.new("RGBA", picture.size, ground), picture)
     picture = ImageOps.fit(picture.convert("L" if channels == 1 else "RGB"), (width, height))
     pixels = torch.from_numpy(np.array(picture)).view(height, width, channels)
@@ -286,7 +289,7 @@ def to_grey(picture: Picture) -> Pixels:
     if picture.mode == "RGBA":
         alpha = np.array(picture.getchannel("A"), dtype=np.float32)[..., None] / 255
         visible = alpha[..., 0] > 0.9
-        if visible.any() and np.ptp(planes[visible, 0]) > BLANK_PHOTO:
+        if visible.any() and np.ptp(planes[visible, 0]) > MIN_PHOTO_CONTRAST:
             # A card or a window has a ground of its own; what is around it is none.
             box = ndimage.find_objects(visible.astype(int))[0]
             planes, alpha = planes[box], alpha[box]
@@ -307,99 +310,107 @@ def local_contrast(grey: Pixels) -> float:
     return float(np.abs(small - median).max())
 
 
-def digit(grey: Pixels, height: int, width: int, single: bool = True) -> Pixels:
+def centre_digit(grey: Pixels, height: int, width: int, single: bool = True) -> Pixels:
     """MNIST's recipe: the ink of a figure in a box, its centre of mass at the centre.
 
-    Raises Refused if there is no figure, or, where a single one is asked for, several.
+    Raises RefusedPicture if there is no figure, or, where a single one is asked for, several.
     """
-    ink, box = cropped(figure(grey, single)), max(1, round(min(height, width) * DIGIT_BOX))
+    ink, box = cropped(find_figure(grey, single)), max(1, round(min(height, width) * DIGIT_BOX))
     pixel = max(ink.shape) // box + 1  # spans one of the box
-    if max(ink.shape) > box and ndimage.morphological_gradient(ink, pixel).max() < SOFT:
+    if max(ink.shape) > box and ndimage.morphological_gradient(ink, pixel).max() < SHARP_RISE:
         # Blurred, or enlarged from few pixels: with all of its soft edge a stroke is too broad.
         strongest = ndimage.maximum_filter(ink, max(ink.shape) // 16 * 2 + 1)
-        ink = cropped(at_full_range(np.maximum(ink - SKIRT * strongest, 0)))
+        ink = cropped(at_full_range(np.maximum(ink - SOFT_EDGE * strongest, 0)))
     solid = ink > 128
-    edge = int(solid.sum() - ndimage.binary_erosion(solid, TOUCHING).sum())  # of both sides
+    edge = int(solid.sum() - ndimage.binary_erosion(solid, EIGHT_NEIGHBOURS).sum())  # of both sides
     thickness = 2 * int(solid.sum()) / max(edge, 1)
-    radius = round((THINNEST * max(ink.shape) - thickness) / 2)
+    radius = round((MIN_STROKE * max(ink.shape) - thickness) / 2)
     if radius >= 1:  # a pen thinner than MNIST's
         ink = ndimage.maximum_filter(np.pad(ink, radius), 2 * radius + 1)
     ink = at_full_range(fit_into_box(ink, box))
     y, x = ndimage.center_of_mass(ink)
     # A coordinate of MNIST's centres of mass lies in [13.5, 14.5), where 14 is half of 28.
     top, left = int(np.ceil(height / 2 - 0.5 - y)), int(np.ceil(width / 2 - 0.5 - x))
-    return place(ink, top, left, height, width)
+    return paste_inside(ink, top, left, height, width)
 
 
-def figure(grey: Pixels, single: bool = True, depth: int = 0) -> Pixels:
+def find_figure(grey: Pixels, single: bool = True, depth: int = 0) -> Pixels:
     """The ink of what is drawn, 0..255, without lines, specks, frames, and what is cut off.
 
-    Raises Refused if nothing is left, or, where a single figure is asked for, several are.
+    Raises RefusedPicture if nothing is left, or, where a single figure is asked for, several are.
     """
     if (ink := drawn_ink(grey)) is not None:
         ink = without_lines(ink)
-    elif (inner := sheet_on_desk(grey)) and depth < DEEPEST:
-        return figure(grey[inner], single, depth + 1)
+    elif (inner := sheet_on_desk(grey)) and depth < MAX_NESTED_FRAMES:
+        return find_figure(grey[inner], single, depth + 1)
     else:
         ink = photographed_ink(grey)
-    parts, _ = ndimage.label(ink > FAINT, TOUCHING)
-    boxes = ndimage.find_objects(parts)
-    by_area = np.argsort(-np.bincount(parts.flat)[1:], kind="stable")
-    found = [Part(int(i) + 1, boxes[i], parts) for i in by_area[:LARGEST]]
-    for part in found:
-        inner = part.surrounds(found)
-        if inner and depth < DEEPEST:  # look at what is inside as at another picture
-            return figure(grey[inner], single, depth + 1)
-    found = [part for part in found if not part.is_line and not (single and part.is_frame)]
-    figures = [part for part in found if not part.at_border]
+    labels, _ = ndimage.label(ink > FAINT_INK, EIGHT_NEIGHBOURS)
+    boxes = ndimage.find_objects(labels)
+    by_area = np.argsort(-np.bincount(labels.flat)[1:], kind="stable")
+    components = [Component(int(i) + 1, boxes[i], labels) for i in by_area[:MAX_COMPONENTS]]
+    for component in components:
+        inner = component.surrounds(components)
+        if inner and depth < MAX_NESTED_FRAMES:  # look at what is inside as at another picture
+            return find_figure(grey[inner], single, depth + 1)
+    drawn = [one for one in components if not one.is_line and not (single and one.is_frame)]
+    figures = [one for one in drawn if not one.at_border]
     # A digit may reach over the border: then it is far larger than the specks inside.
-    if not figures or figures[0].area < REACHING * found[0].area:
-        figures = found
-    figures = [part for part in figures if part.area > SPECK * figures[0].area]
+    if not figures or figures[0].area < MIN_INNER_AREA * drawn[0].area:
+        figures = drawn
+    figures = [one for one in figures if one.area > MAX_SPECK_AREA * figures[0].area]
     if not figures:
         message = "no digit found: there are only lines, and what the border cuts off"
-        raise Refused("no digit", message, ink)
-    ink = np.where(np.isin(parts, [0, *(part.label for part in figures)]), ink, 0)
+        raise RefusedPicture("no digit", message, ink)
+    ink = np.where(np.isin(labels, [0, *(one.label for one in figures)]), ink, 0)
     if single and (count := side_by_side(figures)) > 1:
         message = f"{count} figures found where one digit was expected"
-        raise Refused("several digits", message, ink)
+        raise RefusedPicture("several digits", message, ink)
     return at_full_range(ink)
 
 
-class Part:
-    """A connected part of the ink."""
+class Component:
+    """A connected component of the ink."""
 
-    def __init__(self, label: int, box: Box, parts: NDArray[np.integer[Any]]):
+    def __init__(self, label: int, box: Box, labels: NDArray[np.integer[Any]]):
         self.label, self.box = label, box
-        self.mask = parts[box] == label
+        self.mask = labels[box] == label
         self.area = int(self.mask.sum())
-        self.whole = parts.shape
+        self.whole = labels.shape
         height, width = self.mask.shape
-        self.at_border = bool((border(parts) == label).any())
-        self.is_line = width > LARGE * self.whole[1] and height < THIN * width
+        self.at_border = bool((border_levels(labels) == label).any())
+        self.is_line = width > LARGE_SIDE * self.whole[1] and height < MAX_LINE_WIDTH * width
         rim = round(height / 10), round(width / 10)
         inner = self.mask[rim[0] : -rim[0] or None, rim[1] : -rim[1] or None]
-        self.is_large = min(height, width) > LARGE * min(self.whole)
+        self.is_large = min(height, width) > LARGE_SIDE * min(self.whole)
         self.is_frame = self.is_large and not inner.any()
 
-    def surrounds(self, found: "list[Part]") -> Box | None:
+    def surrounds(self, components: "list[Component]") -> Box | None:
         """The place inside, if this is a frame round others, or a card that others are cut from."""
         if not self.is_large:
             return None
         filled = ndimage.binary_fill_holes(self.mask)
         if self.mask.mean() > 0.5 and is_rectangle(filled) and self.mask.shape != self.whole:
             return self.box
-        holes, count = ndimage.label(filled & ~self.mask)
-        if count == 0:
+        holes = filled & ~self.mask
+        if not holes.any():
             return None
-        rows, columns = ndimage.find_objects(holes)[int(np.bincount(holes.flat)[1:].argmax())]
+        _, (rows, columns) = largest_component(holes)
         top, left = self.box[0].start, self.box[1].start
         hole = (
             slice(rows.start + top, rows.stop + top),
             slice(columns.start + left, columns.stop + left),
         )
-        others = [part for part in found if part is not self and part.area > SPECK * self.area]
-        return hole if any(overlap(part.box, hole) for part in others) else None
+        large = [one for one in components if one.area > MAX_SPECK_AREA * self.area]
+        inside = any(overlap(one.box, hole) for one in large if one is not self)
+        return hole if inside else None
+
+
+def largest_component(mask: Mask) -> tuple[Mask, Box]:
+    """The largest connected component of a mask, in a mask of its own, and its place."""
+    labels, _ = ndimage.label(mask)
+    index = int(np.bincount(labels.flat)[1:].argmax())
+    return labels == index + 1, ndimage.find_objects(labels)[index]
 
 
 def overlap(one: Box, other: Box) -> bool:
@@ -408,35 +419,33 @@ def overlap(one: Box, other: Box) -> bool:
 
 def is_rectangle(mask: Mask) -> bool:
     """Whether this is nearly its bounding box, corners included; it may be tilted a little."""
-    top, left = (round(TILT * side) for side in mask.shape)
+    top, left = (round(MAX_TILT * side) for side in mask.shape)
     corners = [mask[y, x] for y in (top, -1 - top) for x in (left, -1 - left)]
-    return float(mask.mean()) > FULL and all(corners)
+    return float(mask.mean()) > MIN_RECTANGLE_FILL and all(corners)
 
 
 def sheet_on_desk(grey: Pixels) -> Box | None:
     """The place of a sheet that is seen whole, lighter or darker than what it lies on."""
     centres, _ = kmeans(grey.ravel(), np.array([grey.min(), grey.max()]))
-    if np.ptp(centres) < BLANK_PHOTO:
+    if np.ptp(centres) < MIN_PHOTO_CONTRAST:
         return None
     light = grey > centres.mean()
     for mask in (light, ~light):
-        parts, _ = ndimage.label(mask)
-        largest = int(np.bincount(parts.flat)[1:].argmax())
-        box = ndimage.find_objects(parts)[largest]
-        filled = ndimage.binary_fill_holes(parts[box] == largest + 1)
-        seen_whole = (border(parts) == largest + 1).mean() < 0.05
-        if seen_whole and min(filled.shape) > LARGE * min(grey.shape) and is_rectangle(filled):
+        component, box = largest_component(mask)
+        filled = ndimage.binary_fill_holes(component[box])
+        seen_whole = border_levels(component).mean() < 0.05
+        if seen_whole and min(filled.shape) > LARGE_SIDE * min(grey.shape) and is_rectangle(filled):
             return box
     return None
 
 
-def side_by_side(parts: list[Part]) -> int:
-    """How many figures there are: parts of similar size that are apart, across or down."""
-    largest = max(max(part.mask.shape) for part in parts)
-    boxes = [part.box for part in parts if max(part.mask.shape) > SIMILAR * largest]
+def side_by_side(components: list[Component]) -> int:
+    """How many figures there are: components of similar size that are apart, across or down."""
+    largest = max(max(one.mask.shape) for one in components)
+    boxes = [one.box for one in components if max(one.mask.shape) > SIMILAR_SIZE * largest]
     count = 1
-    for axis, gap in ((0, round(FLOATING * largest)), (1, 0)):
-        taken = np.zeros(parts[0].whole[axis] + gap, dtype=bool)
+    for axis, gap in ((0, round(MAX_FLOATING_GAP * largest)), (1, 0)):
+        taken = np.zeros(components[0].whole[axis] + gap, dtype=bool)
         for box in boxes:
             taken[box[axis].start : box[axis].stop + gap] = True
         count = max(count, ndimage.label(taken)[1])
@@ -445,7 +454,7 @@ def side_by_side(parts: list[Part]) -> int:
 
 def longest_part(mask: Mask, axis: int) -> int:
     """How far the largest connected part reaches along an axis."""
-    boxes = ndimage.find_objects(ndimage.label(mask, TOUCHING)[0])
+    boxes = ndimage.find_objects(ndimage.label(mask, EIGHT_NEIGHBOURS)[0])
     return max((box[axis].stop - box[axis].start for box in boxes), default=0)
 
 
@@ -454,40 +463,40 @@ def without_lines(ink: Pixels) -> Pixels:
 
     Where a figure crosses a line, what joins two of its parts stays.
     """
-    mask = ink > FAINT
+    mask = ink > FAINT_INK
     for axis in (1, 0):
         along, across = [1, 1], [1, 1]
-        along[axis] = max(2, round(LINE * ink.shape[axis]))
+        along[axis] = max(2, round(MIN_LINE_LENGTH * ink.shape[axis]))
         across[1 - axis] = max(2, ink.shape[1 - axis] // 20)
         lines = ndimage.binary_opening(mask, np.ones(along))
         lines &= ~ndimage.binary_opening(lines, np.ones(across))
-        rest = (ink > FAINT) & ~lines
-        rest |= (ink > FAINT) & ndimage.binary_closing(rest, np.ones(across))
+        rest = (ink > FAINT_INK) & ~lines
+        rest |= (ink > FAINT_INK) & ndimage.binary_closing(rest, np.ones(across))
         # The bar of a seven that fills the picture is no line: the figure is as long.
-        if longest_part(rest, axis) < LINE * longest_part(lines, axis):
+        if longest_part(rest, axis) < MIN_LINE_LENGTH * longest_part(lines, axis):
             ink = np.where(rest, ink, 0)
     return ink
 
 
 def cropped(ink: Pixels) -> Pixels:
-    return ink[ndimage.find_objects((ink > FAINT).astype(int))[0]]
+    return ink[ndimage.find_objects((ink > FAINT_INK).astype(int))[0]]
 
 
 def drawn_ink(grey: Pixels) -> Pixels | None:
     """The ink on a ground of one level, with a peak of 255; None if there is no such ground."""
-    around = border(grey)
+    around = border_levels(grey)
     ground = float(np.median(around))
     if (around == ground).mean() <= 0.5:  # noise or uneven light is on it
         return None
     difference = grey - ground
     ink = np.maximum(difference * np.sign(difference.sum()), 0)
-    if ink.max() < BLANK:
-        raise Blank
+    if ink.max() < MIN_CONTRAST:
+        raise BlankPicture
     # Soft ink fades near to strong ink. The light of a photograph fades along the border, also
     # where none is near, and is the ground only where it is too bright for the camera.
     nearby = ndimage.maximum_filter(np.abs(difference), max(grey.shape) // 8 * 2 + 1)
     fading = (difference != 0) & (nearby < 0.2 * ink.max())
-    return at_full_range(ink) if border(fading).mean() < 0.05 else None
+    return at_full_range(ink) if border_levels(fading).mean() < 0.05 else None
 
 
 def photographed_ink(grey: Pixels) -> Pixels:
@@ -502,8 +511,8 @@ def photographed_ink(grey: Pixels) -> Pixels:
     # A median over the window is paper, also in a shadow; the ink is on one side of it.
     median = ndimage.median_filter(wide, window)[inner]
     dark_ink = float(((small - median) ** 3).sum()) < 0
-    if contrast(small, median, dark_ink).max() < BLANK_PHOTO:
-        raise Blank
+    if contrast(small, median, dark_ink).max() < MIN_PHOTO_CONTRAST:
+        raise BlankPicture
     # A morphological opening (for dark ink: closing) removes the ink, which is narrower than the
     # window, and leaves gradients and the edges of shadows where they are.
     without_ink = ndimage.grey_closing if dark_ink else ndimage.grey_opening
@@ -512,15 +521,15 @@ def photographed_ink(grey: Pixels) -> Pixels:
     # Paper's level and the standard deviation on it, from the lowest fifth, as for normal noise.
     lowest, base = np.quantile(ink, [0.05, 0.2])
     ink, noise = ink - base, 1.25 * float(base - lowest)
-    clear = max(BLANK, CLEAR * noise)
+    clear = max(MIN_CONTRAST, NOISE_FACTOR * noise)
     strong = ink[ink > clear]
     if strong.size < 2:
-        raise Blank
+        raise BlankPicture
     centres, _ = kmeans(strong, np.array([strong.min(), strong.max()]))
     full = float(centres.max())  # of strokes, rather than of their edges
     low = max(clear, 0.3 * full)
     ink = np.clip((ink - low) / max(0.9 * full - low, 1), 0, 1) * 255
-    return np.where(ndimage.binary_dilation(ink > 128, TOUCHING, 4), ink, 0)
+    return np.where(ndimage.binary_dilation(ink > 128, EIGHT_NEIGHBOURS, 4), ink, 0)
 
 
 def contrast(grey: Pixels, ground: Pixels, darker: bool) -> Pixels:
@@ -535,7 +544,7 @@ def at_full_range(ink: Pixels) -> Pixels:
     return ink if ink.max() >= 250 else ink * (255 / ink.max())
 
 
-def border(pixels: NDArray[Any]) -> NDArray[Any]:
+def border_levels(pixels: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([pixels[0], pixels[-1], pixels[1:-1, 0], pixels[1:-1, -1]])
 
 
@@ -558,7 +567,7 @@ def resize(
     return np.array(Image.fromarray(pixels.astype(np.float32)).resize((width, height), method))
 
 
-def place(pixels: Pixels, top: int, left: int, height: int, width: int) -> Pixels:
+def paste_inside(pixels: Pixels, top: int, left: int, height: int, width: int) -> Pixels:
     """Pixels at (top, left) of height × width zeros, or as near to it as they are all inside."""
     h, w = pixels.shape
     top, left = min(max(top, 0), height - h), min(max(left, 0), width - w)

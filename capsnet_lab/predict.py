@@ -73,7 +73,7 @@ def predict(
             one that the network was trained with (:func:`capsnet_lab.folders.preparation_of`).
         threshold: where all capsules are shorter, the answer is none of the classes; 0 … 1.
     """
-    from capsnet_lab.pictures import Refused, read_pictures
+    from capsnet_lab.pictures import RefusedPicture, read_pictures
 
     device, shape = next(model.parameters()).device, tuple(model.config["image_shape"])
     nothing = "no digit" if preparation == "digit" else "none of its classes"
@@ -89,7 +89,7 @@ def predict(
             name = str(path).encode(errors="replace").decode()
             if error := errors.get(i):
                 answer, shown = "", None
-                if isinstance(error, Refused):
+                if isinstance(error, RefusedPicture):
                     answer, shown = error.answer, image if error.ink is not None else None
                 yield Prediction(name, answer, None, {}, error, shown)
                 continue

@@ -12,7 +12,7 @@ from PIL import Image
 
 from capsnet.training import TrainingConfig
 from capsnet_book import ledger
-from capsnet_lab.cli import make_parser
+from capsnet_lab.cli.options import make_parser
 from helpers import ROOT
 from picture import PICTURE, draw
 

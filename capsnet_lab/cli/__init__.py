@@ -12,8 +12,8 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from capsnet_lab.cli.given import check_arguments
-from capsnet_lab.cli.options import make_parser, one_line
+from capsnet_lab.cli.arguments import check_arguments
+from capsnet_lab.cli.options import one_line, parse_arguments
 
 INTERRUPTED = 130  # the exit code after Ctrl-C, as a shell's
 BROKEN_PIPE = 141  # the exit code where the reader of our output has gone, as with `| head`
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the words after ``capsnet``. None is for the command itself: its words are those of
             the process, which is ours, so its allocator, log and stdout are set as suits us.
     """
-    args = make_parser().parse_args(argv)
+    args = parse_arguments(argv)
     if args.debug:
         return run(args, own_process=argv is None)
     try:

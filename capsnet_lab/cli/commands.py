@@ -17,7 +17,7 @@ from capsnet.files import write_json
 from capsnet.training import TrainingConfig
 from capsnet_lab import folders, routings, wild
 from capsnet_lab import predict as predictions
-from capsnet_lab.cli import given, outputs
+from capsnet_lab.cli import arguments, outputs
 from capsnet_lab.wild.recipes import split_recipe
 
 # What only one command needs is imported in its function: most need no matplotlib, for instance.
@@ -25,23 +25,23 @@ from capsnet_lab.wild.recipes import split_recipe
 
 def train(args: argparse.Namespace) -> int:
     if args.list_implementations:
-        names = [args.like] if args.like else wild.IMPLEMENTATIONS
+        names = [args.implementation] if args.implementation else wild.IMPLEMENTATIONS
         print("\n\n".join(str(wild.IMPLEMENTATIONS[name]) for name in names))
         return 0
-    like = wild.IMPLEMENTATIONS[args.like] if args.like else None
+    implementation = wild.IMPLEMENTATIONS[args.implementation] if args.implementation else None
     names = [field.name for field in dataclasses.fields(TrainingConfig)]
     chosen = {name: v for name in names if (v := getattr(args, name)) is not None}
-    recipe = {"compile": None, **(like.recipe if like else {}), **chosen}
-    settings, how = split_recipe(recipe)
+    recipe = {"compile": None, **(implementation.recipe if implementation else {}), **chosen}
+    settings, fit_options = split_recipe(recipe)
     fabric = make_fabric(args.device)
     first = fabric.is_global_zero  # this process alone prints
-    model, source = network_to_train(args, like, recipe)
+    model, source = network_to_train(args, implementation, recipe)
     if args.test:
         source.parts_of("test")  # which raises if there is none
     if "validation" not in source.parts and not args.all:
         raise ValueError(
-            f"{source.name} has too few pictures for a validation set: give {folders.FEW} or more "
-            "of each class, or train on all of them with --all"
+            f"{source.name} has too few pictures for a validation set: give "
+            f"{folders.MIN_PER_CLASS} or more of each class, or train on all of them with --all"
         )
     parts = [part for part in source.parts if part != "test" or args.test]
     config = TrainingConfig(**settings)
@@ -59,62 +59,66 @@ def train(args: argparse.Namespace) -> int:
         raise ValueError("--compile: torch.compile does not work here; is there a C++ compiler?")
 
     sets = source.read(parts, args.skip_unreadable, progress=first)
-    test, learned, validation = sets.pop("test", None), sets["train"], sets.get("validation")
+    test, train_set, validation = sets.pop("test", None), sets["train"], sets.get("validation")
     if args.all:
-        learned, validation = folders.joined(sets.values()), None
-        if like and args.dataset == like.dataset:
-            learned = learned.subset(slice(like.images))
-    config = TrainingConfig.for_model(model, len(learned), **settings)
+        train_set, validation = folders.concatenated(sets.values()), None
+        if implementation and args.dataset == implementation.dataset:
+            train_set = train_set.subset(slice(implementation.images))
+    config = TrainingConfig.for_model(model, len(train_set), **settings)
     if first:
         parameters = sum(p.numel() for p in model.parameters())
-        print(f"{parameters:,} parameters, {len(learned):,} images, {fabric.device}")
+        print(f"{parameters:,} parameters, {len(train_set):,} images, {fabric.device}")
         text = f"{config.epochs} epoch{'s' * (config.epochs > 1)}"
         if "epochs" not in settings and config.epochs > TrainingConfig.epochs:
-            text += f", as {len(learned):,} images are few (--epochs sets another number)"
+            text += f", as {len(train_set):,} images are few (--epochs sets another number)"
         text += f", batches of {config.batch_size}, learning rate {config.learning_rate:g}"
         print(text, flush=True)
     tag = f"from {zlib.crc32(args.init.read_bytes()):08x}" if args.init else None
     if isinstance(model, wild.WildCapsNet):
-        how["loss"] = wild.WildLoss
+        fit_options["loss"] = wild.WildLoss
     if model.config.get("routing") == "em":
-        how["criterion"] = routings.spread_loss  # its source's; the margin loss hardly moves it
-    how["facts"] = {"preparation": source.preparation}
-    training.fit(model, learned, validation, config, out=args.out, fabric=fabric, tag=tag, **how)
+        # Its source's; the margin loss hardly moves it.
+        fit_options["criterion"] = routings.spread_loss
+    fit_options["facts"] = {"preparation": source.preparation}
+    fit_options |= {"out": args.out, "fabric": fabric, "tag": tag}
+    training.fit(model, train_set, validation, config, **fit_options)
     if first:
-        print(f"weights: {args.out / given.WEIGHTS}")
+        print(f"weights: {args.out / arguments.WEIGHTS}")
         if test:
             outputs.print_evaluation(training.evaluate(model, test))
     return 0
 
 
 def network_to_train(
-    args: argparse.Namespace, like: "wild.Implementation | None", recipe: Mapping[str, Any]
-) -> tuple[CapsNet, folders.Source]:
+    args: argparse.Namespace,
+    implementation: "wild.Implementation | None",
+    recipe: Mapping[str, Any],
+) -> tuple[CapsNet, folders.DataSource]:
     """The network, new or that of --init, and the data set for it."""
     if args.init:
         model, metadata = load_weights(args.init)
         return model, data_for(model, metadata, args.init, args.dataset, args)
-    names = given.NETWORK_OPTIONS
+    names = arguments.NETWORK_OPTIONS
     options: dict[str, Any] = {name: v for name in names if (v := getattr(args, name)) is not None}
     shape = args.image_shape
-    if like and shape is None:
-        shape = like.options.get("image_shape")
+    if implementation and shape is None:
+        shape = implementation.options.get("image_shape")
     source = folders.find(args.dataset, shape, not args.no_download, args.preparation)
     sizes: dict[str, Any] = {"image_shape": source.image_shape, "num_classes": len(source.classes)}
     torch.manual_seed(recipe.get("seed", TrainingConfig.seed))
-    if like is None:
+    if implementation is None:
         make = routings.RoutedCapsNet if args.routing or args.stack else CapsNet
         return make(**options, **sizes), source
-    model = like.under(recipe).make(**options, **sizes)
+    model = implementation.under(recipe).make(**options, **sizes)
     for name, value in options.items():
         if (kept := model.config[name]) != value:  # a deviation's own
-            raise ValueError(f"--as {args.like} fixes {name} at {kept}, got {value}")
+            raise ValueError(f"--as {args.implementation} fixes {name} at {kept}, got {value}")
     return model, source
 
 
 def data_for(
     model: CapsNet, metadata: Mapping[str, Any], weights: Path, name: str, args: argparse.Namespace
-) -> folders.Source:
+) -> folders.DataSource:
     """The data set of a name in a network's format, prepared as what the network learned from.
 
     Raises:
@@ -140,14 +144,14 @@ def evaluate(args: argparse.Namespace) -> int:
     if not isinstance(name, str):
         raise ValueError(f"{args.weights} does not say on what it was trained: give --dataset")
     source = data_for(model, metadata, args.weights, name, args)
-    given.check_not_overwritten(given.output_files(args), source.files)
+    arguments.check_not_overwritten(arguments.output_files(args), source.files)
     arrange(model, args.arrangement)
     # Of a folder that is not split, all pictures are for the test, unless the network learned from
     # a folder: that may be this one, moved.
     unseen = len(source.roots) == 1 and not str(trained_on).startswith("folder:")
     split = args.split or ("all" if unseen else "test")
     sets = source.read(source.parts_of(split), args.skip_unreadable, progress=True)
-    images = folders.joined(sets.values())
+    images = folders.concatenated(sets.values())
     result = training.evaluate(
         model.to(device), images, args.batch_size, args.precision, args.arrangement
     )
@@ -155,17 +159,17 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.json:
         facts = {"dataset": name, "split": split, "weights": metadata}
         write_json(args.json, facts | result.summary())
-    names = folders.printable(result.classes)
+    names = folders.printable_names(result.classes)
     outputs.print_evaluation(dataclasses.replace(result, classes=tuple(names)))
     return 0
 
 
 def predict(args: argparse.Namespace) -> int:
     pictures = predictions.find_pictures(args.pictures)
-    given.check_not_overwritten(given.output_files(args), pictures)
+    arguments.check_not_overwritten(arguments.output_files(args), pictures)
     device = pick_device(args.device)
     model, metadata = load_weights(args.weights)
-    classes = folders.printable(class_names(metadata, model, args.weights))
+    classes = folders.printable_names(class_names(metadata, model, args.weights))
     preparation = args.preparation or folders.preparation_of(metadata)
     found = predictions.predict(model.to(device), classes, pictures, preparation, args.threshold)
     answered, failed = outputs.print_predictions(args, found, len(pictures))
@@ -191,9 +195,9 @@ def export(args: argparse.Namespace) -> int:
 
 
 def check(args: argparse.Namespace) -> int:
-    from capsnet_lab.check.checker import main_check
+    from capsnet_lab.check.checker import check_by_name
 
-    report = main_check(args.network, args.adapter, args.image_shape, args.routing)
+    report = check_by_name(args.network, args.adapter, args.image_shape, args.routing)
     print(report)
     if report.failed:
         return 3

@@ -9,7 +9,7 @@ import math
 import os
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
@@ -42,10 +42,10 @@ def one_line(message: str) -> str:
     return textwrap.shorten(message, LONGEST, placeholder=" …")
 
 
-def number(
+def number_type(
     kind: Callable[[str], Any], expected: str, fits: Callable[[Any], bool]
 ) -> Callable[[str], Any]:
-    """Make what turns an option's text into a number, and says what was expected if it cannot."""
+    """Make the argparse type of an option: a number that fits, or an error that says what does."""
 
     def parse(text: str) -> Any:
         try:
@@ -59,42 +59,42 @@ def number(
     return parse
 
 
-COUNT = number(int, "a whole number of at least 1", lambda n: n >= 1)
-RATE = number(float, "a positive number", lambda rate: 0 < rate < math.inf)
-DECAY = number(float, "a number of at least 0 and below 1", lambda decay: 0 <= decay < 1)
-WEIGHT = number(float, "a number of at least 0", lambda weight: 0 <= weight < math.inf)
-LENGTH = number(float, "a number in 0 … 1", lambda length: 0 <= length <= 1)
-PIXELS = number(int, "a whole number of at least 0", lambda pixels: pixels >= 0)
-SEED = number(int, "a whole number of 0 … 2⁴⁰ - 1", lambda seed: 0 <= seed < 2**40)
+COUNT = number_type(int, "a whole number of at least 1", lambda n: n >= 1)
+RATE = number_type(float, "a positive number", lambda rate: 0 < rate < math.inf)
+DECAY = number_type(float, "a number of at least 0 and below 1", lambda decay: 0 <= decay < 1)
+WEIGHT = number_type(float, "a number of at least 0", lambda weight: 0 <= weight < math.inf)
+LENGTH = number_type(float, "a number in 0 … 1", lambda length: 0 <= length <= 1)
+PIXELS = number_type(int, "a whole number of at least 0", lambda pixels: pixels >= 0)
+SEED = number_type(int, "a whole number of 0 … 2⁴⁰ - 1", lambda seed: 0 <= seed < 2**40)
 
 
-def given_path(text: str) -> Path:
+def parse_path(text: str) -> Path:
     """A path, ~ expanded; not the empty one: a shell's empty variable would be this folder."""
     if not text:
         raise argparse.ArgumentTypeError("expected a path, got an empty one")
     return Path(os.path.expanduser(text))  # ~stranger stays as it is
 
 
-def given_weights(text: str) -> Path | str:
-    return text if text in NETWORKS else given_path(text)
+def parse_weights(text: str) -> Path | str:
+    return text if text in NETWORKS else parse_path(text)
 
 
-def given_figure(text: str) -> Path:
-    path = given_path(text)
+def parse_figure(text: str) -> Path:
+    path = parse_path(text)
     if path.suffix.lower() not in FIGURE_SUFFIXES:
         known = ", ".join(FIGURE_SUFFIXES)
         raise argparse.ArgumentTypeError(f"a figure's file must end in {known}, got {path.name}")
     return path
 
 
-def given_dataset(text: str) -> str:
+def parse_dataset(text: str) -> str:
     if text not in DATASETS and not re.match("folder:.", text):
-        known = ", ".join([*DATASETS, "folder:PATH"])
+        known = ", ".join([*DATASETS, f"folder:{text if os.path.isdir(text) else 'PATH'}"])
         raise argparse.ArgumentTypeError(f"unknown data set {text!r}; expected one of: {known}")
     return text
 
 
-def given_shape(text: str) -> tuple[int, int, int]:
+def parse_shape(text: str) -> tuple[int, int, int]:
     if not re.fullmatch(r"[13](x0*[1-9][0-9]*){2}", text):
         raise argparse.ArgumentTypeError(f"expected a shape like 1x28x28 or 3x32x32, got {text}")
     channels, height, width = map(int, text.split("x"))
@@ -114,20 +114,33 @@ OF_NETWORK = f"a weights file that train wrote, or a network's name: {' or '.joi
 SETS = f"{', '.join(DATASETS)}, or folder:PATH with a folder of pictures a class"
 
 
+def parse_arguments(words: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments of a command; options may stand between the operands of `predict`."""
+    parser = make_parser()
+    args, others = parser.parse_known_args(words)
+    if args.command == "predict" and all(word and word[0] != "-" for word in others):
+        args.operands += map(parse_weights, others)
+    elif others:
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
+    return args
+
+
 def make_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="capsnet",
         description="Capsule networks with dynamic routing (Sabour, Frosst and Hinton, 2017).",
     )
     parser.add_argument("--version", action="version", version=f"capsnet {version('capsnet')}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="train|evaluate|predict|export|check"
+    )
 
     def add(name: str, text: str) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text)
         option = command.add_argument
         option("--debug", action="store_true", help="show where an error comes from")
         if name in ("evaluate", "export"):
-            option("weights", type=given_weights, help=OF_NETWORK)
+            option("weights", type=parse_weights, help=OF_NETWORK)
         if name in ("train", "evaluate", "predict"):
             option("--device", default="auto", choices=DEVICES, help="(%(default)s)")
             text = "how pictures become images (as the network learned; to learn: as they look)"
@@ -141,7 +154,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_evaluate_options(add("evaluate", "Count a network's right and wrong answers."))
     add_predict_options(add("predict", "Classify pictures of any size and kind."))
     export = add("export", "Write a network as ONNX, checked against PyTorch.")
-    export.add_argument("onnx", type=given_path, help="the file to write")
+    export.add_argument("onnx", type=parse_path, help="the file to write")
     text = "Say what a network does otherwise than the paper (exit code 1; 3 where a stage of the "
     add_check_options(
         add("check", f"{text}adapter, or a call, fails, or the routing is not reached).")
@@ -152,13 +165,13 @@ def make_parser() -> argparse.ArgumentParser:
 def add_train_options(command: argparse.ArgumentParser) -> None:
     option = command.add_argument
     text = f"{SETS} (mnist; with --as that of its network)"
-    option("--dataset", type=given_dataset, help=text)
+    option("--dataset", type=parse_dataset, help=text)
     text = "where weights, checkpoint and metrics are (runs/DATASET, with --as runs/DATASET-NAME); "
     text += "a cut-off run there goes on"
-    option("--out", type=given_path, help=text)
+    option("--out", type=parse_path, help=text)
     names = ", ".join(IMPLEMENTATIONS)
     text = f"another's network, loss and recipe, as --list-implementations describes them: {names}"
-    option("--as", dest="like", metavar="NAME", choices=IMPLEMENTATIONS, help=text)
+    option("--as", dest="implementation", metavar="NAME", choices=IMPLEMENTATIONS, help=text)
     option("--list-implementations", action="store_true", help="print what others do, and leave")
     # The training's settings; TrainingConfig has the defaults.
     fitted = "for MNIST, fitted to other networks and images"
@@ -183,8 +196,8 @@ def add_train_options(command: argparse.ArgumentParser) -> None:
     text = "leave the decoder out"
     option("--no-reconstruction", action="store_false", default=None, dest="reconstruct", help=text)
     text = "channels, height, width: of a folder's images, or of the middle of others'"
-    option("--image-shape", type=given_shape, metavar="CxHxW", help=text)
-    option("--init", type=given_path, metavar="WEIGHTS", help="start from these weights")
+    option("--image-shape", type=parse_shape, metavar="CxHxW", help=text)
+    option("--init", type=parse_path, metavar="WEIGHTS", help="start from these weights")
     text = "train on the validation images too (with --as, but for those that its authors hold out)"
     option("--all", action="store_true", help=text)
     option("--test", action="store_true", help="evaluate on the test set at the end")
@@ -192,11 +205,11 @@ def add_train_options(command: argparse.ArgumentParser) -> None:
 
 def add_evaluate_options(command: argparse.ArgumentParser) -> None:
     option = command.add_argument
-    option("--dataset", type=given_dataset, help=f"{SETS} (the one trained on)")
+    option("--dataset", type=parse_dataset, help=f"{SETS} (the one trained on)")
     text = "which images (test; all of an unsplit folder, if the network learned from no folder)"
     option("--split", choices=("train", "validation", "test", "all"), help=text)
     option("--batch-size", type=COUNT, default=500, help="images at a time (%(default)s)")
-    option("--json", type=given_path, help="write counts, losses and errors to this file")
+    option("--json", type=parse_path, help="write counts, losses and errors to this file")
     option("--precision", choices=PRECISIONS, default="fp32", help=f"{PRECISION} (fp32)")
     option("--arrangement", choices=ARRANGEMENTS, default="auto", help=f"{ARRANGEMENT} (auto)")
 
@@ -205,14 +218,14 @@ def add_predict_options(command: argparse.ArgumentParser) -> None:
     option = command.add_argument
     text = "picture files, and folders with pictures at any depth; and the network, "
     text += f"{OF_NETWORK} ({NETWORKS[-1]})"
-    option("operands", nargs="+", type=given_weights, metavar="WEIGHTS|PICTURE|FOLDER", help=text)
+    option("operands", nargs="+", type=parse_weights, metavar="WEIGHTS|PICTURE|FOLDER", help=text)
     text = "the least length of an answer's capsule; 0: any (%(default)s, measured for digits)"
     option("--threshold", type=LENGTH, default=THRESHOLD, help=text)
     option("--top", type=COUNT, metavar="K", help="print the K longest capsules of each picture")
-    option("--json", type=given_path, help="write answers and all lengths to this file")
-    option("--csv", type=given_path, help="write them to this file, a line for a picture")
+    option("--json", type=parse_path, help="write answers and all lengths to this file")
+    option("--csv", type=parse_path, help="write them to this file, a line for a picture")
     text = f"draw the first {SHEET} inputs, and their reconstructions, to this file "
-    option("--sheet", type=given_figure, help=f"{text}({', '.join(FIGURE_SUFFIXES)})")
+    option("--sheet", type=parse_figure, help=f"{text}({', '.join(FIGURE_SUFFIXES)})")
 
 
 def add_check_options(command: argparse.ArgumentParser) -> None:
@@ -224,4 +237,4 @@ def add_check_options(command: argparse.ArgumentParser) -> None:
     text = "the name of the module in it that maps primary capsules to the classes'"
     option("--routing", metavar="NAME", help=text)
     text = "channels, height, width, where they are not MNIST's or the adapter's"
-    option("--image-shape", type=given_shape, metavar="CxHxW", help=text)
+    option("--image-shape", type=parse_shape, metavar="CxHxW", help=text)

@@ -30,7 +30,7 @@ from capsnet.training.config import MAX_SEED, MODEL_DEPENDENT, SCHEDULES
 from capsnet.training.evaluation import evaluate
 from capsnet.training.run import CHECKPOINT, METRICS, WEIGHTS
 from capsnet_lab import predict, routings, wild
-from capsnet_lab.cli import INTERRUPTED, given, main, options
+from capsnet_lab.cli import INTERRUPTED, arguments, main, options
 from capsnet_lab.cli.outputs import confusion_text, per_class_table
 from capsnet_lab.export import export_onnx
 from capsnet_lab.pictures import PREPARATIONS
@@ -105,13 +105,18 @@ def place(prepared: Path) -> Iterator[Path]:
 
 # What is refused before PyTorch is imported: words, and a part of the message.
 EARLY = [
-    ("", "the following arguments are required: COMMAND"),
-    ("fly", "argument COMMAND: invalid choice: 'fly'"),
+    ("", "the following arguments are required: train|evaluate|predict|export|check"),
+    ("fly", "check: invalid choice: 'fly'"),
     ("train --epochs many", "argument --epochs: expected a whole number of at least 1, got many"),
     ("train --learning-rate nan", "--learning-rate: expected a positive number, got nan"),
     ("train --reconstruction-weight -1", "expected a number of at least 0, got -1"),
     (f"train --seed {2**40}", f"expected a whole number of 0 … 2⁴⁰ - 1, got {2**40}"),
     ("train --dataset cifar-1", "unknown data set 'cifar-1'; expected one of: mnist, "),
+    (
+        "train --dataset few",
+        "unknown data set 'few'; expected one of: mnist, fashion-mnist, kmnist, "
+        "emnist-letters, emnist-balanced, cifar-10, svhn, folder:few",
+    ),
     ("train --image-shape 28", "expected a shape like 1x28x28 or 3x32x32, got 28"),
     ("train --init nowhere", "no such file: nowhere"),
     ("train --init w --learn-prior", "--init fixes the network"),
@@ -180,7 +185,7 @@ def test_the_lists_of_the_options_are_the_modules() -> None:
     assert {k: v.dataset for k, v in wild.IMPLEMENTATIONS.items()} == options.IMPLEMENTATIONS
     assert predict.THRESHOLD == options.THRESHOLD
     assert tuple(NETWORKS) == options.NETWORKS
-    assert (given.CHECKPOINT, given.WEIGHTS) == (CHECKPOINT, WEIGHTS)
+    assert (arguments.CHECKPOINT, arguments.WEIGHTS) == (CHECKPOINT, WEIGHTS)
     assert options.SEED(str(MAX_SEED - 1)) == MAX_SEED - 1
     parser = options.make_parser()._subparsers._group_actions[0].choices["train"]
     helps = {action.dest: action.help for action in parser._actions}

@@ -9,7 +9,7 @@ from PIL import Image
 
 from capsnet import data
 from capsnet.data import ImageSet, hold_out
-from capsnet_lab.folders import Source, find, load
+from capsnet_lab.folders import DataSource, find, load
 
 Captured = pytest.CaptureFixture[str]
 
@@ -195,7 +195,7 @@ def test_what_is_read_is_said(tmp_path: Path, capsys: Captured) -> None:
         "  warning: 12 of 13 images are copies of others\n"
     )
     names = tuple(f"class {i:02}" for i in range(30))
-    many = Source("x", names, (1, 1, 1), "by hand", "picture")
+    many = DataSource("x", names, (1, 1, 1), "by hand", "picture")
     labels = {"train": [*range(30), 29], "test": [0, 0]}
     assert many.describe(["train"], labels).splitlines()[3:] == [
         "  train: 31 (class 00: 1; …; class 29: 2)", "  test: 2, not read now"

@@ -1,4 +1,4 @@
-"""What the command line was given, refused before any work is done, and without PyTorch."""
+"""Checks of the arguments, before any work is done and without PyTorch."""
 
 import argparse
 import os
@@ -32,14 +32,14 @@ def check_arguments(args: argparse.Namespace) -> None:
     for path in inputs:
         if not path.exists():
             raise FileNotFoundError(f"no such file: {path}")
-    for path in named:
-        if isinstance(path, Path):
-            check_holds_weights(path)
+    for weights in named:
+        if isinstance(weights, Path):
+            check_holds_weights(weights)
     if args.command == "train" and args.out is None:
         name = args.dataset
         if name.startswith("folder:"):
             name = Path(os.path.expanduser(name.removeprefix("folder:"))).resolve().name
-        args.out = Path("runs", f"{name}-{args.like}" if args.like else name)
+        args.out = Path("runs", f"{name}-{args.implementation}" if args.implementation else name)
     files = output_files(args)
     if len({path.resolve() for path in files}) < len(files):
         options = [option for option in OUTPUTS if hasattr(args, option)]
@@ -95,13 +95,13 @@ def check_holds_weights(path: Path) -> None:
 def check_network(args: argparse.Namespace) -> None:
     """Check that the options agree on the network; its data set, if none is given, is its own."""
     if args.init:
-        names = (*NETWORK_OPTIONS, "image_shape", "like")
+        names = (*NETWORK_OPTIONS, "image_shape", "implementation")
         if any(getattr(args, name) is not None for name in names):
             raise ValueError("--init fixes the network: give no option of its shape with it")
-    if args.like and (args.routing or args.stack):
+    if args.implementation and (args.routing or args.stack):
         raise ValueError("--as fixes the routing: give neither --routing nor --stack with it")
     if args.dataset is None:
-        args.dataset = IMPLEMENTATIONS[args.like or "paper"]
+        args.dataset = IMPLEMENTATIONS[args.implementation or "paper"]
 
 
 def output_files(args: argparse.Namespace) -> list[Path]:
