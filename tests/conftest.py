@@ -76,7 +76,9 @@ def browser() -> Iterator[Any]:
             missing = f"no Chromium: the pages are NOT tested (tried {BROWSERS}, {own})"
             assert not os.environ.get("CI"), missing
             pytest.skip(missing)
-        flags = ["--no-sandbox", "--disable-gpu"]
+        # A camera that shows a test picture, which no page has to ask for.
+        flags = ["--no-sandbox", "--disable-gpu", "--use-fake-device-for-media-stream"]
+        flags += ["--use-fake-ui-for-media-stream"]
         chromium = playwright.chromium.launch(executable_path=found, args=flags)
         yield chromium
         chromium.close()

@@ -21,6 +21,7 @@ const MEASURES = [
   { unit: " px", step: 0.05, little: "thin", much: "thick" },
 ];
 const [SLANT, WIDTH, STROKE] = [0, 1, 2];
+const [DRAWN, PICTURE] = [-1, -2]; // on the pad, where no digit was taken
 /** @typedef {import("./worker.js").Seen} Seen */
 
 const head = (/** @type {string} */ text) => el("p", { class: "head" }, text);
@@ -42,16 +43,18 @@ export async function mount(stage) {
   let turned = 0; // degrees
   let looks = 0; // questions about an image that have no answer yet
   let waiting = 0; // all questions that have none
-  let taken = data.shown; // the digit on the pad, or -1
+  let taken = data.shown; // the digit on the pad, DRAWN or PICTURE
+  let chances = data.chances; // what the CNN says of the image
 
   const board = pad((drawn) => {
-    [image, taken] = [drawn, -1];
+    [image, taken] = [drawn, DRAWN];
     if (turned) straight();
     look();
   });
   const digits = Array.from({ length: 10 }, (_, k) => button(String(k), () => take(k), { "aria-label": `take a ${k}` }));
-  const clear = button("Clear", () => take(-1));
+  const clear = button("Clear", () => take(DRAWN));
   const reset = button("Reset", () => take(data.shown));
+  const yours = button("Your picture", () => withPicture());
   const turner = slider("turn my digit", { min: -45, max: 45, step: 1, value: 0, says: (x) => `${number(x, 0)}°`, moved: (to) => {
     turn(to);
     look();
@@ -81,13 +84,14 @@ export async function mount(stage) {
   /** Have both networks look at the image; the reconstruction is no longer bent, unless it is kept. */
   async function look(keep = false) {
     if (!keep) bent = bent.map(() => 0);
+    silence(false);
     remember();
     const seenByThem = turned ? bentBy(image, matrix(turned, 0, 1)) : image;
-    answered(asked.cnn({ look: seenByThem }), cnnSays).then((chances) => chances && showChances(chances));
+    answered(asked.cnn({ look: seenByThem }), cnnSays).then((found) => found && showChances(found));
     looks++;
     const answer = await answered(asked.capsules({ look: seenByThem }), says);
     looks--;
-    if (!answer) return; // a newer image is on its way
+    if (!answer || silent()) return; // a newer image is on its way
     seen = answer;
     show(answer);
     if (bent.some(Boolean)) bend();
@@ -153,8 +157,65 @@ export async function mount(stage) {
     board.canvas.style.rotate = degrees ? `${degrees}deg` : "";
   }
 
-  /** @param {ArrayLike<number>} chances  of the CNN */
-  function showChances(chances) {
+  /** @type {Promise<ReturnType<typeof import("./yours.js").picturePanel>> | undefined} */
+  let panel; // where the reader's own picture is read
+  const pictured = () => stage.classList.contains("pictured");
+  const silent = () => stage.classList.contains("silent"); // a picture was refused, and the networks are not asked
+  const silence = (/** @type {boolean} */ now) => stage.classList.toggle("silent", now);
+
+  /** Put the panel in the place of the pad. */
+  async function withPicture() {
+    panel ??= import("./yours.js").then(({ picturePanel }) => {
+      const made = picturePanel({ take: takePicture, answers, leave });
+      first.prepend(made.panel);
+      about.before(made.gallery);
+      return made;
+    });
+    const made = await panel;
+    stage.classList.add("pictured");
+    remember();
+    return made;
+  }
+
+  function leave() {
+    stage.classList.remove("pictured");
+    remember();
+  }
+
+  /** @param {Float32Array} [found]  the digit of the reader's picture */
+  function takePicture(found) {
+    taken = PICTURE;
+    board.take(found, found && "your picture");
+    image = board.image();
+    straight();
+    if (found) return look();
+    silence(true);
+    seen = undefined;
+    remember();
+    cnnSays.textContent = says.textContent = "nothing, as no digit was found";
+    lengths.show(Array(10).fill(0));
+    sixteen.show(Array(size).fill(0), "no capsule");
+    drawDigit(drawing, new Float32Array(SIDE * SIDE));
+  }
+
+  /** What both networks say of the image, once they have. */
+  function answers() {
+    if (waiting || !seen) return;
+    return { cnn: argmax(chances), capsules: seen.lengths[seen.longest] < SHORT ? -1 : seen.longest };
+  }
+
+  // A picture may be dropped anywhere on the figure.
+  stage.addEventListener("dragover", (event) => event.preventDefault());
+  stage.addEventListener("drop", async (event) => {
+    const dropped = event.dataTransfer?.files[0];
+    event.preventDefault();
+    (await withPicture()).read(dropped);
+  });
+
+  /** @param {ArrayLike<number>} found  the ten probabilities of the CNN */
+  function showChances(found) {
+    if (silent()) return;
+    chances = found;
     const most = argmax(chances);
     const percent = Math.round(100 * chances[most]);
     cnnSays.textContent = `${most} (${percent === 100 ? "over 99" : percent} %)`;
@@ -221,7 +282,9 @@ export async function mount(stage) {
   function remember() {
     /** @type {Record<string, string | number>} */
     const state = {};
-    if (taken < 0) state.drawing = board.written();
+    if (pictured()) state.with = "picture";
+    if (taken === PICTURE) return writeState(NAME, state); // which no address holds
+    if (taken === DRAWN) state.drawing = board.written();
     else if (taken !== data.shown || turned || bent.some(Boolean)) state.digit = taken;
     if (turned) state.turn = turned;
     bent.forEach((by, k) => by && (state[data.sliders[k]] = Number(by.toFixed(2))));
@@ -252,11 +315,13 @@ export async function mount(stage) {
     if (event.touches.length === 2) thicken(event, before + gap(event) / apart - 1);
   }, { passive: false });
 
+  const first = el("div", { class: "column" },
+    el("div", { class: "drawing" }, head("Draw a digit"), el("div", { class: "ground" }, board.canvas), el("div", { class: "bar" }, clear, reset, yours)),
+    el("div", { class: "turner" }, turner),
+    el("div", { class: "tools" }, el("p", { class: "hint" }, "or take one:"), el("div", { class: "digits" }, ...digits)));
+  const about = el("div", { class: "facts" }, sure, facts);
   stage.append(
-    el("div", { class: "column" },
-      el("div", { class: "drawing" }, head("Draw a digit"), el("div", { class: "ground" }, board.canvas), el("div", { class: "bar" }, clear, reset)),
-      el("div", { class: "turner" }, turner),
-      el("div", { class: "tools" }, el("p", { class: "hint" }, "or take one:"), el("div", { class: "digits" }, ...digits))),
+    first,
     el("div", { class: "column" },
       el("div", { class: "answers" }, head("A plain CNN says:"), cnnSays, head("A capsule network says:"), says,
         sixteen.row, el("p", { class: "hint" }, `the ${size} numbers of its longest capsule`)),
@@ -265,17 +330,18 @@ export async function mount(stage) {
       el("div", { class: "drawn" }, head("Reconstruction"), el("div", { class: "handled" }, drawing, handles), from16,
         el("p", { class: "hint" }, "Drag its top or its side. For thicker strokes pinch it, or click it and turn the wheel.")),
       el("div", { class: "sliders" }, ...sliders)),
-    el("div", { class: "facts" }, sure, facts),
+    about,
   );
   board.take(image, `a ${data.shown}`);
-  showChances(data.chances);
+  showChances(chances);
   show({ v: data.v, lengths: data.lengths, longest: data.shown, drawn: Float32Array.from(data.drawn, (/** @type {number} */ p) => p / 255) });
 
   const state = readState(NAME);
+  if (state.with === "picture") await withPicture();
   if (!/^\d$/.test(state.digit ?? "") && state.drawing === undefined) return;
   if (state.drawing === undefined) take(Number(state.digit));
   else {
-    taken = -1;
+    taken = DRAWN;
     board.draw(state.drawing);
     image = board.image();
   }

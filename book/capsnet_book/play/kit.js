@@ -139,6 +139,25 @@ export const aDigit = (digit) => `${digit === 8 ? "an" : "a"} ${digit}`;
 /** Whether the reader asked for no motion. */
 export const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
+/** What this browser keeps under a name, on whatever page; "" if nothing. @param {string} key */
+export function kept(key) {
+  try {
+    return localStorage.getItem(key) ?? "";
+  } catch {
+    return ""; // a browser that keeps nothing
+  }
+}
+
+/** Have the browser keep a text, or with an empty one nothing. @param {string} key @param {string} text */
+export function keep(key, text) {
+  try {
+    if (text) localStorage.setItem(key, text);
+    else localStorage.removeItem(key);
+  } catch {
+    // It keeps nothing, or is full: the text is on this page alone.
+  }
+}
+
 /** A widget's state, in the address after `#NAME?`, so that a finding can be sent.
  * @param {string} name
  * @returns {Record<string, string>}

@@ -1,7 +1,7 @@
 // @ts-check
 // A pad to draw a digit on, and the digit as MNIST would have it: in its box, its mass in the middle.
 
-import { drawDigit, el } from "./kit.js";
+import { drawDigit, el, keep, kept } from "./kit.js";
 
 export const SIDE = 28;
 const BOX = 20; // pixels: the longer side of a digit in MNIST
@@ -97,22 +97,7 @@ export function centred(strokes) {
 const KEPT = "digit"; // the name under which the browser keeps what was drawn last
 
 /** What the reader drew last, on whatever page; "" if nothing, or if the browser keeps nothing. */
-export function lastDrawn() {
-  try {
-    return localStorage.getItem(KEPT) ?? "";
-  } catch {
-    return "";
-  }
-}
-
-/** @param {Point[][]} strokes */
-function keep(strokes) {
-  try {
-    localStorage.setItem(KEPT, written(strokes));
-  } catch {
-    // A browser that keeps nothing: the drawing is on this page alone.
-  }
-}
+export const lastDrawn = () => kept(KEPT);
 
 /** The pad. `drawn` hears of each change by hand, with the image for the network.
  * @param {(image: Float32Array) => void} drawn
@@ -151,7 +136,7 @@ export function pad(drawn) {
     paint();
     drawn(image());
   });
-  canvas.addEventListener("pointerup", () => strokes.length && keep(strokes));
+  canvas.addEventListener("pointerup", () => strokes.length && keep(KEPT, written(strokes)));
   return {
     canvas,
     image,

@@ -17,7 +17,7 @@ LONGEST = max((made.deviations for made in IMPLEMENTATIONS.values()), key=len)
 # The states in which a widget looks different, as the address has them.
 STATES = {
     "forward": ["", "digit=4&t=12&over=children&vectors=reshape"],
-    "front": ["digit=3&width=1&turn=-45"],
+    "front": ["digit=3&width=1&turn=-45", "with=picture"],
     "knobs": ["tab=numbers&turn=1", "tab=directions", "tab=walk"],
     "learn": ["", "over=children&iterations=1"],
     "mistakes": ["pick=3&pair="],
