@@ -25,7 +25,7 @@ class Parser(PlainParser):
         super().__init__(FIELD.sub(r"\1: ", code), encoding)
 
 
-def returned(docstring: GoogleDocstring, preprocess_types: bool = False) -> list[Any]:
+def read_returns(docstring: GoogleDocstring, preprocess_types: bool = False) -> list[Any]:
     """All that stands under *Returns*: in these docstrings no type stands before a colon."""
     return [("", "", docstring._dedent(docstring._consume_to_next_section()))]
 
@@ -39,7 +39,9 @@ def link_equations(
     lines[:] = [EQUATION.sub(link, line) for line in lines]
 
 
-def find(app: Sphinx, env: Any, node: Any, inside: nodes.TextElement) -> nodes.Element | None:
+def link_unique_name(
+    app: Sphinx, env: Any, node: Any, inside: nodes.TextElement
+) -> nodes.Element | None:
     """Link a name to the one entry of the page whose name ends like it.
 
     Without this, names of other packages, and of modules that the page leaves out, are warnings.
@@ -63,6 +65,6 @@ def setup(app: Sphinx) -> None:
     app.setup_extension("sphinx.ext.autodoc")
     app.setup_extension("sphinx.ext.napoleon")
     pycode.Parser = Parser  # type: ignore[attr-defined]
-    GoogleDocstring._consume_returns_section = returned  # type: ignore[method-assign, assignment]
+    GoogleDocstring._consume_returns_section = read_returns  # type: ignore[method-assign, assignment]
     app.connect("autodoc-process-docstring", link_equations)
-    app.connect("missing-reference", find)
+    app.connect("missing-reference", link_unique_name)

@@ -44,7 +44,7 @@ DARK = {each.colour: each.dark for each in QUANTITIES.values()} | {
     MISTAKE: MISTAKE_DARK,
 }
 # A page that has no words of its own, at an address that is none of the book's pages.
-PLAIN = """<!doctype html>
+BARE_PAGE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -59,14 +59,14 @@ PLAIN = """<!doctype html>
 """
 
 
-def about(source: Path) -> dict[str, Any]:
+def front_matter_of(source: Path) -> dict[str, Any]:
     """The book's own part of a page's front matter, ``capsnet``."""
     return front_matter(source.read_text(encoding="utf-8")).get("capsnet") or {}
 
 
-def minutes(source: Path) -> int:
+def reading_minutes(source: Path) -> int:
     text = source.read_text(encoding="utf-8")
-    return max(1, round(reading.words(text) / WORDS + reading.lines(text) / LINES))
+    return max(1, round(reading.count_words(text) / WORDS + reading.count_lines(text) / LINES))
 
 
 def first_drawing(notebook: Path) -> str | None:
@@ -77,7 +77,7 @@ def first_drawing(notebook: Path) -> str | None:
     return next(filter(None, drawings), None)
 
 
-def small(drawing: str, size: tuple[int, int], dark: bool = False) -> Image.Image:
+def rasterise(drawing: str, size: tuple[int, int], dark: bool = False) -> Image.Image:
     """A drawing that just fits into a size in pixels, without a ground."""
     found = SIZE.search(drawing)
     assert found, "expected the viewBox of a drawing"
@@ -120,15 +120,15 @@ def card(app: Sphinx, page: str, top: str) -> str:
         for shade in ("light", "dark"):
             file = Path(app.outdir, PICTURES, f"{name}-{shade}.png")
             if not file.is_file():
-                save(small(drawing, CARD, dark=shade == "dark"), file)
+                save(rasterise(drawing, CARD, dark=shade == "dark"), file)
             address = f"{top}{PICTURES}/{file.name}"
             picture += f'<img class="only-{shade}" src="{address}" alt="" loading="lazy"/>'
         picture = f'<span class="picture">{picture}</span>'
     number = app.env.toc_secnumbers.get(page, {}).get("")
     title = f"{number[0]}. " if number else ""
     title += escape(app.env.titles[page].astext())
-    question = escape(about(source).get("question", ""))
-    time = f"{minutes(source)} min"
+    question = escape(front_matter_of(source).get("question", ""))
+    time = f"{reading_minutes(source)} min"
     if PLAYS.search(source.read_text(encoding="utf-8")):
         time += ' · <i class="fa-solid fa-hand-pointer" aria-hidden="true"></i> interactive'
     return (
@@ -164,7 +164,7 @@ def shared_picture(app: Sphinx, name: str) -> str:
     if drawing is None:
         return "_static/reconstructions.png"
     width, height = SHARED
-    fitted = small(drawing, (width - 80, height - 80))
+    fitted = rasterise(drawing, (width - 80, height - 80))
     whole = Image.new("RGBA", SHARED, PAPER)
     whole.alpha_composite(fitted, ((width - fitted.width) // 2, (height - fitted.height) // 2))
     picture = f"{PICTURES}/{name}-shared.png"
@@ -172,7 +172,7 @@ def shared_picture(app: Sphinx, name: str) -> str:
     return picture
 
 
-def tags(app: Sphinx, page: str, title: str, says: str) -> str:
+def head_tags(app: Sphinx, page: str, title: str, says: str) -> str:
     """What the head of a page tells search engines, and whoever shares its link."""
     site = app.config.html_baseurl
     about_it = {
@@ -194,10 +194,12 @@ def tags(app: Sphinx, page: str, title: str, says: str) -> str:
 def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
     """Give a page its title, its description and its name, which the search asks for."""
     source = Path(app.srcdir, f"{page}.md")
-    head = about(source) if source.is_file() else {}
+    head = front_matter_of(source) if source.is_file() else {}
     context["title"] = head.get("title", context.get("title"))
     title, book = re.sub(r"<[^>]*>", "", context["title"] or ""), app.config.html_title
-    said = tags(app, page, f"{title} · {book}" if title else book, head.get("question") or title)
+    said = head_tags(
+        app, page, f"{title} · {book}" if title else book, head.get("question") or title
+    )
     name = f'<meta name="page" content="{page}">\n'
     context["metatags"] = context.get("metatags", "") + name + said
 
@@ -210,19 +212,19 @@ def add_plain_pages(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.name != "html":
         return
     site, book, first = app.config.html_baseurl, app.config.html_title, app.config.root_doc
-    question = about(Path(app.srcdir, f"{first}.md")).get("question", book)
+    question = front_matter_of(Path(app.srcdir, f"{first}.md")).get("question", book)
     head = f"<title>{escape(book)}</title>\n"
     head += f'<meta http-equiv="refresh" content="0; url={first}.html">\n'
-    head += tags(app, first, book, question)
+    head += head_tags(app, first, book, question)
     if site:
         head += f'\n<link rel="canonical" href="{site}{first}.html">'
     says = f'<a href="{first}.html">{escape(question)}</a>'
-    index = PLAIN.format(head=head, title=escape(book), says=says)
+    index = BARE_PAGE.format(head=head, title=escape(book), says=says)
     Path(app.outdir, "index.html").write_text(index, encoding="utf-8")
     if site:  # who asks for a page that is not there may ask in any folder
         head = f'<base href="{site}">\n<title>Not found · {escape(book)}</title>'
         says = f'This page is not in the book. <a href="{first}.html">Its first page</a> lists all.'
-        missing = PLAIN.format(head=head, title="Not found", says=says)
+        missing = BARE_PAGE.format(head=head, title="Not found", says=says)
         Path(app.outdir, "404.html").write_text(missing, encoding="utf-8")
         pages = [f"{site}{page}.html\n" for page in sorted(app.env.found_docs)]
         Path(app.outdir, "sitemap.txt").write_text("".join(pages), encoding="utf-8")

@@ -13,7 +13,7 @@ from capsnet_lab.figures.style import QUANTITIES
 
 STYLES = {"epub.css", "pygments.css", "quantities.css"}
 # What these add to a page of the site needs its scripts, its variables or its address.
-OF_THE_SITE = {"cards", "dress", "folding", "links", "play", "predict", "strip"}
+OF_THE_SITE = {"cards", "folding", "links", "play", "predict", "strip", "typography"}
 
 
 def set_title(app: Sphinx, config: Config) -> None:

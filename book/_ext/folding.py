@@ -16,7 +16,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from capsnet_book.figures.macros import css_name
 from capsnet_lab.figures.style import QUANTITIES
-from reading import claims, glue_lines, role
+from reading import cell_role, glue_lines, split_check
 from strip import STAGES  # the pages about the network
 
 TITLES = {
@@ -53,7 +53,7 @@ class FoldCells(SphinxPostTransform):
         if code is None:
             return
         source = code.astext()
-        kind = role(source, cell["cell_metadata"])
+        kind = cell_role(source, cell["cell_metadata"])
         cell["classes"].append(f"is-{kind}")
         if kind == "code":
             for block in code.findall(nodes.literal_block):
@@ -65,7 +65,7 @@ class FoldCells(SphinxPostTransform):
         cell.remove(code)
         if kind == "check":
             (block,) = code.findall(nodes.literal_block)
-            for sentence, proof in reversed(claims(source)):
+            for sentence, proof in reversed(split_check(source)):
                 own = block.copy()
                 own.rawsource = proof
                 own += nodes.Text(proof)

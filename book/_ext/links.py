@@ -21,7 +21,7 @@ ICONS = {
 # Scripts that the theme loads on every page, by what stands in a page that needs them. Thebe, which
 # no page needs, would run cells on other people's servers.
 SCRIPTS = {"thebe": "thebe-launch-button", "toggle": "dropdown"}
-OFFPRINTS = {  # of the whole book, where `make epub` and `make pdf` have made them
+DOWNLOADS = {  # of the whole book, where `make epub` and `make pdf` have made them
     "book as EPUB": "_build/epub/capsnet-book.epub",
     "book as PDF": "_build/capsnet-book.pdf",
 }
@@ -67,10 +67,12 @@ def offer_hosts(app: Sphinx, page: str, template: str, context: dict[str, Any], 
         context["header_buttons"].insert(0, {**group, "buttons": links, "label": "launch-buttons"})
 
 
-def offer_book(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
+def offer_downloads(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any
+) -> None:
     """Let a reader download the whole book, if it has been made."""
     downloads = [it for it in context["header_buttons"] if it.get("label") == "download-buttons"]
-    for text, name in OFFPRINTS.items():
+    for text, name in DOWNLOADS.items():
         file = Path(app.srcdir, name)
         if downloads and file.is_file():
             shutil.copy(file, app.outdir)
@@ -84,4 +86,4 @@ def setup(app: Sphinx) -> None:
     # Before and after the theme makes its buttons, at 501.
     app.connect("html-page-context", offer_notebook)
     app.connect("html-page-context", offer_hosts, priority=600)
-    app.connect("html-page-context", offer_book, priority=600)
+    app.connect("html-page-context", offer_downloads, priority=600)

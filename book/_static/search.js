@@ -1,6 +1,6 @@
 // The search: pages whose titles and headings have the words come first, each page once, and leads to
 // its sections that have the words. The page of results loads this before Sphinx's own script begins to
-// search (book/_ext/dress.py), every other page when a reader begins to type (reading.js).
+// search (book/_ext/typography.py), every other page when a reader begins to type (reading.js).
 
 const MOST = 3; // sections of a page
 const FIRST = 8; // pages that are listed while a reader types

@@ -10,7 +10,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from myst import ChapterError
-from notes import Listing, Pieces, annotated, computed, place
+from notes import Listing, Listings, lines_and_tests, location, read_notes
+from reading import cell_role
 
 
 class Notes(SphinxDirective):
@@ -26,13 +27,13 @@ class Notes(SphinxDirective):
         read = self.env.temp_data
         try:
             if "annotated" not in read:  # once a page
-                read["annotated"] = annotated(self.page, self.root)
+                read["annotated"] = read_notes(self.page, self.root)
             show = self.annotate if self.name == "annotate" else self.computed
             return [show(read["annotated"])]
         except ChapterError as error:
             raise self.error(str(error)) from None
 
-    def annotate(self, notes: Pieces) -> nodes.Node:
+    def annotate(self, notes: Listings) -> nodes.Node:
         """The statements of a file and their notes, side by side."""
         self.env.note_dependency(str(self.root / self.arguments[0]))
         listings = notes[self.arguments[0], "\n".join(self.content).strip()]
@@ -51,21 +52,21 @@ class Notes(SphinxDirective):
             },
         )
         if listing.note is None:
-            opening = f"<details><summary>{escape(listing.summary)}</summary>"
-            before, after = (nodes.raw("", tag, format="html") for tag in (opening, "</details>"))
-            return nodes.container("", before, code, after, classes=["annotated-docstring"])
+            folded = fold(listing.summary, code)
+            return nodes.container("", *folded, classes=["annotated-docstring"])
         note = nodes.container(classes=["annotated-note"])
         text = StringList(listing.note.splitlines(), source=str(self.page))
         self.state.nested_parse(text, self.content_offset, note)
-        return nodes.container("", code, note, classes=["annotated-row"])
+        shown = fold("imports", code) if cell_role(listing.code, {}) == "setup" else [code]
+        return nodes.container("", *shown, note, classes=["annotated-row"])
 
-    def computed(self, notes: Pieces) -> nodes.Node:
+    def computed(self, notes: Listings) -> nodes.Node:
         """Where an equation is computed, and which tests check that."""
-        groups, tests = computed(notes, self.root, self.arguments[0])
+        groups, tests = lines_and_tests(notes, self.root, self.arguments[0])
         where = []
         for group in groups:
             name = nodes.literal("", group[0].within)
-            line = nodes.paragraph("", "", name, nodes.Text(f", {place(group)}"))
+            line = nodes.paragraph("", "", name, nodes.Text(f", {location(group)}"))
             for listing in group:
                 line += nodes.Text(", ") if listing is not group[0] else nodes.Text("")
                 line += nodes.reference("", listing.lines, refid=listing.anchor, internal=True)
@@ -79,6 +80,11 @@ class Notes(SphinxDirective):
             definition = nodes.definition("", *lines)
             found += nodes.definition_list_item("", nodes.term("", term), definition)
         return nodes.container("", found, classes=["computed"])
+
+
+def fold(title: str, code: nodes.Node) -> list[nodes.Node]:
+    opening = nodes.raw("", f"<details><summary>{escape(title)}</summary>", format="html")
+    return [opening, code, nodes.raw("", "</details>", format="html")]
 
 
 def add_style(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:

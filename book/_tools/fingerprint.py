@@ -9,7 +9,7 @@ from notes import contracts
 OTHER = {"_build", "build", "experiments", "mutants", "runs", "tests"}
 
 
-def names() -> set[str]:
+def source_files() -> set[str]:
     """The files of the checkout, but for what is made from them, the experiments and the tests."""
     tops = [top for top in ROOT.iterdir() if top.name[0] != "." and top.name not in OTHER]
     paths = [path for top in tops for path in (top, *top.rglob("*")) if path.suffix != ".pyc"]
@@ -17,11 +17,11 @@ def names() -> set[str]:
 
 
 def fingerprint() -> str:
-    """Hash what the site is built from: :func:`names` with their contents, the address, and the
-    names of the tests that a page lists under an equation.
+    """Hash what the site is built from: files and their contents, the address, and the names of the
+    tests that a page lists under an equation.
     """
     digest = hashlib.sha256(repr((address(), contracts(ROOT))).encode())
-    for name in sorted(names()):
+    for name in sorted(source_files()):
         content = (ROOT / name).read_bytes()
         digest.update(f"{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()

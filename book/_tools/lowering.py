@@ -16,7 +16,7 @@ from sphinx.util.nodes import split_explicit_title
 import myst
 from capsnet_book.figures.macros import MACROS
 from myst import ChapterError
-from notes import Pieces, annotated, computed, place
+from notes import Listings, lines_and_tests, location, read_notes
 
 # Blocks that Jupyter knows too: what they hold is lowered.
 CONTAINERS = {
@@ -92,8 +92,8 @@ class Prose:
         return "\n".join(f"> {line}".rstrip() for line in quoted)
 
     @cached_property
-    def notes(self) -> Pieces:
-        return annotated(self.chapter, self.root)
+    def notes(self) -> Listings:
+        return read_notes(self.chapter, self.root)
 
     def annotate(self, found: myst.Directive) -> str:
         return "\n\n".join(
@@ -103,9 +103,9 @@ class Prose:
         )
 
     def computed(self, found: myst.Directive) -> str:
-        groups, tests = computed(self.notes, self.root, found.argument)
+        groups, tests = lines_and_tests(self.notes, self.root, found.argument)
         where = [
-            f"  - `{group[0].within}`, {place(group)}"
+            f"  - `{group[0].within}`, {location(group)}"
             + ", ".join(f"[{listing.lines}](#{listing.anchor})" for listing in group)
             for group in groups
         ]

@@ -20,8 +20,8 @@ from pathlib import Path
 from myst import ChapterError, Directive, directives, parse
 
 Lines = list[tuple[int, str]]  # lines that are not empty, with their numbers
-Noted = dict[str, list[tuple[Lines, str]]]  # listings and notes, by the directive's content
-Pieces = dict[tuple[str, str], list["Listing"]]  # by file and content of the directive
+Quoted = dict[str, list[tuple[Lines, str]]]  # listings and notes, by the directive's content
+Listings = dict[tuple[str, str], list["Listing"]]  # by file and content of the directive
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Listing:
         return re.sub(r"(?::\w+:)?(`+|\*)(.+?)\1", r"\2", line)
 
 
-def annotated(page: Path, root: Path) -> Pieces:
+def read_notes(page: Path, root: Path) -> Listings:
     """The live source and a page's notes.
 
     Raises:
@@ -58,14 +58,16 @@ def annotated(page: Path, root: Path) -> Pieces:
     """
     name = page.relative_to(root).as_posix()
     found = [d for d in directives(page.read_text(encoding="utf-8"), name) if d.name == "annotate"]
-    pieces: Pieces = {}
+    listings: Listings = {}
     for file in dict.fromkeys(each.argument for each in found):
         if not (root / file).is_file():
             raise ChapterError(f"{name}: there is no {file}")
         noted = {d.content.strip(): list(quotes(d, name)) for d in found if d.argument == file}
         text = (root / file).read_text(encoding="utf-8")
-        pieces |= {(file, content): made for content, made in fill(noted, name, file, text)}
-    return pieces
+        listings |= {
+            (file, content): made for content, made in match_source(noted, name, file, text)
+        }
+    return listings
 
 
 def quotes(found: Directive, page: str) -> Iterator[tuple[Lines, str]]:
@@ -86,7 +88,9 @@ def numbered(lines: list[str], start: int) -> Lines:
     return [(number, line.rstrip()) for number, line in enumerate(lines, start) if line.strip()]
 
 
-def fill(noted: Noted, page: str, file: str, text: str) -> Iterator[tuple[str, list[Listing]]]:
+def match_source(
+    noted: Quoted, page: str, file: str, text: str
+) -> Iterator[tuple[str, list[Listing]]]:
     """Give each directive of a file its lines as they are, and the docstrings on the way."""
     lines, tree = text.splitlines(), ast.parse(text)
     every = list(ast.walk(tree))  # outer nodes come before inner ones
@@ -119,14 +123,16 @@ def fill(noted: Noted, page: str, file: str, text: str) -> Iterator[tuple[str, l
         yield content, listings
 
 
-def computed(pieces: Pieces, root: Path, equation: str) -> tuple[list[list[Listing]], list[str]]:
+def lines_and_tests(
+    listings: Listings, root: Path, equation: str
+) -> tuple[list[list[Listing]], list[str]]:
     """The listings whose notes link to an equation, by function, and the equation's tests.
 
     Raises:
         ChapterError: there is no such note, or no such test.
     """
     link = f"](#equation-{equation.replace(' ', '-')})"
-    found = [each for listings in pieces.values() for each in listings if link in (each.note or "")]
+    found = [each for group in listings.values() for each in group if link in (each.note or "")]
     tests = contracts(root).get(equation)
     if not found or not tests:
         missing = f"test carries @pytest.mark.equation({equation})" if found else f"note has {link}"
@@ -134,7 +140,7 @@ def computed(pieces: Pieces, root: Path, equation: str) -> tuple[list[list[Listi
     return [list(group) for _, group in groupby(found, lambda x: (x.file, x.within))], tests
 
 
-def place(group: list[Listing]) -> str:
+def location(group: list[Listing]) -> str:
     """The file of listings of one function, as it stands before their line numbers."""
     several = len(group) > 1 or group[0].last > group[0].first
     return f"{Path(group[0].file).name}, line{'s' if several else ''} "

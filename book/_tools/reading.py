@@ -1,6 +1,7 @@
 """What a reader of a page sees of a cell's code, and how long a chapter is.
 
-A notebook has every cell whole. A page shows what a reader needs and folds the rest: see ``role``.
+A notebook has every cell whole. A page shows what a reader needs and folds the rest, as
+:func:`cell_role` decides.
 """
 
 import ast
@@ -22,7 +23,7 @@ MARGIN = re.compile(r"\s*^#\s*", re.MULTILINE)
 Role = Literal["code", "setup", "figure", "plumbing", "glue", "check", "solution"]
 
 
-def role(source: str, metadata: Mapping[str, Any]) -> Role:
+def cell_role(source: str, metadata: Mapping[str, Any]) -> Role:
     """What a cell is for.
 
     ``setup`` imports and nothing else; ``check`` asserts what the text says; a ``solution`` is an
@@ -61,7 +62,7 @@ def glue_lines(source: str) -> set[int]:
     return {n for each in glued for n in range(each.lineno - 1, each.end_lineno or each.lineno)}
 
 
-def claims(source: str) -> list[tuple[str, str]]:
+def split_check(source: str) -> list[tuple[str, str]]:
     """Each sentence of a check, a comment at the margin, and the code that proves it.
 
     Raises:
@@ -94,18 +95,22 @@ def outside_exercises(text: str) -> Iterator[tuple[Token, Directive | None]]:
             yield token, found
 
 
-def words(text: str) -> int:
+def count_words(text: str) -> int:
     """The words of a page's prose: without code, equations, captions and exercises."""
     blocks = outside_exercises(text)
     prose = [t.content for t, found in blocks if t.type == "inline" and not found]
     return sum(len(re.findall(r"\w[\w'’-]*", each)) for each in prose)
 
 
-def lines(text: str) -> int:
+def count_lines(text: str) -> int:
     """The lines of code of a page that a reader sees without unfolding anything."""
     count = 0
     for _, found in blocks(text):
-        if found and found.name == "code-cell" and role(found.content, found.options) == "code":
+        if (
+            found
+            and found.name == "code-cell"
+            and cell_role(found.content, found.options) == "code"
+        ):
             hidden = glue_lines(found.content)
             code = found.content.strip("\n").splitlines()
             count += sum(1 for n, line in enumerate(code) if line.strip() and n not in hidden)

@@ -7,7 +7,7 @@ import pytest
 from helpers import ROOT
 from lowering import Prose
 from myst import ChapterError, directives
-from notes import annotated, computed, contracts
+from notes import contracts, lines_and_tests, read_notes
 
 PAGE = ROOT / "book" / "annotated.md"
 
@@ -104,13 +104,13 @@ def edit(path, old, new):
 def test_a_note_that_does_not_fit_ends_in_one_line(project, file, old, new, message):
     edit(project / file, old, new)
     with pytest.raises(ChapterError, match=re.escape("book/page.md" + message)) as caught:
-        annotated(project / PAGE_FILE, project)
+        read_notes(project / PAGE_FILE, project)
     assert "\n" not in str(caught.value)
 
 
 def test_a_changed_docstring_is_no_fault(project):
     edit(project / SOURCE_FILE, "it does.", "it does.\n\n\n    In short.\n    ")
-    first, second = annotated(project / PAGE_FILE, project).values()
+    first, second = read_notes(project / PAGE_FILE, project).values()
     shown = [(listing.first, listing.note) for listing in (*first, *second)]
     assert shown[:3] == [(1, None), (3, "Not *needed*."), (6, "No shape is simpler.")]
     assert [first for first, _ in shown[3:]] == [7, 13, 14]
@@ -118,14 +118,14 @@ def test_a_changed_docstring_is_no_fault(project):
 
 def test_an_equation_without_a_note_or_a_test_is_refused(project):
     edit(project / PAGE_FILE, "[(1)](#equation-1)", "[(2)](#equation-2)")
-    notes = annotated(project / PAGE_FILE, project)
+    notes = read_notes(project / PAGE_FILE, project)
     assert contracts(project).keys() == {"1", "a rule"}
     for message in (
         "equation 1: no note has",
         "equation 2: no test carries @pytest.mark.equation(2)",
     ):
         with pytest.raises(ChapterError, match=re.escape(message)):
-            computed(notes, project, message[9])
+            lines_and_tests(notes, project, message[9])
 
 
 def test_the_notebook_has_listings_and_notes_in_turn(project):
@@ -139,9 +139,9 @@ def test_the_notebook_has_listings_and_notes_in_turn(project):
 
 
 def test_every_statement_of_the_three_files_has_its_note_and_every_equation_its_lines():
-    notes = annotated(PAGE, ROOT)
+    notes = read_notes(PAGE, ROOT)
     files = {f"capsnet/{name}.py" for name in ("functional", "layers", "model")}
     assert {file for file, _ in notes} == files
     asked = [d.argument for d in directives(PAGE.read_text()) if d.name == "computed"]
     assert sorted(asked) == sorted(contracts(ROOT))
-    assert all(computed(notes, ROOT, equation) for equation in asked)
+    assert all(lines_and_tests(notes, ROOT, equation) for equation in asked)

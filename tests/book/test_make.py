@@ -98,7 +98,7 @@ def test_a_site_is_built_from_what_is_not_made(tmp_path, monkeypatch):
     for name in (*files, *made, *unread):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    assert fingerprint.names() == {*files}
+    assert fingerprint.source_files() == {*files}
 
 
 def test_the_lock_is_whole_and_has_hashes():

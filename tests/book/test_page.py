@@ -11,8 +11,8 @@ from sphinx.errors import ExtensionError
 
 import cards
 import drawings
-import dress
 import mathml
+import typography
 from capsnet_book import figures
 from capsnet_lab.figures import style
 from helpers import ROOT
@@ -48,8 +48,8 @@ def test_a_drawing_takes_the_page_s_colours_and_keeps_its_ids_to_itself() -> Non
 
 
 def test_type_is_cut_down_to_what_is_used(tmp_path: Path) -> None:
-    source = dress.MODULES / dress.FONTS["stix-two-math"][3]
-    dress.cut(source, tmp_path / "cut.woff2", {"x", "∑", "𝐯"})
+    source = typography.MODULES / typography.FONTS["stix-two-math"][3]
+    typography.subset_font(source, tmp_path / "cut.woff2", {"x", "∑", "𝐯"})
     with TTFont(tmp_path / "cut.woff2") as font:
         assert {*map(ord, "x∑𝐯")} <= font.getBestCmap().keys()
         assert ord("y") not in font.getBestCmap()
@@ -67,25 +67,25 @@ def test_a_theme_that_writes_other_pages_stops_the_build(tmp_path: Path) -> None
         for file in tmp_path.glob("*.html"):
             file.write_text(file.read_text().replace(missing, ""))
         with pytest.raises(ExtensionError, match="which the theme no longer writes"):
-            dress.mend(tmp_path)
+            typography.replace_in_pages(tmp_path)
     with pytest.raises(ExtensionError, match="expected the theme's icons"):
-        dress.cut_icons(tmp_path, "")
+        typography.subset_icons(tmp_path, "")
 
 
 def test_what_a_card_says(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("---\ncapsnet:\n  question: Why?\n---\n\n# A page\n\n" + "word " * 598)
-    assert cards.about(page) == {"question": "Why?"}
-    assert cards.minutes(page) == 3
+    assert cards.front_matter_of(page) == {"question": "Why?"}
+    assert cards.reading_minutes(page) == 3
     page.write_text("# A page\n")
-    assert cards.about(page) == {} and cards.minutes(page) == 1
+    assert cards.front_matter_of(page) == {} and cards.reading_minutes(page) == 1
     assert cards.first_drawing(tmp_path / "none.ipynb") is None
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_card_s_picture_fits_and_has_no_ground_of_its_own(dark: bool) -> None:
     drawing = figures.palette()._repr_svg_()
-    picture = cards.small(drawing, cards.CARD, dark)
+    picture = cards.rasterise(drawing, cards.CARD, dark)
     assert picture.width <= cards.CARD[0] and picture.height <= cards.CARD[1] + 1
     corners = [(x, y) for x in (0, picture.width - 1) for y in (0, picture.height - 1)]
     assert [picture.getpixel(corner)[3] for corner in corners] == [0, 0, 0, 0]

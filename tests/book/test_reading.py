@@ -31,7 +31,7 @@ from predict import answer_of, right_answer
     ],
 )
 def test_what_a_cell_is_for(source, metadata, role) -> None:
-    assert reading.role(source, metadata) == role
+    assert reading.cell_role(source, metadata) == role
 
 
 def test_lines_that_name_a_value_for_the_text() -> None:
@@ -43,7 +43,7 @@ def test_a_check_is_sentences_with_their_proofs() -> None:
     source = (
         "# A is\n# long.\nassert a\n\nfor b in c:\n    # a remark\n    assert b\n# D.\nassert d\n"
     )
-    assert reading.claims(source) == [
+    assert reading.split_check(source) == [
         ("A is long.", "assert a\n\nfor b in c:\n    # a remark\n    assert b"),
         ("D.", "assert d"),
     ]
@@ -52,7 +52,7 @@ def test_a_check_is_sentences_with_their_proofs() -> None:
 @pytest.mark.parametrize("source", ["assert a\n# A.\nassert a", "# A.\nassert a\n# B.\n"])
 def test_a_sentence_without_a_proof_is_refused_and_a_proof_without_one(source, refuses) -> None:
     with refuses("expected comments", repr(source)[1:-3]):
-        reading.claims(source)
+        reading.split_check(source)
 
 
 @pytest.mark.parametrize(("letters", "mark"), [(True, " q-s"), (False, "")])
@@ -110,14 +110,14 @@ CHAPTERS = [path for path in chapters() if path.stem not in REFERENCE]
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 def test_a_chapter_is_no_longer_than_a_reader_s_patience(chapter: Path) -> None:
     text = chapter.read_text(encoding="utf-8")
-    assert reading.words(text) <= reading.MOST_WORDS
-    assert reading.lines(text) <= reading.MOST_LINES
+    assert reading.count_words(text) <= reading.MOST_WORDS
+    assert reading.count_lines(text) <= reading.MOST_LINES
     assert text.count(":class: predict") <= 2
     cells = [f for _, f in reading.blocks(text) if f and f.name == "code-cell"]
     by_role: dict[str, list[str]] = {"check": [], "solution": []}
     for cell in cells:
-        by_role.setdefault(reading.role(cell.content, cell.options), []).append(cell.content)
-    assert sum(len(reading.claims(check)) for check in by_role["check"]) <= 10
+        by_role.setdefault(reading.cell_role(cell.content, cell.options), []).append(cell.content)
+    assert sum(len(reading.split_check(check)) for check in by_role["check"]) <= 10
     for solution in by_role["solution"]:
         # A typed conclusion is no answer: a reader has nothing to compare their own with.
         calls = [node for node in ast.walk(ast.parse(solution)) if isinstance(node, ast.Call)]

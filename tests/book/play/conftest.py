@@ -13,7 +13,7 @@ import nbformat
 import pytest
 import torch
 
-import dress
+import typography
 from address import ROOT
 from capsnet.checkpoint import load_weights
 from capsnet_book import ledger
@@ -68,7 +68,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, packed: dict[str, str]) -> 
     own = ROOT / "book/_static/book.css", Path(__file__).with_name("compare.js")
     for file in [*FOLDER.glob("*.js"), *FOLDER.glob("*.css"), *own]:
         shutil.copy(file, place)
-    palette = dress.palette(":root", "colour") + dress.palette('html[data-theme="dark"]', "dark")
+    palette = typography.palette(":root", "colour")
+    palette += typography.palette('html[data-theme="dark"]', "dark")
     for style in FOLDER.glob("*.css"):
         name = style.stem
         (place / f"{name}.html").write_text(PAGE.format(name=name, palette=palette))

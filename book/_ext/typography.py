@@ -1,4 +1,4 @@
-"""The page's type and palettes, made while the book is built: ``_static/dress.css`` and its fonts.
+"""The page's type and palettes: ``_static/typography.css`` and its fonts, made with the book.
 
 STIX Two and JetBrains Mono come from npm (SIL Open Font License), and are cut down to the
 characters that the pages use; Temml has the styles of its equations. The colours of the paper's
@@ -34,7 +34,7 @@ EVERYWHERE = set(map(chr, range(32, 127)))
 # What others write into a page, as patterns, and what stands there instead: one line for the width
 # of a screen in place of three, and what who cannot see a page needs: a landmark around the book's
 # name, and sources that are items of their list.
-MENDED = {
+REPLACED = {
     '<meta name="viewport" content="width=device-width, initial-scale=1" ?/>': "",
     '<div class="sidebar-primary-items__start': '<div role="navigation" aria-label="Book" '
     'class="sidebar-primary-items__start',
@@ -42,28 +42,28 @@ MENDED = {
 }
 
 
-def dress(app: Sphinx, error: Exception | None) -> None:
+def write_styles(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.format != "html":
         return
     site = Path(app.outdir)
     out = site / "_static"
-    pages = "".join(mend(site))
+    pages = "".join(replace_in_pages(site))
     used = set(unescape(pages)) | EVERYWHERE
     rules = [palette(":root", "colour"), palette('html[data-theme="dark"]', "dark")]
     for name, (family, style, weights, source) in FONTS.items():
-        cut(MODULES / source, out / f"{name}.woff2", used)
+        subset_font(MODULES / source, out / f"{name}.woff2", used)
         rules.append(
             f'@font-face {{ font-family: "{family}"; font-style: {style}; font-weight: {weights}; '
             f'font-display: optional; src: url("{name}.woff2") format("woff2"); }}'
         )
-    cut_icons(out, pages)
+    subset_icons(out, pages)
     equations = (MODULES / "temml/dist/Temml-STIX2.css").read_text(encoding="utf-8")
     equations = re.sub(r"/\*.*?\*/|@font-face \{.*?\}", "", equations, flags=re.DOTALL)
     rules.append(equations.replace("STIX2, math", '"STIX Two Math", math'))
-    (out / "dress.css").write_text("\n".join(rules) + "\n", encoding="utf-8")
+    (out / "typography.css").write_text("\n".join(rules) + "\n", encoding="utf-8")
 
 
-def cut_icons(out: Path, pages: str) -> None:
+def subset_icons(out: Path, pages: str) -> None:
     """Keep the icons that the pages show, of Font Awesome's two thousand, as type.
 
     The theme would have a script of half a megabyte draw them a second time.
@@ -71,7 +71,7 @@ def cut_icons(out: Path, pages: str) -> None:
     script, fonts = out / "scripts/fontawesome.js", out / "vendor/fontawesome/webfonts"
     if not script.is_file() or not [*fonts.glob("*.woff2")]:
         raise ExtensionError(f"expected the theme's icons in {script} and in {fonts}")
-    script.write_text("// The icons are type: see dress.py.\n")
+    script.write_text("// The icons are type: see typography.py.\n")
     named = pages + "".join(path.read_text(encoding="utf-8") for path in out.rglob("*.js"))
     used = set(re.findall(r"fa-([a-z0-9-]+)", named))
 
@@ -89,7 +89,7 @@ def cut_icons(out: Path, pages: str) -> None:
     if not signs:
         raise ExtensionError("expected rules such as .fa-bars{content:…} for the theme's icons")
     for file in fonts.glob("*.woff2"):
-        cut(file, file, signs)
+        subset_font(file, file, signs)
 
 
 def palette(selector: str, shade: str) -> str:
@@ -101,16 +101,17 @@ def palette(selector: str, shade: str) -> str:
     return f"{selector} {{ {' '.join(colours)} }}"
 
 
-def mend(site: Path) -> list[str]:
-    """Replace in every page what :data:`MENDED` names, and return the pages. Load the index of all
-    words, and what we add to it, on the page that searches and on no other.
+def replace_in_pages(site: Path) -> list[str]:
+    """Replace in every page what :data:`REPLACED` names, and return the pages.
+
+    Load the index of all words, and what we add to it, on the page that searches and on no other.
 
     Raises:
         ExtensionError: what is replaced stands in no page, since the theme was changed.
     """
     pages = {file: file.read_text(encoding="utf-8") for file in site.rglob("*.html")}
     search = site / "search.html"  # a book on one page has none
-    for theirs, ours in {**MENDED, SEARCH: ""}.items():
+    for theirs, ours in {**REPLACED, SEARCH: ""}.items():
         found = 0
         for file, html in pages.items():
             if (theirs, file) != (SEARCH, search):
@@ -126,7 +127,7 @@ def mend(site: Path) -> list[str]:
     return [*pages.values()]
 
 
-def cut(source: Path, target: Path, used: set[str]) -> None:
+def subset_font(source: Path, target: Path, used: set[str]) -> None:
     """Write the part of a font that has these characters."""
     features = ["kern", "liga", "mark", "mkmk", "ccmp", "locl", "ssty", "dtls", "flac", "rtlm"]
     options = subset.Options(flavor="woff2", layout_features=features)
@@ -154,6 +155,6 @@ def preload(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: 
 
 
 def setup(app: Sphinx) -> None:
-    app.add_css_file("dress.css", priority=100)
+    app.add_css_file("typography.css", priority=100)
     app.connect("html-page-context", preload)
-    app.connect("build-finished", dress)
+    app.connect("build-finished", write_styles)

@@ -1,6 +1,6 @@
 """Film the widget of the routing on its built page: the moving picture of the README.
 
-make book && .venv/bin/python book/_tools/moving.py
+make book && .venv/bin/python book/_tools/film_routing.py
 """
 
 import io
