@@ -53,7 +53,8 @@ def property_map(
     picture = axes.imshow(values, cmap="PuOr_r", vmin=-most, vmax=most, aspect="auto")
     for (row, column), value in np.ndenumerate(values):
         text = f"{value:+.1f}".replace("-", "−") if abs(value) >= 0.05 else "0"
-        colour = "white" if abs(value) > 0.7 * most else "black"  # a dark page keeps the colours
+        # A dark page keeps these colours; pure white would become its ground.
+        colour = "#FEFEFE" if abs(value) > 0.7 * most else "black"
         axes.text(column, row, text, ha="center", va="center", fontsize=9, color=colour)
     axes.set_yticks(range(len(rows)), rows)
     axes.set_xticks(range(len(properties)), properties)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from matplotlib.text import Text
 
+import drawings
 from capsnet_book import figures
 from capsnet_book.figures import Panel, Scene
 from capsnet_lab.figures import style
@@ -120,3 +121,9 @@ def test_a_budget_is_shown_with_its_costs() -> None:
     costs = {"two": {"step_ms": 12.4, "tensors_mib": 99.6}}
     _, two = figures.budget_table({"two": {0: record}}, costs).splitlines()
     assert two.split() == ["two", "1.00", "8,215,568", "12", "100"]
+
+
+def test_words_on_colours_that_a_dark_page_keeps_have_colours_that_it_keeps() -> None:
+    figure = figures.property_map([[3.0, 0.1]], ["1"], ["ink", "slant"], "number", "spreads")
+    used = {mpl.colors.to_hex(text.get_color()).upper() for text in figure.axes[0].texts}
+    assert len(used) == 2 and not used & drawings.INKS.keys()
