@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from capsnet_book import ledger
-from capsnet_book.claims import Claim
 
 Course = Sequence[tuple[float, float]]  # percent of errors on plain and on affine digits, by epoch
 
@@ -40,14 +39,14 @@ def at_level(course: Course, level: float) -> float:
     raise ValueError(f"no epoch falls to {level} % of errors on plain digits")
 
 
-def at_common_level(more: str, fewer: str) -> Claim:
-    """The claim that the row `fewer` makes fewer errors on affine digits, at equal plain errors.
+def at_common_level(more: str, fewer: str) -> tuple[dict[int, float], dict[int, float]]:
+    """The errors of two rows on affine digits, by seed, where both make equal errors on plain ones.
 
-    The interval is Welch's: a network's first weights say nothing of when it reaches the level.
+    They are compared at their :func:`common_level`.
     """
     level = common_level(more, fewer)
 
     def rates(row: str) -> dict[int, float]:
         return {seed: at_level(course, level) for seed, course in courses(row).items()}
 
-    return Claim(rates(more), rates(fewer), paired=False)
+    return rates(more), rates(fewer)

@@ -21,14 +21,23 @@ OURS: dict[str, Any] = {
 }
 
 
-def costs() -> dict[str, Difference]:
+def cost_claim(row: str, *sets: str) -> Claim:
+    """The claim that the network of the short runs makes fewer errors than one with a deviation.
+
+    `row` is the deviation's name in the ledger. `sets` are those on which errors are counted, as in
+    :func:`ledger.missed`.
+    """
+    deviating, plain = (claims.errors("deviations", name, sets=sets) for name in (row, "none"))
+    return Claim(deviating, plain)
+
+
+def costs(*sets: str) -> dict[str, Difference]:
     """The error that each deviation adds in the short training runs, by its name in the ledger.
 
     A deviation's runs are compared with those without any, seed by seed.
     """
-    plain = claims.errors("deviations", "none")
     rows = [row for row in ledger.trainings("deviations") if row != "none"]
-    return {row: claims.difference(Claim(claims.errors("deviations", row), plain)) for row in rows}
+    return {row: claims.difference(cost_claim(row, *sets)) for row in rows}
 
 
 def assignment(name: str, part: Any) -> str:
