@@ -136,7 +136,7 @@ def choose_capsules(solid: list[Tensor], lengths: Tensor | None) -> Tensor | Non
     return solid[0] if solid else None
 
 
-def checked(expected: str, value: Any, dims: int, batch: int | None = None) -> Tensor:
+def require_shape(expected: str, value: Any, dims: int, batch: int | None = None) -> Tensor:
     """Check the shape of what a stage returns; a single number is a scalar, whatever its shape."""
     if not isinstance(value, Tensor):
         raise UserCodeError(f"it must return {expected}, got {type(value).__name__}")

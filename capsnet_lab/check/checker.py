@@ -20,7 +20,7 @@ from capsnet.training.loss import TrainingLoss
 from capsnet_lab.check import outside
 from capsnet_lab.check.adapter import Adapter
 from capsnet_lab.check.evidence import (
-    Found,
+    Findings,
     NotExamined,
     Unclear,
     UserCodeError,
@@ -30,7 +30,12 @@ from capsnet_lab.check.evidence import (
 )
 from capsnet_lab.check.loss import examine_loss
 from capsnet_lab.check.primary import examine_primary, examine_start, same_type
-from capsnet_lab.check.routing import EQUAL, IDLE, LAYER_NAMES, examine_layer
+from capsnet_lab.check.routing import (
+    EQUAL_SHARES,
+    LAYER_NAMES,
+    NEED_ROUTING,
+    examine_layer,
+)
 from capsnet_lab.check.subject import Subject, find_routing
 from capsnet_lab.routings import EfficientCapsNet, RoutedCapsNet
 from capsnet_lab.wild.deviations import DEVIATIONS
@@ -184,11 +189,11 @@ def own_adapter(model: nn.Module) -> Adapter:
     )
 
 
-class Look(NamedTuple):
+class Probe(NamedTuple):
     """One way to examine a network, and the deviations that it decides on."""
 
-    stage: str  # of the adapter; without it there is no such look
-    examine: Callable[[Subject], Found]
+    stage: str  # of the adapter; without it there is no such probe
+    examine: Callable[[Subject], Findings]
     names: str
 
     def decide(self, net: Subject) -> Verdicts:
@@ -203,22 +208,22 @@ class Look(NamedTuple):
         return dict.fromkeys(self.names.split(), rest) | verdicts
 
 
-def examine_inside(net: Subject) -> Found:
+def examine_inside(net: Subject) -> Findings:
     """What a module of the network shows that routes; an error if none is found."""
     inside = copy.copy(net)
     inside.adapter = find_routing(net)
     verdicts = LAYER.decide(inside)
     routes = not isinstance(verdicts["uniform-shares"], NotExamined)
-    yield from (verdicts if routes else without_flags(verdicts)).items()
+    yield from (verdicts if routes else without_unnamed(verdicts)).items()
     with contextlib.suppress(UserCodeError):
         # If no child has a twin, the module may follow another layer of capsules.
         if net.adapter.primary is None and same_type(inside.uniform):
             found = PRIMARY.decide(inside) | START.decide(inside)
             del found["squash-over-children"]  # u may be squashed only inside the module
-            yield from without_flags(found).items()
+            yield from without_unnamed(found).items()
 
 
-def without_flags(verdicts: Verdicts) -> Verdicts:
+def without_unnamed(verdicts: Verdicts) -> Verdicts:
     """Clear the flag ``unnamed``: what was examined may not be a stage of the paper's."""
     return {
         name: NotExamined(verdict.why) if isinstance(verdict, NotExamined) else verdict
@@ -226,28 +231,28 @@ def without_flags(verdicts: Verdicts) -> Verdicts:
     }
 
 
-PRIMARY = Look(
+PRIMARY = Probe(
     "primary",
     examine_primary,
     "relu-before-squash squash-over-children view-without-permute same-padding routed-to-types",
 )
-START = Look("primary", examine_start, "released-start glorot-start")
-LAYER = Look("primary and digits", examine_layer, " ".join(LAYER_NAMES))
-INSIDE = Look("call", examine_inside, "")
+START = Probe("primary", examine_start, "released-start glorot-start")
+LAYER = Probe("primary and digits", examine_layer, " ".join(LAYER_NAMES))
+INSIDE = Probe("call", examine_inside, "")
 LOSS = "unsquared-margin mean-margin halved-margin mean-reconstruction normalised-images"
-LOOKS = [
-    Look("call", outside.examine_zero_weights, "bare-norm"),
-    Look("call", outside.examine_lengths, "softmax-of-lengths"),
-    Look("call", outside.examine_brightness, "standardised-images"),
-    Look("call", outside.examine_decoder, "prediction-mask batch-mask other-decoder"),
+PROBES = [
+    Probe("call", outside.examine_zero_weights, "bare-norm"),
+    Probe("call", outside.examine_lengths, "softmax-of-lengths"),
+    Probe("call", outside.examine_brightness, "standardised-images"),
+    Probe("call", outside.examine_decoder, "prediction-mask batch-mask other-decoder"),
     PRIMARY,
     START,
     LAYER,
-    Look("loss", examine_loss, f"{LOSS} softmax-of-lengths"),
+    Probe("loss", examine_loss, f"{LOSS} softmax-of-lengths"),
 ]
-WITHOUT_LAYER = [
-    Look("call", outside.examine_batch, "batch-logits"),
-    Look("call", outside.examine_gradient, "stopped-gradient"),
+PROBES_WITHOUT_LAYER = [
+    Probe("call", outside.examine_batch, "batch-logits"),
+    Probe("call", outside.examine_gradient, "stopped-gradient"),
     INSIDE,
 ]
 
@@ -255,9 +260,9 @@ WITHOUT_LAYER = [
 def examine(net: Subject) -> tuple[Verdicts, list[str], list[str]]:
     """The verdict of each deviation, which stages failed, and what has no name."""
     verdicts: Verdicts = {name: NotExamined(RECIPE) for name in DEVIATIONS}
-    for look in LOOKS:
-        needs = NotExamined(f"needs an Adapter with {look.stage}")
-        verdicts |= dict.fromkeys(look.names.split(), needs)
+    for probe in PROBES:
+        needs = NotExamined(f"needs an Adapter with {probe.stage}")
+        verdicts |= dict.fromkeys(probe.names.split(), needs)
     adapter = net.adapter
     stages = {
         "call": True,
@@ -267,28 +272,28 @@ def examine(net: Subject) -> tuple[Verdicts, list[str], list[str]]:
     }
     failed: dict[str, str] = {}
     unnamed: dict[str, None] = {}
-    for look in LOOKS if stages[LAYER.stage] else LOOKS + WITHOUT_LAYER:
-        if not stages[look.stage]:
+    for probe in PROBES if stages[LAYER.stage] else PROBES + PROBES_WITHOUT_LAYER:
+        if not stages[probe.stage]:
             continue
         try:
-            seen = look.decide(net)
+            seen = probe.decide(net)
         except UserCodeError as error:
-            why = f"{look.stage} fails: {error}"
-            seen = dict.fromkeys(look.names.split(), NotExamined(why))
+            why = f"{probe.stage} fails: {error}"
+            seen = dict.fromkeys(probe.names.split(), NotExamined(why))
             if seen:
-                failed.setdefault(look.stage, why)
+                failed.setdefault(probe.stage, why)
         for name, verdict in seen.items():
             if isinstance(verdict, NotExamined) and verdict.unnamed:
                 unnamed[verdict.why] = None
             if name in DEVIATIONS:
-                verdicts[name] = merged(verdicts[name], verdict, look in (LAYER, INSIDE))
+                verdicts[name] = stronger_verdict(verdicts[name], verdict, probe in (LAYER, INSIDE))
     if isinstance(verdicts["uniform-shares"], str):
-        verdicts |= {name: EQUAL for name in IDLE if verdicts[name] is None}
+        verdicts |= {name: EQUAL_SHARES for name in NEED_ROUTING if verdicts[name] is None}
     return verdicts, [*failed.values()], [*unnamed]
 
 
-def merged(known: Verdict, verdict: Verdict, at_layer: bool) -> Verdict:
-    """Of two looks: a finding outweighs its absence, which outweighs an open question."""
+def stronger_verdict(known: Verdict, verdict: Verdict, at_layer: bool) -> Verdict:
+    """Of two probes: a finding outweighs its absence, which outweighs an open question."""
     if at_layer and verdict is None and isinstance(known, str):
         return NotExamined(f"{known}, but not in the routing")
     better = isinstance(known, NotExamined) or (known is None and isinstance(verdict, str))
@@ -327,7 +332,7 @@ def assert_paper(
         raise ValueError(f"the routing of {report.title} was not examined: {report.unrouted}")
 
 
-def main_check(
+def check_by_name(
     target: str,
     adapter: str | None = None,
     image_shape: Sequence[int] | None = None,
@@ -350,8 +355,8 @@ def main_check(
     sys.argv = [target.partition(":")[0]]  # a script that parses its arguments must not see ours
     try:
         with without_cuda():
-            model = imported(target)
-            how = None if adapter is None else imported(adapter)
+            model = import_object(target)
+            how = None if adapter is None else import_object(adapter)
         if how is not None and not isinstance(how, Adapter):
             raise ValueError(f"{adapter} must be an Adapter, got {type(how).__name__}")
         if image_shape is not None:
@@ -363,7 +368,7 @@ def main_check(
         sys.path[:], sys.argv = kept
 
 
-def imported(target: str) -> Any:
+def import_object(target: str) -> Any:
     """The object that a name such as "my_module:MyCapsNet" stands for."""
     module, _, name = target.partition(":")
     if not (name and all(part.isidentifier() for part in module.split("."))):

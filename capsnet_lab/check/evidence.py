@@ -1,6 +1,6 @@
-"""Verdicts on deviations, and the measurements that several looks at a network share.
+"""Verdicts on deviations, and the measurements that several probes of a network share.
 
-A look is a generator of names and verdicts. The deviations that it does not name are absent if it
+A probe is a generator of names and verdicts. The deviations that it does not name are absent if it
 ends, and stay open if it raises :class:`Unclear`.
 """
 
@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from capsnet.fast.routing import Squash
 from capsnet.text import reason
 
-EXACT = 1e-9  # two float64 computations of the same quantity agree to this relative error
-CERTAIN = 1e-4  # a worse fit comes from another computation, not from float32
+FLOAT64_ERROR = 1e-9  # two float64 computations of the same quantity agree to this relative error
+FLOAT32_ERROR = 1e-4  # a worse fit comes from another computation, not from float32
 TRANSPOSED = "if the capsules are [n, dim, classes], the Adapter has to transpose them"
-Map = Callable[[Tensor], Tensor]
+CapsuleMap = Callable[[Tensor], Tensor]
 
 
 class NotExamined(NamedTuple):
@@ -34,11 +34,11 @@ class NotExamined(NamedTuple):
 # Evidence; or why it is open; or None: the network has no such deviation.
 Verdict = str | NotExamined | None
 Verdicts = dict[str, Verdict]  # by the deviation's name
-Found = Iterator[tuple[str, Verdict]]
+Findings = Iterator[tuple[str, Verdict]]
 
 
 class Unclear(Exception):
-    """A look ends here: what it has not named stays open."""
+    """A probe ends here: what it has not named stays open."""
 
     def __init__(self, why: str, unnamed: bool = False) -> None:
         super().__init__(why)
@@ -78,7 +78,7 @@ def gradients(value: Tensor, inputs: Sequence[Tensor]) -> Sequence[Tensor | None
         return torch.autograd.grad(value.sum(), inputs, retain_graph=True, allow_unused=True)
 
 
-def one_of(names: Iterable[str], found: str, evidence: str) -> Found:
+def one_of(names: Iterable[str], found: str, evidence: str) -> Findings:
     """One of several deviations that exclude each other, or none of them."""
     for name in names:
         yield name, evidence if name == found else None
@@ -110,7 +110,7 @@ def relative_error(one: Tensor, other: Tensor) -> float:
 def sums_to_one(rows: Tensor) -> bool:
     """Whether every row sums to 1."""
     sums = rows.sum(dim=1)
-    return relative_error(sums, torch.ones_like(sums)) < EXACT
+    return relative_error(sums, torch.ones_like(sums)) < FLOAT64_ERROR
 
 
 def depends_on(value: Tensor, model: nn.Module) -> list[nn.Parameter]:
@@ -131,7 +131,7 @@ def scale_weights(model: nn.Module, factor: float) -> None:
 
 
 @torch.no_grad()
-def scale_for(f: Map, x: Tensor, length: float) -> float:
+def scale_for(f: CapsuleMap, x: Tensor, length: float) -> float:
     """The factor t for which the capsules f(t x) have about this mean length."""
     t = 1e-3
     for _ in range(30):
@@ -154,15 +154,15 @@ def unsquash(v: Tensor, squash: Squash, axis: int) -> Tensor:
     return v * (ratio if axis == 3 else ratio.reshape_as(v.narrow(axis, 0, 1)))
 
 
-def batch_verdict(f: Map, x: Tensor) -> Verdict:
+def batch_verdict(f: CapsuleMap, x: Tensor) -> Verdict:
     """Does an answer depend on the rest of its batch?"""
     one, other = f(x[[0, 1, 2]])[0], f(x[[0, 3, 4]])[0]
     difference = relative_error(one, other)
     text = f"other images in its batch change an answer by {difference:.1g} of its size"
-    return text if difference > EXACT else None
+    return text if difference > FLOAT64_ERROR else None
 
 
-def gradient_verdict(f: Map, x: Tensor, generator: torch.Generator) -> Verdict:
+def gradient_verdict(f: CapsuleMap, x: Tensor, generator: torch.Generator) -> Verdict:
     """Is the gradient the derivative? Left open if finite differences do not settle on one."""
     x = x.detach().requires_grad_()
     v = f(x)

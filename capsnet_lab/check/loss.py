@@ -9,9 +9,9 @@ from torch import Tensor
 
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.training.loss import RECONSTRUCTION_WEIGHT
-from capsnet_lab.check.adapter import Output, checked
+from capsnet_lab.check.adapter import Output, require_shape
 from capsnet_lab.check.evidence import (
-    Found,
+    Findings,
     NotExamined,
     Unclear,
     UserCodeError,
@@ -23,8 +23,8 @@ from capsnet_lab.check.evidence import (
 from capsnet_lab.check.subject import Subject
 from capsnet_lab.wild import parts
 
-FITS = 1e-7  # the relative error of a loss that is such a sum
-OTHER_LOSS = 1e-5  # with a larger error, even a small term is another one
+MAX_FIT_ERROR = 1e-7  # the relative error of a loss that is such a sum
+OTHER_LOSS_ERROR = 1e-5  # with a larger error, even a small term is another one
 MARGINS = {"": margin_loss, "unsquared-margin": parts.unsquared_margin_loss}
 TARGETS: dict[str, Callable[[Tensor], Tensor]] = {
     "": parts.unchanged,
@@ -49,7 +49,7 @@ class Fit(NamedTuple):
     weights: list[float]  # of the margin loss and, if there is one, of the reconstruction loss
 
 
-def examine_loss(net: Subject) -> Found:
+def examine_loss(net: Subject) -> Findings:
     """Which margin loss and which reconstruction loss does the loss consist of?"""
     assert net.adapter.loss is not None
     terms: dict[Variant, list[list[float]]] = {}
@@ -62,14 +62,14 @@ def examine_loss(net: Subject) -> Found:
         torch.default_generator.manual_seed(0)
         with user_code():
             loss = net.adapter.loss(net.rescaled_training, images, labels)
-        losses.append(checked("a scalar tensor", loss, 0).item())
+        losses.append(require_shape("a scalar tensor", loss, 0).item())
         for variant, row in terms_of(out, images, labels).items():
             terms.setdefault(variant, []).append(row)
     if not all(torch.tensor(each).isfinite().all() for each in (losses, *terms.values())):
         raise UserCodeError("the loss, or what the network returns in training, is NaN or infinite")
     fits = {variant: fit(rows, losses) for variant, rows in terms.items()}
     best = min(fits, key=lambda variant: fits[variant].error)
-    if fits[best].error > FITS:
+    if fits[best].error > MAX_FIT_ERROR:
         raise no_known_loss(net, out, loss, fits[best].error)
 
     margin, *reconstruction = fits[best].weights
@@ -127,10 +127,12 @@ def no_known_loss(net: Subject, out: Output, loss: Tensor, error: float) -> Uncl
     if out.reconstruction is None and reconstructs:
         return Unclear("the loss may have a reconstruction in it that the call does not return")
     why = "the loss is not a sum of the paper's two losses, or of known variants: they fit to"
-    return Unclear(f"{why} within {error:.1g}", unnamed=error > OTHER_LOSS)
+    return Unclear(f"{why} within {error:.1g}", unnamed=error > OTHER_LOSS_ERROR)
 
 
-def examine_margin(fits: dict[Variant, Fit], best: Variant, weight: float, classes: int) -> Found:
+def examine_margin(
+    fits: dict[Variant, Fit], best: Variant, weight: float, classes: int
+) -> Findings:
     """Which margin loss of which lengths, and with which weight."""
     yield "unsquared-margin", fit_text(fits, best, "margin") if best.margin else None
     text = f"the margin loss is weighted by {weight:.4g}, with {classes} classes"
@@ -144,9 +146,9 @@ def examine_margin(fits: dict[Variant, Fit], best: Variant, weight: float, class
         min(of.error for variant, of in fits.items() if variant.lengths == name)
         for name in ("norms", "softmax-of-lengths")
     )
-    if lengths < FITS:
+    if lengths < MAX_FIT_ERROR:
         yield "softmax-of-lengths", None
-    elif softmax < FITS:
+    elif softmax < MAX_FIT_ERROR:
         text = f"this loss fits to within {softmax:.0e}, that of the lengths to {lengths:.1g}"
         yield "softmax-of-lengths", text
     else:

@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from capsnet_lab.check.evidence import (
-    EXACT,
-    Found,
-    Map,
+    FLOAT64_ERROR,
+    CapsuleMap,
+    Findings,
     NotExamined,
     Unclear,
     Verdict,
@@ -27,7 +27,7 @@ from capsnet_lab.check.evidence import (
 from capsnet_lab.check.subject import Subject
 
 
-def examine_zero_weights(net: Subject) -> Found:
+def examine_zero_weights(net: Subject) -> Findings:
     """Are capsules NaN if weights are zero?
 
     Only if zeros in W alone, and in all parameters but W, make NaN as well, is it squash's 0 / 0.
@@ -47,7 +47,7 @@ def examine_zero_weights(net: Subject) -> Found:
         raise Unclear(f"{text}, from squash or from elsewhere")
 
 
-def examine_lengths(net: Subject) -> Found:
+def examine_lengths(net: Subject) -> Findings:
     """Are the returned lengths a softmax?"""
     out = net.output(net.rescaled)
     if out.lengths is None:
@@ -64,20 +64,20 @@ def examine_lengths(net: Subject) -> Found:
     yield "softmax-of-lengths", text
 
 
-def examine_brightness(net: Subject) -> Found:
+def examine_brightness(net: Subject) -> Findings:
     """Do brightness and contrast of an image matter?"""
     changed = net.images.clone()
     changed[::2] = 2 * changed[::2] + 0.3  # only half of them: the batch may be standardised
     one, other = net.answer(net.images), net.answer(changed)
-    if relative_error(one[:1], one[1:2]) < EXACT:
+    if relative_error(one[:1], one[1:2]) < FLOAT64_ERROR:
         raise Unclear("all images get the same answer")
     difference = relative_error(one, other)
-    if difference < EXACT:
+    if difference < FLOAT64_ERROR:
         text = f"another contrast and brightness change an answer by {difference:.0e} of its size"
         yield "standardised-images", text
 
 
-def examine_decoder(net: Subject) -> Found:
+def examine_decoder(net: Subject) -> Findings:
     """Which capsule does the decoder see in training, and what are its hidden layers?"""
     model = net.rescaled_training
     out = net.output(model)
@@ -98,19 +98,19 @@ def examine_decoder(net: Subject) -> Found:
     yield from examine_mask(net, model, out.reconstruction)
 
 
-def examine_mask(net: Subject, model: nn.Module, reconstruction: Tensor) -> Found:
+def examine_mask(net: Subject, model: nn.Module, reconstruction: Tensor) -> Findings:
     """Which capsule does the decoder see, if that does not depend on the label?
 
     A batch of two equal images is shown, too: its softmax over the batch is the same everywhere, so
     that the first class leads.
     """
-    guesses: dict[str, Map] = {
+    guesses: dict[str, CapsuleMap] = {
         "prediction-mask": lambda lengths: lengths.argmax(dim=1),
         "batch-mask": lambda lengths: F.softmax(lengths, dim=0).argmax(dim=1),
     }
     other = net.output(model, labels=net.labels(net.images, shift=1)).reconstruction
     assert other is not None
-    if relative_error(reconstruction, other) > EXACT:
+    if relative_error(reconstruction, other) > FLOAT64_ERROR:
         return
     right = set(guesses)
     for images in (net.images, *(image.expand(2, -1, -1, -1) for image in net.images[:4])):
@@ -121,9 +121,8 @@ def examine_mask(net: Subject, model: nn.Module, reconstruction: Tensor) -> Foun
             weighted = out.reconstruction * torch.randn(images.shape, generator=net.generator)
             (gradient,) = gradients(weighted, [out.raw])
         if gradient is None:
-            raise Unclear(
-                "the decoder depends neither on labels nor on the capsules that are returned"
-            )
+            why = "the decoder depends neither on labels nor on the capsules that are returned"
+            raise Unclear(why)
         seen = without_ones(gradient).norm(dim=2) > 0
         for name, guess in guesses.items():
             if not seen.equal(F.one_hot(guess(out.norms), net.classes).bool()):
@@ -131,15 +130,16 @@ def examine_mask(net: Subject, model: nn.Module, reconstruction: Tensor) -> Foun
     if len(right) != 1:
         counts = seen.sum(dim=1).tolist()
         raise Unclear(f"no label matters, and the decoder sees {counts} capsules")
-    text = f"labels change reconstructions by less than {EXACT}; gradients reach only this capsule"
+    text = f"labels change reconstructions by less than {FLOAT64_ERROR}; "
+    text += "gradients reach only this capsule"
     yield from one_of(guesses, right.pop(), text)
 
 
-def examine_batch(net: Subject) -> Found:
+def examine_batch(net: Subject) -> Findings:
     """Does an answer of the whole network depend on the rest of the batch?"""
     yield "batch-logits", batch_verdict(net.answer, net.images)
 
 
-def examine_gradient(net: Subject) -> Found:
+def examine_gradient(net: Subject) -> Findings:
     """Is the gradient of the whole network its derivative?"""
     yield "stopped-gradient", gradient_verdict(net.answer, net.images, net.generator)

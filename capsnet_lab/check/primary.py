@@ -5,8 +5,8 @@ from torch import Tensor, nn
 
 from capsnet.functional import squash
 from capsnet_lab.check.evidence import (
-    EXACT,
-    Found,
+    FLOAT64_ERROR,
+    Findings,
     NotExamined,
     Unclear,
     UserCodeError,
@@ -20,13 +20,13 @@ from capsnet_lab.check.evidence import (
     uniform_within,
     unsquash,
 )
-from capsnet_lab.check.subject import Subject, watched
+from capsnet_lab.check.subject import Subject, recorded_calls
 from capsnet_lab.wild.parts import RELEASED_BIAS
 
 NORMS = nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LayerNorm, nn.LocalResponseNorm
 
 
-def examine_primary(net: Subject) -> Found:
+def examine_primary(net: Subject) -> Findings:
     """What the convolutions and the squash of the primary capsules do."""
     u = net.children(net.images)
     if not u.any():
@@ -38,25 +38,25 @@ def examine_primary(net: Subject) -> Found:
 
 def norms_of_maps(net: Subject) -> set[str]:
     """The types of the modules that normalise maps on their way to the primary capsules."""
-    with watched(net.biased) as calls:
+    with recorded_calls(net.biased) as calls:
         net.children(net.images)
     norms = [call for call in calls if isinstance(call.module, NORMS)]
     return {type(of.module).__name__ for of in norms if tensors_in(of.returned)[0].dim() == 4}
 
 
-def examine_maps(net: Subject) -> Found:
+def examine_maps(net: Subject) -> Findings:
     """Which numbers are squashed together, and what the convolutions do."""
     u = net.children(net.images)
     own, component = largest_lengths(net)
-    if (length := min(own, component)) > 1 + EXACT:
+    if (length := min(own, component)) > 1 + FLOAT64_ERROR:
         text = f"no known squash fits: primary capsules become {length:.2g} long"
         raise Unclear(text, unnamed=True)
 
     swapped = net.images.clone()  # swap two pixels in a corner: mean and deviation stay
     swapped[:, :, 0, :2] = swapped[:, :, 0, :2].flip(-1)
-    changed = int(((net.children(swapped) - u).abs().amax(dim=(0, 2)) > EXACT).sum())
+    changed = int(((net.children(swapped) - u).abs().amax(dim=(0, 2)) > FLOAT64_ERROR).sum())
     all_change = changed == u.shape[1]
-    over_children = all_change and component <= 1 + EXACT
+    over_children = all_change and component <= 1 + FLOAT64_ERROR
     text = f"two pixels in a corner change {changed} of {u.shape[1]} primary capsules"
     verdict: Verdict = text if over_children else None
     if not same_type(net.uniform):
@@ -93,7 +93,7 @@ def view_verdict(maps: Tensor) -> Verdict:
     return text if equal > filled.sum() / 3 else None
 
 
-def examine_convolutions(net: Subject, maps: Tensor) -> Found:
+def examine_convolutions(net: Subject, maps: Tensor) -> Findings:
     """Are there padding, routing to types, a ReLU? ``maps``, [children, dim]: a uniform image's."""
     if norms := norms_of_maps(net):
         text = f"maps are normalised between the convolutions: {', '.join(sorted(norms))}"
@@ -129,7 +129,7 @@ def examine_convolutions(net: Subject, maps: Tensor) -> Found:
     if routed:
         yield "routed-to-types", text
     passed = largest_output(-1, 0.5, 0) / from_kernels
-    if passed > EXACT:
+    if passed > FLOAT64_ERROR:
         why = f"between the convolutions −1 becomes ±{passed:.2g}, where ReLU gives 0"
         yield "another activation", NotExamined(why, unnamed=True)
 
@@ -137,8 +137,8 @@ def examine_convolutions(net: Subject, maps: Tensor) -> Found:
 def same_type(uniform: Tensor) -> list[int]:
     """The first children that are equal for a uniform image: of one type, at different places."""
     for child in range(uniform.shape[1]):
-        same = (uniform[0] - uniform[0, child]).abs().amax(dim=1) < EXACT
-        if uniform[0, child].abs().max() > EXACT and same.sum() > 1:
+        same = (uniform[0] - uniform[0, child]).abs().amax(dim=1) < FLOAT64_ERROR
+        if uniform[0, child].abs().max() > FLOAT64_ERROR and same.sum() > 1:
             return same.nonzero().flatten().tolist()
     return []
 
@@ -161,7 +161,7 @@ def convolutions(net: Subject, model: nn.Module) -> tuple[list[nn.Parameter], li
     return kernels, biases
 
 
-def examine_start(net: Subject) -> Found:
+def examine_start(net: Subject) -> Findings:
     """How kernels and biases of the convolutions are initialised."""
     kernels, biases = convolutions(net, net.model)
     if not kernels:

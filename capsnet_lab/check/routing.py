@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from capsnet.fast.routing import Share, Squash
 from capsnet.functional import RoutingStep, squash
-from capsnet_lab.check.adapter import checked
+from capsnet_lab.check.adapter import require_shape
 from capsnet_lab.check.evidence import (
-    CERTAIN,
-    EXACT,
+    FLOAT32_ERROR,
+    FLOAT64_ERROR,
     TRANSPOSED,
-    Found,
+    Findings,
     NotExamined,
     Unclear,
     UserCodeError,
@@ -43,20 +43,20 @@ from capsnet_lab.wild.deviations import DEVIATIONS
 from capsnet_lab.wild.network import route_with
 from capsnet_lab.wild.parts import Parts
 
-EQUAL = NotExamined("with equal shares neither logits nor the number of iterations matter")
-IDLE = "learned-prior", "batch-logits", "stopped-gradient"  # unobservable with equal shares
+EQUAL_SHARES = NotExamined("with equal coupling neither logits nor the number of iterations matter")
+NEED_ROUTING = "learned-prior", "batch-logits", "stopped-gradient"  # unseen with equal coupling
 
 
-def by_part(part: str) -> dict[str, Any]:
+def replacements_of(part: str) -> dict[str, Any]:
     """What each deviation puts in the place of one of the paper's parts, by its name."""
     return {d.name: d.parts[part] for d in DEVIATIONS.values() if part in d.parts}
 
 
 # The paper's own is "" in each of these.
-SQUASHES: dict[str, Squash] = {"": squash, **by_part("squash")}
+SQUASHES: dict[str, Squash] = {"": squash, **replacements_of("squash")}
 del SQUASHES["bare-norm"]  # differs from the paper's only at 0
-SHARES: dict[str, Share] = {"": parts.over_parents, **by_part("share")}
-AXES: dict[str, int] = {"": 2, **by_part("digits_axis")}
+SHARES: dict[str, Share] = {"": parts.over_parents, **replacements_of("share")}
+AXES: dict[str, int] = {"": 2, **replacements_of("digits_axis")}
 # The distribution of W, by the number of children.
 STARTS: dict[str, Callable[[int], Any]] = {
     "": lambda children: cut_normal(0.1),
@@ -69,7 +69,7 @@ SQUASH_NAMES, SHARE_NAMES, AXIS_NAMES, START_NAMES = (
     [name for name in table if name] for table in (SQUASHES, SHARES, AXES, STARTS)
 )
 ITERATIONS = {"one-iteration-more": 4, "two-iterations": 2}
-LAYER_NAMES = [*SQUASH_NAMES, *AXIS_NAMES, *SHARE_NAMES, *ITERATIONS, *START_NAMES, *IDLE]
+LAYER_NAMES = [*SQUASH_NAMES, *AXIS_NAMES, *SHARE_NAMES, *ITERATIONS, *START_NAMES, *NEED_ROUTING]
 LAYER_NAMES += ["bare-norm", "digit-bias", "shared-w"]
 MOST_ITERATIONS = 10
 # Squashes with an ε of any size, in the places where others add one.
@@ -78,7 +78,7 @@ GUARDS: dict[str, Callable[[float], Squash]] = {
     "beside the norm": parts.squash_beside,
     "in the squared norm": parts.lifted_squash,
 }
-LINEAR = 1e-6  # routing bends s by no more than this, even with thousands of children
+MAX_NONLINEARITY = 1e-6  # routing bends s by no more than this, even with thousands of children
 
 
 class Layer:
@@ -94,7 +94,7 @@ class Layer:
             v = self.digits(self.model, u)
         if isinstance(v, Tensor) and v.dim():
             v = without_ones(v)
-        return checked("v, [n, classes, dim]", v, 3, batch=len(u))
+        return require_shape("v, [n, classes, dim]", v, 3, batch=len(u))
 
     def random(self, n: int) -> Tensor:
         return self.net.random(n, self.children, self.dim)
@@ -109,7 +109,7 @@ class Squashed(NamedTuple):
     error: float  # how far s is from linear in u
 
 
-def examine_layer(net: Subject) -> Found:
+def examine_layer(net: Subject) -> Findings:
     """All that the map from u to v shows."""
     layer = Layer(net)
     yield from parameter_verdicts(layer).items()  # then a prior and a bias are zero
@@ -154,10 +154,10 @@ def parameter_verdicts(layer: Layer) -> Verdicts:
             parameter.data = torch.zeros_like(parameter)
         elif verdict is not None and verdicts[name] is None:
             verdicts[name] = verdict
-    if relative_error(*layer(u)) > EXACT:
+    if relative_error(*layer(u)) > FLOAT64_ERROR:
         return verdicts
     layer.model = started  # a parameter that is zero now did something else as well
-    if relative_error(*layer(u)) < EXACT:
+    if relative_error(*layer(u)) < FLOAT64_ERROR:
         raise UserCodeError("the class capsules do not depend on the primary ones")
     why = NotExamined("with everything that may be a bias or a prior at zero, v ignores u")
     return dict.fromkeys(verdicts, why)
@@ -176,7 +176,7 @@ def parameter_verdict(
     for shift in 40, 41:  # changes no softmax; next to these a leak's logit of 0 does not count
         parameter.data = kept + shift
         shifted.append(layer(u))
-    depends = relative_error(layer(0.5 * u), shifted[1]) > EXACT  # false if it is all of W
+    depends = relative_error(layer(0.5 * u), shifted[1]) > FLOAT64_ERROR  # false if it is all of W
     parameter.data = kept
 
     sides = without_ones(kept[None])[0].shape
@@ -185,11 +185,11 @@ def parameter_verdict(
         lengths = [v.norm(dim=2).mean().item() for v in (before, moved)]
         text = f"where u is almost zero capsules are {lengths[0]:.2g} long, {lengths[1]:.2g} once "
         text += f"{shape} numbers change: these "
-        if largest < 1 + EXACT:
+        if largest < 1 + FLOAT64_ERROR:
             return "digit-bias", f"{text}add to s"
         text += f"act after the squash, or there is none: v grows with them, to {largest:.2g}"
         return "digit-bias", NotExamined(text)
-    if relative_error(*shifted) < EXACT and depends:
+    if relative_error(*shifted) < FLOAT64_ERROR and depends:
         text = f"v depends on {shape} numbers, but not on their sum, and not where u is zero"
         logits = sorted(side for side in (layer.children, shifted[0].shape[1]) if side > 1)
         if sorted(sides) == logits:
@@ -199,13 +199,13 @@ def parameter_verdict(
     return "", None
 
 
-def examine_squash(layer: Layer, scale: float) -> Found:
+def examine_squash(layer: Layer, scale: float) -> Findings:
     """How v is squashed, and if that is known, how it is routed."""
     v = outputs_of_sums(layer, scale)
     errors = squash_errors(v)
     name, axis = min(errors, key=lambda pair: errors[pair])
     found = Squashed(name, axis, SQUASHES[name], errors[name, axis])
-    if found.error > LINEAR:
+    if found.error > MAX_NONLINEARITY:
         guarded = guarded_fit(v)
         if guarded and guarded.error < 0.1 * found.error:  # too much better for chance
             found = guarded
@@ -245,7 +245,7 @@ def squash_errors(v: Tensor) -> dict[tuple[str, str], float]:
     errors: dict[tuple[str, str], float] = {}
     for name, by in SQUASHES.items():
         errors |= {(name, axis): linear_error(v, by, along) for axis, along in AXES.items()}
-        if min(errors.values()) < LINEAR:  # no other one fits
+        if min(errors.values()) < MAX_NONLINEARITY:  # no other one fits
             break
     return errors
 
@@ -266,7 +266,7 @@ def guarded_fit(v: Tensor) -> Squashed | None:
         for digits in 0, 1, 9:  # most ε are round, and then the roundest that fits is exact
             epsilon = float(f"{10**high:.{digits}e}")
             error = linear_error(v, guarded(epsilon), along)
-            if error < LINEAR:
+            if error < MAX_NONLINEARITY:
                 return Squashed(f"{epsilon:.2g} {place}", axis, guarded(epsilon), error)
     return None
 
@@ -281,16 +281,16 @@ def s_grows(v: Tensor, squash: Squash, axis: int) -> bool:
 
 
 @torch.no_grad()
-def examine_routing(layer: Layer, scale: float, found: Squashed) -> Found:
+def examine_routing(layer: Layer, scale: float, found: Squashed) -> Findings:
     """Which routing gives v of a strong u, and how W, measured with faint u, is initialised."""
     # Eight children, and two of one type, which may be added before they are routed.
-    some = torch.linspace(0, layer.children - 1, 8).long()
-    some = torch.cat([some, torch.tensor(same_type(layer.net.uniform)[:2]).long()]).unique()
-    c_w = shared_weights(layer, some, 0.1 * scale, found)
+    sample = torch.linspace(0, layer.children - 1, 8).long()
+    sample = torch.cat([sample, torch.tensor(same_type(layer.net.uniform)[:2]).long()]).unique()
+    c_w = weights_times_share(layer, sample, 0.1 * scale, found)
     classes = c_w.shape[2]
 
     u = torch.zeros(1, layer.children, layer.dim)
-    u[:, some] = layer.net.random(1, len(some), layer.dim)
+    u[:, sample] = layer.net.random(1, len(sample), layer.dim)
     u = scale_for(layer, u, 0.05) * u
     v = layer(u)
     errors: dict[tuple[str, int], float] = {}
@@ -298,27 +298,28 @@ def examine_routing(layer: Layer, scale: float, found: Squashed) -> Found:
     for name, share in SHARES.items():
         equal[name] = float(share(torch.zeros(1, layer.children, classes))[0, 0, 0])
         u_hat = torch.zeros(1, layer.children, classes, v.shape[2])
-        u_hat[:, some] = torch.einsum("nik,ikjd->nijd", u[:, some], c_w) / equal[name]
+        u_hat[:, sample] = torch.einsum("nik,ikjd->nijd", u[:, sample], c_w) / equal[name]
         others = Parts(share=share, squash=found.squash, digits_axis=AXES[found.axis])
         steps: list[RoutingStep] = []
         route_with(others, u_hat, MOST_ITERATIONS, trace=steps)
         errors |= {(name, n): relative_error(step.v, v) for n, step in enumerate(steps, start=1)}
     name, iterations = min(errors, key=lambda key: errors[key])
     error = errors[name, iterations]
-    if error > LINEAR:  # W was measured to this error
+    if error > MAX_NONLINEARITY:  # W was measured to this error
         why = f"no known routing fits: the nearest, {name or 'the paper’s'} with {iterations} "
-        raise Unclear(f"{why}iterations, fits to within {error:.1g}", unnamed=error > CERTAIN)
+        why += f"iterations, fits to within {error:.1g}"
+        raise Unclear(why, unnamed=error > FLOAT32_ERROR)
 
     if iterations == 1:  # any equal shares fit then, with another W
         name = "uniform-shares"
     paper = min(errors["", n] for n in range(2, MOST_ITERATIONS + 1))
-    text = f"this fits v to within {error:.0e}, shares over the parents to {paper:.1g} at best; "
-    text += f"at first, shares sum to {equal[name] * classes:.3g} over the parents, and to "
+    text = f"this fits v to within {error:.0e}, a softmax over parents to {paper:.1g} at best; "
+    text += f"at first, coefficients sum to {equal[name] * classes:.3g} over the parents, and to "
     text += f"{equal[name] * layer.children:.3g} over the children"
     yield from one_of(SHARE_NAMES, name, text)
     text = f"{iterations} iterations fit"
     if name == "uniform-shares":
-        yield from dict.fromkeys(ITERATIONS, EQUAL).items()
+        yield from dict.fromkeys(ITERATIONS, EQUAL_SHARES).items()
     elif iterations not in (3, *ITERATIONS.values()):
         yield from dict.fromkeys(ITERATIONS, NotExamined(text, unnamed=True)).items()
     else:
@@ -326,22 +327,24 @@ def examine_routing(layer: Layer, scale: float, found: Squashed) -> Found:
         for iterations_name, n in ITERATIONS.items():
             yield iterations_name, text if iterations == n else None
     if iterations == 1:
-        raise Unclear("with one iteration only the product of W and the shares is seen")
+        raise Unclear(
+            "with one iteration only the product of W and the coupling coefficients is seen"
+        )
     yield from examine_weights(c_w / equal[name], layer.children)
 
 
-def shared_weights(layer: Layer, some: Tensor, scale: float, found: Squashed) -> Tensor:
-    """W of some children, times an equal share, from faint u: [some, in_dim, classes, out_dim]."""
-    eye = torch.zeros(len(some), layer.dim, layer.children, layer.dim)
-    for row, child in enumerate(some):
+def weights_times_share(layer: Layer, sample: Tensor, scale: float, found: Squashed) -> Tensor:
+    """W of a few children times an equal share, from faint u: [few, in_dim, classes, out_dim]."""
+    eye = torch.zeros(len(sample), layer.dim, layer.children, layer.dim)
+    for row, child in enumerate(sample):
         eye[row, :, child] = torch.eye(layer.dim)
     v = torch.cat([layer(u) for u in (scale * eye.flatten(0, 1)).split(8)])
     s = unsquash(v, found.squash, AXES[found.axis])
-    return (s / scale).unflatten(0, (len(some), layer.dim))
+    return (s / scale).unflatten(0, (len(sample), layer.dim))
 
 
-def examine_weights(w: Tensor, children: int) -> Found:
-    """How W, [some, in_dim, classes, out_dim], was initialised."""
+def examine_weights(w: Tensor, children: int) -> Findings:
+    """How W, [few, in_dim, classes, out_dim], was initialised."""
     weight = w.round(decimals=9).unique(dim=0)  # children may share one
     fits = [name for name, start in STARTS.items() if drawn_from(weight, start(children))]
     text = f"{weight.numel()} numbers of W have a standard deviation of {float(weight.std()):.3g} "
@@ -363,4 +366,4 @@ def sharing_verdict(layer: Layer, u: Tensor) -> Verdict:
     v = torch.cat([layer(row[None]) for row in rows])
     difference = relative_error(v[1:], v[:1].expand_as(v[1:]))
     text = f"{len(rows)} children of one type give the same v to within {difference:.0e}"
-    return text if difference < EXACT else None
+    return text if difference < FLOAT64_ERROR else None

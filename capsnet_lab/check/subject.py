@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet_lab.check.adapter import Adapter, CallFunction, Output, checked, read_output
+from capsnet_lab.check.adapter import Adapter, CallFunction, Output, read_output, require_shape
 from capsnet_lab.check.evidence import (
-    EXACT,
+    FLOAT64_ERROR,
     UserCodeError,
     copied,
     depends_on,
@@ -92,7 +92,7 @@ class Subject:
             )
         if not answer.requires_grad:
             raise ValueError("the network cannot be checked: what it returns has no gradient")
-        if relative_error(answer[1:], answer[:-1]) < EXACT:
+        if relative_error(answer[1:], answer[:-1]) < FLOAT64_ERROR:
             raise ValueError("the network cannot be checked: all images get the same answer")
 
     def random(self, *shape: int) -> Tensor:
@@ -113,7 +113,7 @@ class Subject:
                 with user_code():
                     returned = self.call(model, images, labels)
                 return read_output(returned, images)
-            with calls_of(model, self.routing) as calls, user_code():
+            with recorded_calls_of(model, self.routing) as calls, user_code():
                 returned = self.call(model, images, labels)
         return read_output((calls[-1].returned, returned), images)
 
@@ -151,7 +151,7 @@ class Subject:
         assert self.adapter.primary is not None
         with user_code():
             u = self.adapter.primary(model, images)
-        return checked("u, [n, children, dim]", u, 3, batch=len(images))
+        return require_shape("u, [n, children, dim]", u, 3, batch=len(images))
 
     def children(self, images: Tensor) -> Tensor:
         """The primary capsules of the copy with different biases."""
@@ -194,7 +194,7 @@ class Call(NamedTuple):
 
 
 @contextlib.contextmanager
-def watched(model: nn.Module) -> Iterator[list[Call]]:
+def recorded_calls(model: nn.Module) -> Iterator[list[Call]]:
     """Collect the calls of all modules, in the order in which they return."""
     calls: list[Call] = []
 
@@ -213,10 +213,10 @@ def watched(model: nn.Module) -> Iterator[list[Call]]:
 
 
 @contextlib.contextmanager
-def calls_of(model: nn.Module, name: str) -> Iterator[list[Call]]:
+def recorded_calls_of(model: nn.Module, name: str) -> Iterator[list[Call]]:
     """Collect the calls of one module; a UserCodeError if there are none."""
     found: list[Call] = []
-    with watched(model) as calls:
+    with recorded_calls(model) as calls:
         yield found
     found += [call for call in calls if call.name == name]
     if not found:
@@ -229,7 +229,7 @@ def find_routing(net: Subject) -> Adapter:
     A module without weights may be only a part of the routing. One with as many children as classes
     may be a squash or a norm. If children are no more than their components, u may be transposed.
     """
-    with watched(net.rescaled) as calls:
+    with recorded_calls(net.rescaled) as calls:
         norms = net.output(net.rescaled).norms
     names = [call.name for call in calls]
     for call in calls:  # inner modules come before those that contain them
@@ -244,7 +244,7 @@ def find_routing(net: Subject) -> Adapter:
             continue
         v = without_ones(call.returned)
         fits = is_capsules(v) and v.shape[:2] == norms.shape
-        if fits and relative_error(v.norm(dim=2), norms) < EXACT:
+        if fits and relative_error(v.norm(dim=2), norms) < FLOAT64_ERROR:
             return stages_of_module(net, call.name)
     raise UserCodeError("no module maps primary capsules to the classes'")
 
@@ -257,7 +257,7 @@ def stages_of_module(net: Subject, name: str) -> Adapter:
     """The stages of a network whose routing is one module."""
 
     def only_call(model: nn.Module, images: Tensor) -> Call:
-        with calls_of(model, name) as calls:
+        with recorded_calls_of(model, name) as calls:
             net.output(model, images)
         if len(calls) > 1:
             raise UserCodeError(f"its {name} is called {len(calls)} times for one answer")

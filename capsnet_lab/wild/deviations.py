@@ -34,13 +34,13 @@ class Deviation:
         return self.paper.startswith(SILENT)
 
 
-OWN_LENGTH = "A capsule is shrunk by its own length, which stays below 1 (eq. 1)."
-AXIS = "A softmax over the parents: the shares of one child sum to 1 (section 2, eq. 3)."
+OWN_LENGTH = "Squash computes each capsule's own length, which stays below 1 (eq. 1)."
+AXIS = "The coupling coefficients of one child sum to 1 over the parents (section 2, eq. 3)."
 THREE = "Three iterations of routing are suggested for all experiments (appendix A)."
 SILENT = "It does not say"
 START = (
-    f"{SILENT} how W starts; its authors' code draws a normal with a standard deviation of 0.1, "
-    "cut off at two of them."
+    f"{SILENT} how W is initialised; its authors' code draws from a normal distribution with a "
+    "standard deviation of 0.1, truncated at two standard deviations."
 )
 MASK = "In training the decoder sees the capsule of the correct digit (section 4.1)."
 NORM = "v = s/‖s‖ · ‖s‖² / (1 + ‖s‖²), with no word on s = 0 (eq. 1)."
@@ -49,12 +49,12 @@ RATE = "Adam with TensorFlow's defaults, the exponentially falling rate among th
 _TABLE = {
     "softmax-over-children": Deviation(
         AXIS,
-        "The softmax runs over the children: the shares that one parent takes sum to 1.",
+        "The softmax runs over the children: one parent's coupling coefficients sum to 1.",
         {"share": parts.over_children},
     ),
     "one-iteration-more": Deviation(
         THREE,
-        "A setting of 3 makes 4: one pass with the prior, then three updates of the logits.",
+        "With the setting 3 there are four: one with the prior, then three updates of the logits.",
         {"extra_iterations": 1},
     ),
     "two-iterations": Deviation(THREE, "Two iterations.", {"routing_iterations": 2}),
@@ -70,17 +70,17 @@ _TABLE = {
     ),
     "stopped-gradient": Deviation(
         "It does not say; in its authors' code the gradient passes through all iterations.",
-        "The predictions pass no gradient on but in the last iteration.",
+        "Only in the last iteration does a gradient pass through the predictions.",
         {"stop_gradient": True},
     ),
     "uniform-shares": Deviation(
-        "Agreement decides over the shares (Procedure 1).",
-        "Each child gives all parents the same share, and nothing is routed.",
+        "Agreement decides on the coupling coefficients (Procedure 1).",
+        "All coupling coefficients of a child are equal, and nothing is routed.",
         {"share": parts.uniform},
     ),
     "leak": Deviation(
-        "The softmax runs over the parents; for CIFAR-10, over none of them too (section 7).",
-        "The softmax has one more logit, of 0, whose share goes nowhere.",
+        "The softmax runs over the parents; for CIFAR-10, over one more class (section 7).",
+        "The softmax has one more logit, 0, and no parent receives its coefficient.",
         {"share": parts.leaky},
     ),
     "digit-bias": Deviation(
@@ -90,7 +90,7 @@ _TABLE = {
     ),
     "shared-w": Deviation(
         "Each child has matrices of its own, W_ij (section 4).",
-        "All children of a type share theirs, wherever they are.",
+        "All children of a type share one set of matrices, wherever they are.",
         {"shared_w": True},
     ),
     "view-without-permute": Deviation(
@@ -105,13 +105,13 @@ _TABLE = {
     ),
     "routed-to-types": Deviation(
         "Nothing is routed between the first convolution and the primary capsules (section 4).",
-        "One iteration of routing: a softmax over the types gives each of the 32 (of 64 and a "
-        "leak for CIFAR-10) an equal share of what the kernels give, before the bias.",
+        "One iteration of routing: before the bias, each of the 32 types gets 1/32 of what the "
+        "kernels compute (for CIFAR-10 1/65, with 64 types and a leak).",
         {"routed_to_types": True},
     ),
     "same-padding": Deviation(
-        "The convolutions take whole kernels alone: 28 pixels become 20, then 6 (section 4).",
-        "Zeros around the maps keep their size: 24 pixels become 24, then 12.",
+        "The convolutions have no padding: 28 pixels become 20, then 6 (section 4).",
+        "The maps are padded with zeros: 24 pixels stay 24, then become 12.",
         {"same_padding": True},
     ),
     "squash-over-children": Deviation(
@@ -168,7 +168,7 @@ _TABLE = {
     ),
     "batch-mask": Deviation(
         MASK,
-        "The decoder sees the one that leads in a softmax over the images of the batch, in "
+        "The decoder sees the capsule with the largest softmax over the images of the batch, in "
         "training and in use.",
         {"mask": parts.by_softmax_over_batch},
     ),
@@ -199,50 +199,50 @@ _TABLE = {
     ),
     "unit-w": Deviation(
         START,
-        "W starts as a normal of standard deviation 1.",
+        "W is drawn from a normal distribution with standard deviation 1.",
         {"start_w": parts.normal(1.0)},
     ),
     "uniform-w": Deviation(
         START,
-        "W starts uniform within ± 1/√children: ± 0.029 for 1152 of them.",
+        "W is drawn uniformly from ± 1/√children: ± 0.029 for 1152 children.",
         {"start_w": parts.uniform_by_children},
     ),
     "small-w": Deviation(
         START,
-        "W starts as a normal of standard deviation 0.01.",
+        "W is drawn from a normal distribution with standard deviation 0.01.",
         {"start_w": parts.normal(0.01)},
     ),
     "uncut-w": Deviation(
         START,
-        "W starts as a normal of standard deviation 0.1, not cut.",
+        "W is drawn from a normal distribution with standard deviation 0.1, not truncated.",
         {"start_w": parts.normal(0.1)},
     ),
     "released-start": Deviation(
-        "It does not say how the other weights start.",
-        "The other weights start as normals with a standard deviation of 0.1 (the first "
-        "convolution: 0.05), cut off at two of them, and all biases at 0.1.",
+        "It does not say how the other weights are initialised.",
+        "The other weights are drawn from normal distributions with a standard deviation of 0.1 "
+        "(the first convolution: 0.05), truncated at two of them, and all biases start at 0.1.",
         {"start": parts.released_start},
     ),
     "glorot-start": Deviation(
-        "It does not say how the other weights start.",
-        "The other weights start uniform within ± √(6 / (inputs + outputs)), and their biases at "
-        "0: TensorFlow's default.",
+        "It does not say how the other weights are initialised.",
+        "The other weights are drawn uniformly from ± √(6 / (inputs + outputs)), and their biases "
+        "start at 0: TensorFlow's default.",
         {"start": parts.glorot_start},
     ),
     "normalised-images": Deviation(
-        "The decoder's sigmoid draws the intensities of the pixels (section 4.1, Fig. 2).",
-        "MNIST's mean and standard deviation are taken out first, and the sigmoid, which stays "
-        "between 0 and 1, is to draw values from −0.42 to 2.82.",
+        "The decoder's sigmoid models the intensities of the pixels (section 4.1, Fig. 2).",
+        "Images are normalised by MNIST's mean and standard deviation, and the sigmoid, which "
+        "stays between 0 and 1, has to reconstruct values from −0.42 to 2.82.",
         {"prepare": parts.normalised},
     ),
     "standardised-images": Deviation(
         "Patches of 24 × 24 pixels of CIFAR-10, with no word on their intensities (section 7).",
-        "Each image's own mean and standard deviation are taken out.",
+        "Each image is normalised by its own mean and standard deviation.",
         {"prepare": parts.standardised},
     ),
     "no-shift": Deviation(
         "Training images are shifted by up to 2 pixels in each direction (section 5).",
-        "Training images stay where they are.",
+        "Training images are not shifted.",
         recipe={"shift": 0},
     ),
     "one-shift-for-all": Deviation(
@@ -251,8 +251,8 @@ _TABLE = {
         recipe={"shift_together": True},
     ),
     "new-optimiser": Deviation(
-        "It does not say; Adam is made once as a rule.",
-        "Adam is made anew for each epoch and forgets its moments.",
+        "It does not say; as a rule Adam is created once.",
+        "Adam is created anew for each epoch and forgets its moments.",
         recipe={"fresh_adam": True},
     ),
     "rate-by-epoch": Deviation(
@@ -260,7 +260,7 @@ _TABLE = {
         "The rate is multiplied by 0.9 after each epoch.",
         recipe={"schedule": "by-epoch"},
     ),
-    "constant-rate": Deviation(RATE, "The rate stays as it is.", recipe={"schedule": "constant"}),
+    "constant-rate": Deviation(RATE, "The rate is constant.", recipe={"schedule": "constant"}),
     "plateau-rate": Deviation(
         RATE,
         "The rate is divided by 10 when the loss on the test set has not fallen for more than 15 "

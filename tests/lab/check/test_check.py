@@ -18,7 +18,7 @@ from capsnet import CapsNet
 from capsnet.functional import margin_loss
 from capsnet_lab import cli
 from capsnet_lab.check import Adapter, assert_paper, check, outside
-from capsnet_lab.check.checker import main_check
+from capsnet_lab.check.checker import check_by_name
 from capsnet_lab.check.routing import GUARDS
 from capsnet_lab.routings import EfficientCapsNet, RoutedCapsNet
 from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS, WildCapsNet
@@ -290,13 +290,13 @@ RELU = "between the convolutions −1 becomes ±0.25, where ReLU gives 0"
 BOTH = "needs an Adapter with primary and digits"
 NEEDS = {"leak": BOTH, "same-padding": "needs an Adapter with primary"}
 NEEDS["mean-margin"] = "needs an Adapter with loss"
-EQUAL = "with equal shares neither logits nor the number of iterations matter"
+EQUAL = "with equal coupling neither logits nor the number of iterations matter"
 IDLE = dict.fromkeys(("batch-logits", "two-iterations", "stopped-gradient", "learned-prior"), EQUAL)
 NAN = {"bare-norm": "NaN, from squash or from elsewhere"}
 NO_GRADIENT = {"stopped-gradient": "no gradient reaches what the answer is computed from"}
 ROUNDED = {"stopped-gradient": "finite differences of three steps give different"}
 AFTER = {"digit-bias": "6 numbers change: these act after the squash, or there is none"}
-ONCE = {"unit-w": "with one iteration only the product of W and the shares is seen"}
+ONCE = {"unit-w": "with one iteration only the product of W and the coupling coefficients is seen"}
 EVERYWHERE = {"squash-over-children": "which are not squashed over the children"}
 SHARED = {"other-decoder": "weights cannot be told from those of the capsules"}
 NO_RECONSTRUCTION = {"mean-margin": "may have a reconstruction in it that the call does not return"}
@@ -556,7 +556,7 @@ def test_a_stage_that_fails_is_in_the_report(stage: str, change: Any, message: s
     assert any(f"{stage} fails: " in line and message in line for line in lines)
 
 
-def test_a_look_that_fails_takes_no_other_with_it() -> None:
+def test_a_probe_that_fails_takes_no_other_with_it() -> None:
     def never_3(m: Any, x: Tensor, _: Any) -> Any:
         if len(x) == 3:  # as examine_batch has it
             raise RuntimeError("not three")
@@ -568,15 +568,15 @@ def test_a_look_that_fails_takes_no_other_with_it() -> None:
     assert report.not_examined.items() >= {"batch-logits": report.failed[0], **NEEDS}.items()
 
 
-def test_an_error_of_a_look_is_not_taken_for_the_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_a_probe_is_not_taken_for_the_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     """And a network that keeps what it computed, so that it cannot be copied, takes the blame."""
     keeps = Made(lambda m, x, _: setattr(m, "kept", m.net(x).lengths) or m.kept, net=network())
     report = check(keeps, OUTSIDE)
     assert report.failed and all(
         "it cannot be copied: RuntimeError" in why for why in report.failed
     )
-    monkeypatch.setattr(outside, "batch_verdict", lambda *given: {}["a look's own error"])
-    with pytest.raises(KeyError, match="a look's own error"):
+    monkeypatch.setattr(outside, "batch_verdict", lambda *given: {}["a probe's own error"])
+    with pytest.raises(KeyError, match="a probe's own error"):
         check(Literal, OUTSIDE)
 
 
@@ -705,9 +705,9 @@ def test_by_name(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path, words = sys.path.copy(), ["capsnet", "check", "a", "b"]
     monkeypatch.setattr(sys, "argv", words)
     for suffix in "", "_late", "_reads":
-        assert [*main_check(f"{module}{suffix}:make").found] == ["leak"]
+        assert [*check_by_name(f"{module}{suffix}:make").found] == ["leak"]
         assert sys.path == path and sys.argv is words
-    outside = main_check(f"{module}:made", f"{module}:adapter")
+    outside = check_by_name(f"{module}:made", f"{module}:adapter")
     assert not outside.found and "leak" in outside.not_examined
     assert str(outside).startswith("WildCapsNet: the routing was not examined; 0 of ")
 
@@ -757,4 +757,4 @@ def test_refuses_a_name(module: str, target: str, message: str, refuses: Refuses
     Path("capsnet.py").write_text(MODULE)
     Path("capsnet_lab").mkdir()
     with refuses(message):
-        main_check(*target.format(module, module).split())
+        check_by_name(*target.format(module, module).split())
