@@ -75,19 +75,27 @@ if not importlib.util.find_spec("capsnet_book"):
 # A notebook whose code calls one of these trains a network, and asks Colab for a GPU.
 TRAINS = re.compile(r"\b(?:fit|make_step|cli\.main|optimizer\.step)\(")
 ADDRESS = re.compile(r'(repository = \\")[^"\\]*')  # in the file, where quotes are escaped
-# What a kernel keeps when it starts: the modules that it loaded for itself, no cell of a chapter.
-KEEP_MODULES = "__import__('sys').at_start = {*__import__('sys').modules}"
+# A kernel begins with this, in no cell: it keeps which modules it loaded for itself, and notes from
+# then on whose source is read.
+OBSERVE = """\
+import inspect, sys
+sys.at_start, sys.shown, getsource = {*sys.modules}, set(), inspect.getsource
+def noted(thing):
+    sys.shown.add(inspect.getsourcefile(thing))
+    return getsource(thing)
+inspect.getsource = noted
+"""
 # When all cells have run, a kernel reports what they used: the files of our modules, those whose
 # source was read, what was asked of the ledger, and the packages that were imported.
-USED = """\
-import importlib.metadata, json, linecache, sys
+REPORT_USED = """\
+import importlib.metadata, json, sys
 roots = {name.partition(".")[0] for name in sys.modules.keys() - sys.at_start}
 ours = [m for name, m in sys.modules.items() if name.partition(".")[0].startswith("capsnet")]
 ledger = sys.modules.get("capsnet_book.ledger")
 packages = importlib.metadata.packages_distributions()
 print(json.dumps({
     "modules": [m.__file__ for m in ours if getattr(m, "__file__", None)],
-    "read": [*linecache.cache],
+    "shown": [*sys.shown],
     "ledger": [*ledger.asked] if ledger else [],
     "packages": sorted({package for root in roots for package in packages.get(root, [])}),
 }))
@@ -109,11 +117,11 @@ def notebook_path(chapter: Path, root: Path = ROOT) -> Path:
     return root / "notebooks" / chapter.relative_to(root / "book").with_suffix(".ipynb")
 
 
-def make(chapter: Path, root: Path = ROOT, readdress: bool = False) -> tuple[Path, bool]:
+def make(chapter: Path, root: Path = ROOT, update_address: bool = False) -> tuple[Path, bool]:
     """Write a chapter's notebook, executing it only if its outputs are stale.
 
-    A file that differs by the repository's address alone is left as it is, unless ``readdress``:
-    `make book` must not change the notebooks of a clone.
+    A file that differs by the repository's address alone is left as it is, unless
+    ``update_address``: `make book` must not change the notebooks of a clone.
 
     Returns:
         the notebook's path and whether it was executed.
@@ -124,7 +132,7 @@ def make(chapter: Path, root: Path = ROOT, readdress: bool = False) -> tuple[Pat
         notebook, executed = execute(read_chapter(chapter, root), root), True
     text = lower(notebook, chapter, root)
     old = path.read_text(encoding="utf-8") if path.exists() else ""
-    if old != text and (readdress or without_address(old) != without_address(text)):
+    if old != text and (update_address or without_address(old) != without_address(text)):
         write_atomically(path, text.encode())
     return path, executed
 
@@ -134,7 +142,7 @@ def without_address(text: str) -> str:
     return ADDRESS.sub(r"\1", text)
 
 
-def check(chapter: Path, root: Path = ROOT) -> str | None:
+def mismatch(chapter: Path, root: Path = ROOT) -> str | None:
     """Return what a chapter's notebook has that is not the chapter's, or None."""
     path = notebook_path(chapter, root)
     name, source = path.relative_to(root), chapter.relative_to(root)
@@ -204,7 +212,7 @@ def execute(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
     from nbclient.exceptions import CellExecutionError
 
     source = notebook.metadata.capsnet.source
-    notebook.cells.append(nbformat.v4.new_code_cell(USED))
+    notebook.cells.append(nbformat.v4.new_code_cell(REPORT_USED))
     start = time.perf_counter()
     # The checkout's own code runs, whatever is installed. A progress bar is for who waits.
     path = f"{root}{os.pathsep}{root / 'book'}"
@@ -218,7 +226,7 @@ def execute(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
             resources={"metadata": {"path": folder}},
             extra_arguments=[
                 "--IPKernelApp.log_level=ERROR",
-                f"--IPKernelApp.exec_lines={KEEP_MODULES}",
+                f"--IPKernelApp.exec_lines=exec({OBSERVE!r}, {{}})",
             ],
         )
         try:
@@ -228,10 +236,10 @@ def execute(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
     used = json.loads(notebook.cells.pop().outputs[0].text)
     modules = {Path(file).relative_to(root).as_posix() for file in used["modules"]}
     asked = {f"results/{name}" for name in used["ledger"]}
-    read = {name for name in modules if str(root / name) in used["read"]}
+    shown = {name for name in modules if str(root / name) in used["shown"]}
     notebook.metadata.capsnet.update(
-        code=hashes(modules - read, root, code_alone=True),
-        text=hashes(read | asked, root, code_alone=False),
+        code=hashes(modules - shown, root, code_alone=True),
+        text=hashes(shown | asked, root, code_alone=False),
         packages=locked_versions(used["packages"], root),
         seconds=round(time.perf_counter() - start),
     )
@@ -340,7 +348,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(*(path.relative_to(ROOT) for path in stale if path.exists()))
         return 0
     for chapter in wanted:
-        path, executed = make(chapter, readdress=options.address)
+        path, executed = make(chapter, update_address=options.address)
         done = "executed" if executed else "up to date"
         print(f"{path.relative_to(ROOT)}: {done}", flush=True)
     if not options.chapters:
