@@ -1,5 +1,6 @@
 """Sphinx directives for source with a note for each statement, as ``notes.py`` reads it."""
 
+import re
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from sphinx.util.docutils import SphinxDirective
 
 from myst import ChapterError
 from notes import Listing, Listings, lines_and_tests, location, read_notes
-from reading import cell_role
+
+IMPORTS = re.compile(r"(?:(?:from|import) .*\n*)+")  # a listing of nothing else
 
 
 class Notes(SphinxDirective):
@@ -57,7 +59,7 @@ class Notes(SphinxDirective):
         note = nodes.container(classes=["annotated-note"])
         text = StringList(listing.note.splitlines(), source=str(self.page))
         self.state.nested_parse(text, self.content_offset, note)
-        shown = fold("imports", code) if cell_role(listing.code, {}) == "setup" else [code]
+        shown = fold("imports", code) if IMPORTS.fullmatch(listing.code) else [code]
         return nodes.container("", *shown, note, classes=["annotated-row"])
 
     def computed(self, notes: Listings) -> nodes.Node:
