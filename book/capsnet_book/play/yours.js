@@ -17,10 +17,12 @@ const EMPTY = new Float32Array(SIDE * SIDE);
 /** @returns {Failure[]} */
 function failuresKept() {
   try {
-    return JSON.parse(kept(KEPT) || "[]");
+    const failures = JSON.parse(kept(KEPT) || "[]");
+    if (Array.isArray(failures)) return failures;
   } catch {
-    return []; // of an older page
+    // What another page keeps under this name.
   }
+  return [];
 }
 
 /** @param {Failure} failure */
@@ -56,7 +58,7 @@ export function picturePanel({ take, answers, leave }) {
   const digits = Array.from({ length: 10 }, (_, k) => button(String(k), () => judge(k), { "aria-label": `it is ${aDigit(k)}` }));
   const list = el("ol", { class: "failures" });
   const count = el("p", { class: "head" });
-  const shelf = el("div", { class: "shelf" }, count, list, button("Empty", () => save([])));
+  const shelf = el("div", { class: "shelf" }, count, list, button("Empty", () => save([]), { "aria-label": "Empty the gallery of failures" }));
   const gallery = el("div", { class: "gallery" },
     el("p", { class: "head" }, "Which digit is it?"), el("div", { class: "digits" }, ...digits), verdict, shelf);
 
@@ -151,16 +153,19 @@ export function picturePanel({ take, answers, leave }) {
   }
 
   async function start() {
+    set(camera, { disabled: true }); // until the reader has allowed it or not
     try {
       const now = (film = await navigator.mediaDevices.getUserMedia({ video: { facingMode: "environment" } }));
       const video = el("video", { muted: true, playsinline: true });
       video.srcObject = now;
       await video.play();
       camera.textContent = "Hold";
-      while (film === now) {
+      set(camera, { disabled: false });
+      while (film === now && panel.checkVisibility()) {
         read(await createImageBitmap(video));
         await last;
       }
+      if (film === now) hold();
     } catch (error) {
       hold();
       tell(`The camera cannot be used: ${/** @type {Error} */ (error).message}`);
@@ -172,6 +177,7 @@ export function picturePanel({ take, answers, leave }) {
     film?.getTracks().forEach((track) => track.stop());
     film = undefined;
     camera.textContent = "Camera";
+    set(camera, { disabled: false });
   }
 
   document.addEventListener("visibilitychange", () => document.hidden && hold());

@@ -52,8 +52,8 @@ STICKS_OUT = """() => {
     const left = stage.getBoundingClientRect().bottom - end;
     return [stage.scrollWidth - stage.clientWidth, stage.scrollHeight - stage.clientHeight, left];
 }"""
-# Words of drawings that are too small to read, and those that run into each other. Numbers on
-# what is dragged lie where it lies.
+# Words that are too small to read, and those of drawings that run into each other. Numbers on what
+# is dragged lie where it lies.
 TEXTS = """() => {
     const texts = [...document.querySelectorAll(".play svg text")]
         .filter((it) => it.textContent && it.checkVisibility())
@@ -65,7 +65,14 @@ TEXTS = """() => {
         Math.min(one.box[to], other.box[to]) - Math.max(one.box[from], other.box[from]);
     const meet = (one, other) => one.it.ownerSVGElement === other.it.ownerSVGElement
         && shared(one, other, "left", "right") > 0 && shared(one, other, "top", "bottom") > 4;
-    const small = texts.filter(({ size }) => size < 10.5);
+    const small = [...document.querySelectorAll(".play *")]
+        .filter((it) => it.checkVisibility()
+            && [...it.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim()))
+        .map((it) => {
+            const size = parseFloat(getComputedStyle(it).fontSize);
+            return { says: it.textContent, size: size * (it.getScreenCTM?.().a ?? 1) };
+        })
+        .filter(({ size }) => size < 11);
     const still = texts.filter(({ it }) => !it.closest(".number"));
     return [
         ...small.map(({ says, size }) => `${says}: ${size.toFixed(1)} px`),
