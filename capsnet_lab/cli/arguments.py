@@ -32,9 +32,8 @@ def check_arguments(args: argparse.Namespace) -> None:
     for path in inputs:
         if not path.exists():
             raise FileNotFoundError(f"no such file: {path}")
-    for weights in named:
-        if isinstance(weights, Path):
-            check_holds_weights(weights)
+        if path in named:
+            check_holds_weights(path)
     if args.command == "train" and args.out is None:
         name = args.dataset
         if name.startswith("folder:"):
