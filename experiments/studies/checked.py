@@ -15,11 +15,12 @@ import json
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,34 +37,16 @@ RECORD = LEDGER / "checked.json"
 NAMES = {"torch": torch, "nn": nn, "F": F, "np": np, "Variable": torch.autograd.Variable}
 
 
-class Network(NamedTuple):
-    """A network: what makes it, what its training calls, and how its routing is reached."""
-
-    make: Callable[[], nn.Module]
-    call: Callable[[Any, Tensor, Tensor | None], Any]  # images, labels → what it returns
-    loss: Callable[[Any, Tensor, Tensor], Any]  # images, labels → loss
-    routing: str | None = None  # a module's name, or these two:
-    primary: Callable[[Any, Tensor], Tensor] | None = None  # images → children
-    digits: Callable[[Any, Tensor], Tensor] | None = None  # children → capsules
+# What makes a network, and how its training calls it and reaches its routing.
+Network = tuple[Callable[[], nn.Module], Adapter]
 
 
-class AsTrained(nn.Module):
-    """A network, called as its training does, with the images as it has them."""
-
-    def __init__(self, network: Network, see: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        self.net, self.how, self.see = network.make(), network.call, see
-
-    def forward(self, images: Tensor, labels: Tensor | None = None) -> Any:
-        return self.how(self.net, self.see(images), labels)
-
-
-def one_hot(labels: Tensor | None) -> Any:
-    return None if labels is None else torch.eye(10)[labels]
+def one_hot(labels: Tensor) -> Tensor:
+    return torch.eye(10)[labels]
 
 
 def own_loss(net: Any, images: Tensor, labels: Tensor) -> Any:
-    """Of networks that have one, of images, capsules and labels."""
+    """The loss of networks that have a method for it."""
     return net.loss(images, net(images), one_hot(labels))[0]
 
 
@@ -83,14 +66,14 @@ def leftthomas(folder: Path) -> Network:
     def digits(net: Any, u: Tensor) -> Any:
         return net.digit_capsules(u).flatten(2).transpose(0, 1)
 
-    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
+    def call(net: Any, images: Tensor, labels: Tensor) -> Any:
         return digits(net, primary(net, images)), net(images, one_hot(labels))[1]
 
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
         lengths, drawn = net(images, one_hot(labels))
         return criterion(images, one_hot(labels), lengths, drawn.view_as(images))
 
-    return Network(code.CapsuleNet, call, loss, primary=primary, digits=digits)
+    return code.CapsuleNet, Adapter(call, primary, digits, loss)
 
 
 def danielhavir(folder: Path) -> Network:
@@ -103,47 +86,46 @@ def danielhavir(folder: Path) -> Network:
         lengths, drawn = net(images)
         return criterion(lengths, one_hot(labels), images, drawn)
 
-    return Network(
-        lambda: code.CapsuleNetwork(*options), lambda net, images, _: net(images), loss, "digits"
-    )
+    adapter = Adapter(lambda net, images, _: net(images), loss=loss, routing="digits")
+    return lambda: code.CapsuleNetwork(*options), adapter
 
 
 def laubonghaudoi(folder: Path) -> Network:
     """Three iterations. The decoder is called after the network, as its loss does."""
     code = run_file(folder, "CapsNet.py")
 
-    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
+    def call(net: Any, images: Tensor, labels: Tensor) -> Any:
         v = net(images)
-        return v if labels is None else (v, net.Decoder(v, one_hot(labels)))
+        return v, net.Decoder(v, one_hot(labels))
 
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
         return net.loss(net(images), one_hot(labels), images)[0]
 
     options = SimpleNamespace(r=3, use_cuda=True)
-    return Network(lambda: code.CapsNet(options), call, loss, "DigitCaps")
+    return lambda: code.CapsNet(options), Adapter(call, loss=loss, routing="DigitCaps")
 
 
 def motokimura(folder: Path) -> Network:
     """Nothing."""
+    code = run_file(folder, "capsule_network.py")
 
-    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
+    def call(net: Any, images: Tensor, labels: Tensor) -> Any:
         v = net(images)
         return v, net.reconstruct(v)
 
-    return Network(
-        run_file(folder, "capsule_network.py").CapsuleNetwork, call, own_loss, "digit_caps"
-    )
+    return code.CapsuleNetwork, Adapter(call, loss=own_loss, routing="digit_caps")
 
 
 def spikefairway(folder: Path) -> Network:
     """Three iterations; its script gives is_relu besides, which the network does not take."""
     code = run_file(folder, "capsule_network.py")
 
-    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
+    def call(net: Any, images: Tensor, labels: Tensor) -> Any:
         v = net(images)
-        return v if labels is None else (v, net.reconstruct(v, one_hot(labels)))
+        return v, net.reconstruct(v, one_hot(labels))
 
-    return Network(lambda: code.CapsuleNetwork(routing_iters=3), call, own_loss, "digit_caps")
+    adapter = Adapter(call, loss=own_loss, routing="digit_caps")
+    return lambda: code.CapsuleNetwork(routing_iters=3), adapter
 
 
 def jeong_tae(folder: Path) -> Network:
@@ -159,15 +141,15 @@ def jeong_tae(folder: Path) -> Network:
         parts = {"capsules": capsules.capsNet(options), "decoder": decoder.decoder(options)}
         return nn.ModuleDict(parts)
 
-    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
+    def call(net: Any, images: Tensor, labels: Tensor) -> Any:
         v = net["capsules"](images)
-        return v if labels is None else (v, net["decoder"](v, one_hot(labels)))
+        return v, net["decoder"](v, one_hot(labels))
 
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
         v, drawn = call(net, images, labels)
         return margin(v, one_hot(labels)) + drawing(drawn, images)
 
-    return Network(make, call, loss, "capsules.digitCaps")
+    return make, Adapter(call, loss=loss, routing="capsules.digitCaps")
 
 
 def kellerjordan(folder: Path) -> Network:
@@ -179,14 +161,14 @@ def kellerjordan(folder: Path) -> Network:
         decoder = code.CapsuleDecoder(reconstruction=True, mask_incorrect=True)
         return code.CapsuleModel(code.CapsuleNetwork(), decoder)
 
-    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
+    def call(net: Any, images: Tensor, labels: Tensor) -> Any:
         return net(images, one_hot(labels))
 
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
         lengths, drawn = call(net, images, labels)
         return criterion(lengths, one_hot(labels), drawn, images)
 
-    return Network(make, call, loss, "net.digit_caps")
+    return make, Adapter(call, loss=loss, routing="net.digit_caps")
 
 
 def higgsfield(folder: Path) -> Network:
@@ -197,7 +179,8 @@ def higgsfield(folder: Path) -> Network:
         v, drawn, _ = net(images)
         return net.loss(images, v, one_hot(labels), drawn)
 
-    return Network(code.CapsNet, lambda net, images, _: net(images)[:2], loss, "digit_capsules")
+    adapter = Adapter(lambda net, images, _: net(images)[:2], loss=loss, routing="digit_capsules")
+    return code.CapsNet, adapter
 
 
 def tonysy(folder: Path) -> Network:
@@ -205,30 +188,28 @@ def tonysy(folder: Path) -> Network:
     code = run_file(folder, "CapsuleNet.py")
     criterion = code.CapsuleLoss()
 
-    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
-        shown = torch.zeros(len(images), dtype=torch.long) if labels is None else labels
-        _, lengths, drawn = net(images, shown)
-        return lengths if labels is None else (lengths, drawn)
+    def call(net: Any, images: Tensor, labels: Tensor) -> Any:
+        return net(images, labels)[1:]
 
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
         lengths, drawn = call(net, images, labels)
         return criterion(10, images, one_hot(labels).float(), lengths, drawn.view_as(images))
 
-    return Network(code.CapsuleNet, call, loss, "digit_capsules")
+    return code.CapsuleNet, Adapter(call, loss=loss, routing="digit_capsules")
 
 
 def alexhex7(folder: Path) -> Network:
     """Labels as [n, 1]."""
     code = run_file(folder, "lib/network.py")
 
-    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
-        return net(images, None if labels is None else labels[:, None], labels is not None)
+    def call(net: Any, images: Tensor, labels: Tensor) -> Any:
+        return net(images, labels[:, None], True)
 
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
         v, drawn = call(net, images, labels)
         return net.margin_loss(v, labels[:, None]) + net.reconstruction_loss(images, drawn)
 
-    return Network(code.CapsNet, call, loss, "digit_caps")
+    return code.CapsNet, Adapter(call, loss=loss, routing="digit_caps")
 
 
 def acburigo(folder: Path) -> Network:
@@ -240,14 +221,14 @@ def acburigo(folder: Path) -> Network:
     code = run_file(folder, "CapsNet.ipynb", change, INPUT_SIZE=(1, 28, 28), **NAMES)
     criterion = code.CapsNetLoss()
 
-    def call(net: Any, images: Tensor, labels: Tensor | None) -> Any:
-        return net(images, labels)[: 1 if labels is None else 2]
+    def call(net: Any, images: Tensor, labels: Tensor) -> Any:
+        return net(images, labels)[:2]
 
     def loss(net: Any, images: Tensor, labels: Tensor) -> Any:
         code.y_pred, drawn = net(images, labels)
         return criterion(images, labels, drawn, code.y_pred)[0]
 
-    return Network(code.CapsNet, call, loss, "routing")
+    return code.CapsNet, Adapter(call, loss=loss, routing="routing")
 
 
 NETWORKS = {
@@ -268,19 +249,18 @@ NORMALISED = {"danielhavir", "motokimura", "spikefairway", "jeong-tae", "higgsfi
 
 def examine(clones: Path, name: str) -> dict[str, Any]:
     """What the checker finds in a network."""
-    network = NETWORKS[name](clones / name)
-    normalised = name.split("/")[0] in NORMALISED  # by its script
-    see = Normalize((0.1307,), (0.3081,)) if normalised else nn.Identity()
-    primary, digits, routing = network.primary, network.digits, network.routing
-    adapter = Adapter(
-        call=lambda net, images, labels: net(images, labels),
-        loss=lambda net, images, labels: network.loss(net.net, see(images), labels),
-        routing=f"net.{routing}" if routing else None,
-        primary=primary and (lambda net, images: primary(net.net, see(images))),
-        digits=digits and (lambda net, u: digits(net.net, u)),
-    )
+    make, adapter = NETWORKS[name](clones / name)
+    call, loss = adapter.call, adapter.loss
+    assert call is not None and loss is not None
+    if name.split("/")[0] in NORMALISED:  # by its script
+        normalise = Normalize((0.1307,), (0.3081,))
+        adapter = replace(
+            adapter,
+            call=lambda net, images, labels: call(net, normalise(images), labels),
+            loss=lambda net, images, labels: loss(net, normalise(images), labels),
+        )
     torch.manual_seed(0)
-    report = check(lambda: AsTrained(network, see), adapter)
+    report = check(make, adapter)
     return {
         "commit": commit_of(clones / name),
         "done": " ".join((NETWORKS[name].__doc__ or "").split()),
