@@ -13,7 +13,7 @@ from sphinx.util.docutils import SphinxDirective
 from myst import ChapterError
 from notes import Listing, Listings, lines_and_tests, location, read_notes
 
-IMPORTS = re.compile(r"(?:(?:from|import) .*\n*)+")  # a listing of nothing else
+IMPORTS = re.compile(r"(?:(?:from|import) [^(\n]*(?:\([^)]*\))?\n*)+")  # a listing of nothing else
 
 
 class Notes(SphinxDirective):
