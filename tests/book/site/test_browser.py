@@ -452,5 +452,5 @@ def test_a_line_has_its_equation_in_the_rail_and_lights_up_its_quantities(visit:
     assert code.first.bounding_box()["y"] < DESK["height"]
     assert tab.locator(".annotated-row > details:not([open])").count() > 0
     tab.set_viewport_size({"width": 1000, "height": 900})
-    ground = "it => getComputedStyle(it.querySelector('div')).backgroundColor"
+    ground = "it => getComputedStyle(it.firstElementChild).backgroundColor"
     assert tab.locator(".annotated-row").first.evaluate(ground) != "rgba(0, 0, 0, 0)"
