@@ -46,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"capsnet {args.command}: {message}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        advice = "; the same command goes on after the last epoch" * (args.command == "train")
+        advice = "; the same command continues after the last finished epoch"
+        advice *= args.command == "train"
         print(f"capsnet {args.command}: interrupted{advice}", file=sys.stderr)
         return INTERRUPTED
 

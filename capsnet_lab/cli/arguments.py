@@ -30,10 +30,10 @@ def check_arguments(args: argparse.Namespace) -> None:
     named = [getattr(args, name, None) for name in ("weights", "init")]
     inputs = [path for path in (*named, *getattr(args, "pictures", ())) if isinstance(path, Path)]
     for path in inputs:
-        if not path.exists():
-            raise FileNotFoundError(f"no such file: {path}")
         if path in named:
             check_holds_weights(path)
+        if not path.exists():
+            raise FileNotFoundError(f"no such file: {path}")
     if args.command == "train" and args.out is None:
         name = args.dataset
         if name.startswith("folder:"):
@@ -82,9 +82,12 @@ def is_run(folder: Path) -> bool:
 def check_holds_weights(path: Path) -> None:
     """Refuse the folder of a training, or its checkpoint, and say which file has the weights."""
     folder = path if path.is_dir() else path.parent
-    if not is_run(path) and path.name != CHECKPOINT:
+    unfinished = path.name == WEIGHTS and not path.exists() and is_run(folder)
+    if not (unfinished or is_run(path) or path.name == CHECKPOINT):
         return
     what = "a folder" if path.is_dir() else "what a training goes on from"
+    if unfinished:
+        what = "not there yet"
     advice = f"give {folder / WEIGHTS}"
     if not (folder / WEIGHTS).is_file():
         advice = f"repeat the command that began the training, which writes {WEIGHTS} at its end"

@@ -141,6 +141,7 @@ EARLY = [
     ("predict mine.pth photo.png x.onnx", "the weights of one network, got mine.pth, x.onnx"),
     ("predict photo.png done", f"done is a folder: give done/{WEIGHTS}"),
     ("evaluate done", f"done is a folder: give done/{WEIGHTS}"),
+    (f"evaluate begun/{WEIGHTS}", "is not there yet: repeat the command that began the training"),
     (f"export begun/{CHECKPOINT} x.onnx", "repeat the command that began the training, which wr"),
 ]
 LIGHT = """
@@ -257,7 +258,10 @@ def test_an_interrupted_training_says_what_continues_it(
     words = "train --dataset folder:pictures --no-compile --device cpu --out x"
     assert main(words.split()) == INTERRUPTED
     out, err = capsys.readouterr()
-    assert err == "capsnet train: interrupted; the same command goes on after the last epoch\n"
+    assert (
+        err
+        == "capsnet train: interrupted; the same command continues after the last finished epoch\n"
+    )
     images = 43  # of 60 pictures; see test_train_learns_from_what_is_meant
     chosen = TrainingConfig.for_model(CapsNet(num_classes=2), images).epochs
     assert f"\n{chosen} epochs, as {images} images are few (--epochs sets another number), " in out
