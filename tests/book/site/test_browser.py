@@ -275,7 +275,7 @@ def test_an_answer_opens_once_the_reader_has_predicted(visit: Any, browser: Any)
     tab.emulate_media(media="screen")
     choices = box.locator("li button")
     right = box.evaluate("it => Number(/answer-(.)/.exec(it.className)[1]) - 1")
-    choices.nth(1 - right).click()
+    choices.nth((right + 1) % 2).click()
     assert answer.evaluate(closed) == [False, False]
     assert "wrong" in box.get_by_role("status").inner_text()
     choices.nth(right).click(force=True)  # too late
@@ -285,6 +285,7 @@ def test_an_answer_opens_once_the_reader_has_predicted(visit: Any, browser: Any)
     assert tab.locator(".answer").evaluate_all(f"all => all.map({closed})") == [[False, False]] * 2
     box.get_by_role("link", name="All your predictions").click()
     listed = tab.locator("ul.predicted li")
+    listed.first.wait_for()  # the click returns before the page is another
     assert listed.count() == 1 and "The answer:" in listed.inner_text()
     check_with_axe(tab, "#what-you-predicted")
     listed.get_by_role("link").click()
