@@ -91,10 +91,11 @@ class Run:
         except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
             raise ValueError(f"{path} is damaged: {type(error).__name__} {error}") from error
         if difference is not None:
+            weights = path.parent / WEIGHTS
+            start = f", which may start from {weights} (--init)," if weights.exists() else ""
             raise ValueError(
                 f"{path} is of another run: {difference}. To go on with that run, give its "
-                f"options; for a new one, choose another folder, where it may start from the "
-                f"weights of that run (--init), or remove {path.parent}"
+                f"options; for a new one, choose another folder{start} or remove {path.parent}"
             )
 
     def _networks(self) -> dict[str, Tensor]:
