@@ -194,8 +194,8 @@ class Call(NamedTuple):
 
 
 @contextlib.contextmanager
-def recorded_calls(model: nn.Module) -> Iterator[list[Call]]:
-    """Collect the calls of all modules, in the order in which they return."""
+def recorded_calls(model: nn.Module, only: str | None = None) -> Iterator[list[Call]]:
+    """Collect the calls of all modules, or of one, in the order in which they return."""
     calls: list[Call] = []
 
     def hook(name: str, *call: Any) -> None:
@@ -204,6 +204,7 @@ def recorded_calls(model: nn.Module) -> Iterator[list[Call]]:
     handles = [
         module.register_forward_hook(functools.partial(hook, name), with_kwargs=True)
         for name, module in model.named_modules()
+        if only in (None, name)
     ]
     try:
         yield calls
@@ -215,11 +216,9 @@ def recorded_calls(model: nn.Module) -> Iterator[list[Call]]:
 @contextlib.contextmanager
 def recorded_calls_of(model: nn.Module, name: str) -> Iterator[list[Call]]:
     """Collect the calls of one module; a UserCodeError if there are none."""
-    found: list[Call] = []
-    with recorded_calls(model) as calls:
-        yield found
-    found += [call for call in calls if call.name == name]
-    if not found:
+    with recorded_calls(model, only=name) as calls:
+        yield calls
+    if not calls:
         raise UserCodeError(f"its {name} is not called")
 
 
