@@ -101,11 +101,11 @@ def before_squash(
 
 
 @styled
-def against_chance(sums: Mapping[str, ArrayLike], true: ArrayLike) -> Figure:
+def against_chance(sums: Mapping[str, ArrayLike], true: ArrayLike, most: float) -> Figure:
     """How long sums of votes are over random ones: of the true class and of absent ones.
 
     `sums` are such ratios by what was added up, [n, classes]; `true` says which class is there,
-    bool, [n, classes].
+    bool, [n, classes]; `most` is the ratio if all votes coincide.
     """
     there = array(true)
     edges = np.linspace(0, 1.1 * max(array(values).max() for values in sums.values()), 41)
@@ -116,7 +116,10 @@ def against_chance(sums: Mapping[str, ArrayLike], true: ArrayLike) -> Figure:
             histogram(axes, array(values)[which], edges, fill=True, color=colour, label=group)
         axes.axvline(1, color=INK, linestyle="--", linewidth=1)
         axes.set(title=name, xlim=(0, edges[-1]))
-    rows[-1].set_xlabel("length of the sum of the votes; 1 is chance")
+    ticks = [str(tick) for tick in range(int(edges[-1]) + 1)]
+    ticks[:2] = "0\nall cancel", "1\nchance"
+    rows[-1].set_xticks(range(len(ticks)), ticks)
+    rows[-1].set_xlabel(f"length of the sum of the votes ({most:.0f} if all coincide)")
     figure.supylabel("percent of their group", size=10)
     legend_above(figure)
     return figure

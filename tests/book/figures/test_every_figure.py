@@ -25,7 +25,7 @@ RECORDS = [{"step": k, "margin": 1 / k, "reconstruction": 2} for k in range(1, 3
 
 # A figure, what it is given and has to name, and what else it is given.
 CASES: list[tuple[Any, list[Any], dict[str, Any]]] = [
-    (figures.against_chance, [{"votes": LENGTHS}, LENGTHS > 0.5], {}),
+    (figures.against_chance, [{"votes": LENGTHS}, LENGTHS > 0.5, 34.0], {}),
     (figures.bars, [{"one": (0.9, 0.25), "two": (0.1, 0.75)}, ("work", "time"), "ms"], {}),
     (figures.before_squash, [{"new": {"ink": X, "none": X}}, X, {"along": X}], {}),
     (figures.bent_against_plain, [{"CNN": [[(4, 11), (1, 7)]]}, 2.5, {"paper": (1, 20)}], {}),
