@@ -448,9 +448,14 @@ def test_a_line_has_its_equation_in_the_rail_and_lights_up_its_quantities(visit:
                 row.getBoundingClientRect().height))"""
     code = tab.locator(".annotated-row:not(:has(details))")
     assert max(code.evaluate_all(room)) < 12
-    # The first screen shows code, and the imports above it are folded.
+    # The imports are folded, and the first screen shows Procedure 1 to its end.
     tab.evaluate("scrollTo(0, 0)")
-    assert code.first.bounding_box()["y"] < DESK["height"]
+    for size in (PHONE, DESK):
+        tab.set_viewport_size(size)
+        listing = tab.locator("article pre:visible").first
+        assert listing.inner_text().endswith("return v\n")
+        box = listing.bounding_box()
+        assert box["y"] + box["height"] < size["height"]
     assert tab.locator(".annotated-row > details:not([open])").count() > 0
     tab.set_viewport_size({"width": 1000, "height": 900})
     ground = "it => getComputedStyle(it.firstElementChild).backgroundColor"
