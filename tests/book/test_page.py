@@ -12,6 +12,7 @@ from sphinx.errors import ExtensionError
 import cards
 import drawings
 import mathml
+import tables
 import typography
 from capsnet_book import figures
 from capsnet_lab.figures import style
@@ -100,3 +101,24 @@ def test_the_front_page_has_a_card_of_every_numbered_chapter() -> None:
     index = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
     shown = [found.content.split() for found in directives(index) if found.name == "cards"]
     assert [name for names in shown for name in names] == chapters
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("net     error, %  runs\nfirst       0.66    10\nsecond              12\n",
+         [["net", "error, %", "runs"], ["first", "0.66", "10"], ["second", "", "12"]]),
+        ("            with a digit\nuntrained          −0.1\n",
+         [["", "with a digit"], ["untrained", "−0.1"]]),
+        ("length 1 becomes 0.50\nlength 2 becomes 0.80\n", []),
+        ("as in the paper    0 vectors\nafter a ReLU     451 vectors\n", []),  # no head
+        ("net    runs\nfirst  10\nlast   2\n", []),  # aligned to the left
+        ("net    runs\nfirst    10\ntimed with two threads\n", []),
+        ("one line\n", []),
+    ],
+)  # fmt: skip
+def test_aligned_columns_under_a_head_are_a_table(text: str, rows: list[list[str]]) -> None:
+    assert tables.printed_rows(text) == rows
+    if rows:
+        head, body = tables.table_of(rows)[0][len(rows[0]) :]
+        assert [[cell.astext() for cell in row] for row in (*head, *body)] == rows
