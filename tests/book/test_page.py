@@ -108,7 +108,7 @@ def test_the_front_page_has_a_card_of_every_numbered_chapter() -> None:
     [
         ("net     error, %  runs\nfirst       0.66    10\nsecond              12\n",
          [["net", "error, %", "runs"], ["first", "0.66", "10"], ["second", "", "12"]]),
-        ("            with a digit\nuntrained          −0.1\n",
+        ("            with a digit\nuntrained           −0.1\n",
          [["", "with a digit"], ["untrained", "−0.1"]]),
         ("length 1 becomes 0.50\nlength 2 becomes 0.80\n", []),
         ("as in the paper    0 vectors\nafter a ReLU     451 vectors\n", []),  # no head
