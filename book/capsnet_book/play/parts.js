@@ -3,6 +3,7 @@
 
 import { draggable } from "./drag.js";
 import { button, choice, el, number, readState, set, slider, writeState } from "./kit.js";
+import { placed, pose, turned, turnOf } from "./poses.js";
 
 const NAME = "parts";
 const [WIDE, HIGH] = [3.4, 2.5]; // of the scene, in the unit of the poses; (0, 0) is its middle
@@ -14,18 +15,8 @@ const PARTS = ["roof", "wall"];
 const SEA = Array.from({ length: 101 }, (_, k) => /** @type {[number, number]} */ ([0.01 * (k - 50), 0.04 * Math.sin(k / 4) - 0.57]));
 const WHOLES = { house: "a house", boat: "a boat" };
 
-/** @typedef {[number, number, number, number]} Pose  where a middle is, and the arrow to the top */
+/** @typedef {import("./poses.js").Pose} Pose */
 /** @typedef {keyof typeof WHOLES} Whole */
-
-const radians = (/** @type {number} */ degrees) => (degrees * Math.PI) / 180;
-
-/** A pose, turned about (0, 0), counter-clockwise.
- * @param {Pose} where @param {number} degrees @returns {Pose}
- */
-function turned([x, y, p, q], degrees) {
-  const [cos, sin] = [Math.cos(radians(degrees)), Math.sin(radians(degrees))];
-  return [cos * x - sin * y, sin * x + cos * y, cos * p - sin * q, sin * p + cos * q];
-}
 
 /** W times the pose of a part: that of the whole.
  * @param {ArrayLike<number>} W  [4, 4] @param {Pose} where @returns {Pose}
@@ -46,11 +37,6 @@ function partOf(W, [x, y, p, q]) {
  * @param {Pose} one @param {Pose} other
  */
 const apart = (one, other) => Math.hypot(...one.map((x, k) => x - other[k]));
-
-/** By how many degrees a thing is turned counter-clockwise.
- * @param {Pose} where
- */
-const turnOf = ([, , p, q]) => (Math.atan2(-p, q) * 180) / Math.PI;
 
 /** @typedef {{ whole: Whole, turn: number }} Now  of votes that agree */
 const TASKS = [
@@ -80,8 +66,7 @@ export async function mount(stage, { outlines, W, start }) {
   };
   const poseOf = (/** @type {number} */ i) => {
     const [x, y, turn] = state.parts[i];
-    const [, , p, q] = turned([0, 0, 0, 1], turn);
-    return turned([x, y, p, q], state.all);
+    return turned(pose(x, y, turn), state.all);
   };
 
   const view = el("svg", { viewBox: `${-WIDE / 2} ${-HIGH / 2} ${WIDE} ${HIGH}`, class: "plane", role: "group",
@@ -122,10 +107,6 @@ export async function mount(stage, { outlines, W, start }) {
     writeState(NAME, {});
   });
   stage.append(view, said, el("div", { class: "hands" }, ...turns, all), el("div", { class: "bar" }, wholes, reset), el("ol", { class: "try" }, ...tasks));
-
-  /** @param {[number, number][]} corners @param {Pose} where */
-  const placed = (corners, [x, y, p, q]) =>
-    corners.map(([right, up]) => `${x + right * q + up * p},${-(y - right * p + up * q)}`).join(" ");
 
   function draw() {
     const { whole } = state;

@@ -4,6 +4,7 @@
 import { agreement, dynamicRouting, lengths } from "./capsules.js";
 import { disc } from "./discs.js";
 import { argmax, button, choice, el, number, readState, set, slider, writeState } from "./kit.js";
+import { turned } from "./poses.js";
 import { PRESETS } from "./presets.js";
 import { drawScene } from "./scene.js";
 
@@ -31,8 +32,8 @@ const PHASES = [
 
 /** What to try; solved once `done` says so of the last iteration's shares and lengths. */
 const TASKS = [
-  { asks: "At iteration 3: drag child 5's vote for A until it gives A more than 0.75.",
-    done: (/** @type {Now} */ { c, over, r }) => over === "parents" && r === 3 && c[8] > 0.75 },
+  { asks: "At iteration 3: turn part 5 until it gives A more than 0.65.",
+    done: (/** @type {Now} */ { c, over, r }) => over === "parents" && r === 3 && c[8] > 0.65 },
   { asks: "Make B longer than A.", done: (/** @type {Now} */ { norms, r }) => r > 1 && norms[1] > norms[0] + 0.01 },
   { asks: "Switch the softmax to children, and make a child give less than 0.2 in all. Why can that not be over parents?",
     done: (/** @type {Now} */ { c }) => [0, 1, 2, 3, 4, 5].some((i) => c[2 * i] + c[2 * i + 1] < 0.2) },
@@ -41,12 +42,14 @@ const TASKS = [
 
 /**
  * @param {HTMLElement} stage
- * @param {{ votes: Float32Array, scene: number[][][], lines: string[], tell?: import("./kit.js").Tell }} data
+ * @param {{ votes: Float32Array, scene: Point[][], lines: string[], tell?: import("./kit.js").Tell }} data
  *   û of the six parts, [6, 2, 2]; their outlines; the lines of `dynamic_routing`, by phase
  */
 export async function mount(stage, { votes: given, scene, lines, tell }) {
   const parts = Float64Array.from(given, (x) => Math.round(x * 1000) / 1000);
-  let votes = parts.slice();
+  /** @type {Float64Array} */
+  let votes = parts;
+  let own = true; // whether they are those of the parts in the picture
   let time = START; // in phases
   /** @type {Over} */
   let over = "parents";
@@ -55,11 +58,14 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
   const discs = PARENTS.map((parent, j) =>
     disc(parent, WHOLES[j], SHAPE.children, (i, at) => {
       votes.set(at.map((x) => Math.round(x * 1000) / 1000), (i * 2 + j) * 2);
-      set(picture, { hidden: true });
+      own = false;
       show();
     }),
   );
-  const picture = drawScene(scene);
+  const picture = drawScene(scene, () => {
+    vote();
+    show();
+  });
 
   const rows = Array.from({ length: SHAPE.children }, (_, i) => {
     const [a, b] = PARENTS.map((parent) => el("span", { class: `share of-${parent}` }));
@@ -94,8 +100,8 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
   const says = el("p", { class: "says", "aria-live": "polite" });
 
   const presets = el("div", { class: "bar presets" },
-    button("Six parts", () => take(parts, true)),
-    ...Object.values(PRESETS).map(([title, made]) => button(title, () => take(made(), false))),
+    button("A house", () => take("")),
+    ...Object.values(PRESETS).map(([title, made]) => button(title, () => take(made()))),
   );
   const way = choice("softmax over", { parents: "parents", children: "children" }, over, (to) => ((over = to), show()));
   const tasks = TASKS.map(({ asks }) => el("li", {}, asks));
@@ -103,7 +109,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     solved.clear();
     way.value = over = "parents";
     time = START;
-    take(parts, true);
+    take("");
   });
 
   /** What a phase did, in words.
@@ -118,10 +124,18 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     return `${PHASES[3].does} ${grows[best] < 0.05 ? "No vote agrees with any." : `Child ${Math.floor(best / 2) + 1} agrees most: ${tenths(grows[best])} with ${PARENTS[best % 2]}.`}`;
   }
 
-  /** @param {Float64Array} to @param {boolean} seen */
-  function take(to, seen) {
-    votes = to.slice();
-    set(picture, { hidden: !seen });
+  /** Have the parts vote as they stand. What a W makes of an arrow turns with it, and so both votes of a part do. */
+  function vote() {
+    own = true;
+    const both = (/** @type {number} */ i) => /** @type {import("./poses.js").Pose} */ ([...parts.subarray(4 * i, 4 * i + 4)]);
+    votes = Float64Array.from(picture.turns().flatMap((turn, i) => turned(both(i), turn)));
+  }
+
+  /** @param {Float64Array | string} to  votes without a picture, or how the parts stand ("": as at first) */
+  function take(to) {
+    picture.take(typeof to === "string" ? to : "");
+    if (typeof to === "string") vote();
+    else [votes, own] = [to, false];
     show();
   }
 
@@ -137,12 +151,13 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     const { b, c, s, v } = steps[r];
     const logits = phase < 3 ? b : b.map((x, k) => x + agreement(votes, v, SHAPE)[k]);
     const norms = lengths(v, 2);
-    const touched = votes.some((x, k) => x !== parts[k]);
+    const moved = picture.written();
+    set(picture.view, { hidden: !own });
     const point = (/** @type {ArrayLike<number>} */ x, /** @type {number} */ k) => /** @type {Point} */ ([x[2 * k], x[2 * k + 1]]);
     discs.forEach((each, j) => {
       const before = r > 0 ? point(steps[r - 1].v, j) : null;
       each.show(rows.map((_, i) => point(votes, i * 2 + j)), rows.map((_, i) => c[i * 2 + j]),
-        point(s, j), point(v, j), before, !touched);
+        point(s, j), point(v, j), before, own);
     });
     rows.forEach(({ show }, i) => show(c[2 * i], c[2 * i + 1], `${tenths(logits[2 * i])}, ${tenths(logits[2 * i + 1])}`));
     cards.forEach((card, k) => set(card, { "aria-pressed": k === phase }));
@@ -151,31 +166,32 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     for (const each of [on, farOn]) each.disabled = time === 4 * ITERATIONS - 1;
     TASKS.forEach(({ done }, k) => done({ c, norms, over, r: r + 1 }) && solved.add(k));
     tasks.forEach((task, k) => task.classList.toggle("solved", solved.has(k)));
-    const changed = touched || over !== "parents" || time !== START;
-    says.textContent = changed ? `Iteration ${r + 1}. ${happens(phase, norms, votes, v)}` : "Drag a vote by its number, or step through Procedure 1 with ◀ and ▶.";
+    const changed = !own || moved || over !== "parents" || time !== START;
+    says.textContent = changed ? `Iteration ${r + 1}. ${happens(phase, norms, votes, v)}` : "Pull a part by its knob, drag a vote by its number, or step through Procedure 1 with ◀ and ▶.";
     if (solved.size) says.textContent += ` ${solved.size} of ${TASKS.length} solved.`;
     writeState(NAME, changed
-      ? { t: time, over, ...(touched && { votes: Array.from(votes, (x) => Math.round(1000 * x)).join(" ") }) } : {});
+      ? { t: time, over, ...(own ? moved && { parts: moved } : { votes: Array.from(votes, (x) => Math.round(1000 * x)).join(" ") }) } : {});
     tell?.("told", { votes: [...votes] });
   }
 
   const state = readState(NAME);
-  if (state.votes) {
-    const sent = state.votes.split(" ").map((x) => Math.max(-1, Math.min(1, Number(x) / 1000)));
-    if (sent.length === votes.length && sent.every(Number.isFinite)) (votes = Float64Array.from(sent)), set(picture, { hidden: true });
-  }
   if (state.over === "children") way.value = over = "children";
   if (state.t in Array(4 * ITERATIONS).fill(0)) time = Number(state.t);
+  take(state.parts ?? "");
+  if (state.votes) {
+    const sent = state.votes.split(" ").map((x) => Math.max(-1, Math.min(1, Number(x) / 1000)));
+    if (sent.length === votes.length && sent.every(Number.isFinite)) take(Float64Array.from(sent));
+  }
 
   const light = (/** @type {Event} */ { type, target }) => {
     const vote = /** @type {Element} */ (target).closest(".votes");
     const child = vote && /child (\d)/.exec(vote.getAttribute("aria-label") ?? "")?.[1];
-    picture.querySelectorAll("[data-part]").forEach((/** @type {Element} */ part, /** @type {number} */ i) =>
+    picture.view.querySelectorAll("[data-part]").forEach((/** @type {Element} */ part, /** @type {number} */ i) =>
       part.classList.toggle("lit", /over|in$/.test(type) && String(i + 1) === child));
   };
   const board = el("div", { class: "board", onpointerover: light, onpointerout: light, onfocusin: light, onfocusout: light },
     presets,
-    el("div", { class: "discs" }, picture, ...discs.map(({ view }) => view)),
+    el("div", { class: "discs" }, picture.view, ...discs.map(({ view }) => view)),
     el("p", { class: "legend", "aria-hidden": true }, el("span", { class: "q-uhat" }, "û votes, as thick as their coupling coefficient"),
       el("span", { class: "q-s" }, "s their sum"), el("span", { class: "q-v" }, "v the sum, squashed")),
     el("div", { class: "bar transport" }, farBack, back, on, farOn, clock, reset),
@@ -184,7 +200,6 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     el("div", { class: "bar" }, way),
     el("div", { class: "try" }, el("strong", {}, "Try"), el("ol", {}, ...tasks)),
   );
-  show();
   stage.append(board);
   if (!tell) offerYourDigit(stage, board, lines); // a notebook does not have the network at hand
 }
@@ -197,7 +212,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
 function offerYourDigit(stage, board, lines) {
   const yours = el("div", { class: "play-of-forward", hidden: true });
   const views = { board, yours };
-  const titles = { board: "six children", yours: "your digit" };
+  const titles = { board: "six parts", yours: "your digit" };
   const open = async (/** @type {string} */ shown) => {
     for (const [name, view] of Object.entries(views)) view.hidden = name !== shown;
     if (shown === "yours" && !yours.childElementCount) {

@@ -1,24 +1,87 @@
 // @ts-check
-// The scene of Parts and a whole.
+// The scene of Parts and a whole: six parts, each of which is pulled by its top and turns as it follows.
 
-import { el } from "./kit.js";
+import { draggable } from "./drag.js";
+import { el, number, set } from "./kit.js";
+import { placed, pose, turned, turnOf } from "./poses.js";
+
+const [WIDE, HIGH] = [2.9, 2.2]; // of the scene, in the unit of the poses; (0, 0) is its middle
+const ARM = 0.3; // from a part's middle to the knob at its top
+const STEP = 0.05; // how far an arrow key pulls a knob
+
+/** @typedef {import("./drag.js").Point} Point */
+/** @typedef {[x: number, y: number, turn: number]} Stand  of a part: its middle, in hundredths, and its turn in degrees */
+
+/** The mean of some points. @param {Point[]} points @returns {Point} */
+const mean = (points) => /** @type {Point} */ ([0, 1].map((k) => points.reduce((sum, point) => sum + point[k], 0) / points.length));
+const poseOf = (/** @type {Stand} */ [x, y, turn]) => pose(x / 100, y / 100, turn);
+
+/** Where the knob of a part is. @param {Stand} stand @returns {Point} */
+function knobOf(stand) {
+  const [x, y, p, q] = poseOf(stand);
+  return [x + ARM * p, y + ARM * q];
+}
+
+/** How a part stands once its knob was pulled to a place: its middle follows, as far from the knob as before.
+ * @param {Stand} stand @param {Point} to
+ */
+function pulled([x, y], to) {
+  const [right, up] = to.map((at, k) => Math.max(-1, Math.min(1, at / ([WIDE, HIGH][k] / 2 - 0.1))) * ([WIDE, HIGH][k] / 2 - 0.1));
+  const [p, q] = [right - x / 100, up - y / 100];
+  const part = ARM / (Math.hypot(p, q) || 1);
+  return /** @type {Stand} */ ([100 * (right - part * p), 100 * (up - part * q), turnOf([0, 0, p, q])].map(Math.round));
+}
 
 /** The six parts as they lie in the picture, numbered.
- * @param {number[][][]} outlines  of each part, its corners
+ * @param {Point[][]} outlines  of each part, its corners: two at its bottom, then those at its top
+ * @param {() => void} moved
  */
-export function drawScene(outlines) {
-  const points = outlines.flat();
-  const [xs, ys] = [points.map(([x]) => x), points.map(([, y]) => y)];
-  const [left, top] = [Math.min(...xs), -Math.max(...ys)];
-  const [wide, high] = [Math.max(...xs) - left, -Math.min(...ys) - top];
-  const view = el("svg", { viewBox: `${left - 0.4} ${top - 0.4} ${wide + 0.8} ${high + 0.8}`, class: "scene", role: "img",
+export function drawScene(outlines, moved) {
+  const view = el("svg", { viewBox: `${-WIDE / 2} ${-HIGH / 2} ${WIDE} ${HIGH}`, class: "scene", role: "group",
     "aria-label": "the six parts, numbered: 1 to 4 are a crooked house" });
-  outlines.forEach((corners, i) => {
-    const middle = [0, 1].map((k) => corners.reduce((sum, corner) => sum + corner[k], 0) / corners.length);
-    // A rectangle's number leaves its middle to what may stand there.
-    const [x, y] = middle.map((m, k) => (corners.length === 4 ? m + 0.3 * (corners[2][k] + corners[3][k] - 2 * m) : m));
-    view.append(el("polygon", { "data-part": i, points: corners.map(([x, y]) => `${x},${-y}`).join(" ") }),
-      el("text", { x, y: -y, class: "number" }, String(i + 1)));
+  const parts = outlines.map((corners, i) => {
+    const [middle, bottom, top] = [corners, corners.slice(0, 2), corners.slice(2)].map(mean);
+    const [p, q] = [0, 1].map((k) => top[k] - bottom[k]);
+    const start = /** @type {Stand} */ ([100 * middle[0], 100 * middle[1], turnOf([0, 0, p, q])].map(Math.round));
+    const upright = corners.map(([x, y]) => /** @type {Point} */ (turned([x - middle[0], y - middle[1], 0, 1], -start[2]).slice(0, 2)));
+    const [shape, arm] = [el("polygon", { "data-part": i }), el("line", { class: "arm" })];
+    const [hold, knob] = [el("circle", { class: "hold", r: 0.12 }), el("circle", { class: "tip", r: 0.05 })];
+    const name = el("text", { class: "number" }, `${i + 1}`);
+    const group = el("g", { tabindex: 0, role: "slider", class: "part", "aria-label": `part ${i + 1}`,
+      "aria-valuemin": -180, "aria-valuemax": 180 }, hold, shape, arm, knob, name);
+    view.append(group);
+    const below = corners.length === 4 ? 0.35 * Math.hypot(p, q) : 0.08; // a rectangle leaves its middle to what may stand there
+    /** @param {Stand} stand */
+    const put = (stand) => {
+      part.stand = stand;
+      const [[x, y, right, up], [tipX, tipY]] = [poseOf(stand), knobOf(stand)];
+      set(shape, { points: placed(upright, [x, y, right, up]) });
+      set(arm, { x1: x, y1: -y, x2: tipX, y2: -tipY });
+      for (const round of [hold, knob]) set(round, { cx: tipX, cy: -tipY });
+      set(name, { x: x - below * right, y: below * up - y });
+      set(group, { "aria-valuenow": stand[2], "aria-valuetext": `right ${number(x)}, up ${number(y)}, turned by ${number(stand[2], 0)}°` });
+    };
+    const part = { stand: start, start, put };
+    draggable(group, view, STEP, () => knobOf(part.stand), (...to) => {
+      put(pulled(part.stand, to));
+      moved();
+    });
+    return part;
   });
-  return view;
+
+  return {
+    view,
+    /** By how many degrees each part was turned. */
+    turns: () => parts.map(({ stand, start }) => stand[2] - start[2]),
+    /** How the parts stand; "" if as at first. */
+    written: () => (parts.every(({ stand, start }) => `${stand}` === `${start}`) ? "" : parts.map(({ stand }) => `${stand}`).join(" ")),
+    /** Have them stand as was written, or if none can stand so as at first.
+     * @param {string} written
+     */
+    take(written) {
+      const stands = /** @type {Stand[]} */ (written.split(" ").map((each) => each.split(",").map(Number)));
+      const known = stands.length === parts.length && stands.every((stand) => stand.length === 3 && stand.every(Number.isInteger) && knobOf(stand).every((x) => Math.abs(x) < WIDE / 2));
+      parts.forEach(({ start, put }, i) => put(known ? stands[i] : start));
+    },
+  };
 }

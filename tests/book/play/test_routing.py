@@ -1,5 +1,6 @@
 """Routing in the page, of six votes and of a real digit: the numbers are those of ``capsnet``."""
 
+import re
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -14,6 +15,7 @@ from capsnet_book import parts
 from helpers.pages import drag, middle, numbers
 
 MOST = 300  # iterations
+LONG = ".discs .name:last-child"  # how long s and v are, in a disc
 # Which places of the 256 maps each child's numbers stand at, by both ways to read them.
 MEMBERS = """async () => {
     const { members } = await import("./members.js");
@@ -72,7 +74,7 @@ def test_six_votes_are_routed_as_capsnet_routes_them(page_of: Any, data_of: Any)
 
 def test_a_dragged_vote_is_routed_too(page_of: Any) -> None:
     tab = page_of("routing")
-    disc = tab.locator(".discs svg[role=group]").first
+    disc = tab.locator(".discs svg:not(.scene)").first
     rim = disc.locator(".rim").bounding_box()
     radius = rim["width"] / 2
     there = rim["x"] + radius * 1.3, rim["y"] + radius * 0.2
@@ -86,12 +88,63 @@ def test_a_dragged_vote_is_routed_too(page_of: Any) -> None:
     assert step.c[0, 4, 0] > 0.5
 
 
+def shown_parts(tab: Any) -> Tensor:
+    """û [1, 6, 2, 2] of the parts as they stand in the picture, by their matrices."""
+    shapes = tab.locator(".scene polygon").all()
+    texts = [shape.get_attribute("points").replace(",", " ").split() for shape in shapes]
+    rows = []
+    for part, text in zip(parts.SCENE, texts, strict=True):
+        corners = torch.tensor([float(x) for x in text]).view(-1, 2) * torch.tensor([1.0, -1.0])
+        up = corners[2:].mean(0) - corners[:2].mean(0)
+        where = torch.cat([corners.mean(0), up / up.norm()])
+        matrices = [parts.matrix(*parts.SEEN[part.kind, whole]) for whole in parts.WHOLES]
+        rows.append(torch.stack([part.sure * (W @ where)[2:] for W in matrices]))
+    return torch.stack(rows).double().unsqueeze(0)
+
+
+def check_pulled(tab: Any, part: int, start: Tensor) -> None:
+    """A pulled part has turned, and the routing is that of the parts as they are seen."""
+    votes = shown_parts(tab)
+    change = (votes - start).abs().amax(dim=(0, 2, 3))
+    assert change[part - 1] > 0.2 and change.sum() - change[part - 1] < 0.01
+    step = trace(votes, 3)[2]
+    check_shares(tab, step.c[0])
+    found = re.findall(r"\d\.\d+", " ".join(tab.locator(LONG).all_text_contents()))
+    expected = torch.stack([step.s, step.v]).norm(dim=3)[:, 0].T.flatten()  # s and v of A, of B
+    assert [*map(float, found)] == pytest.approx(expected.tolist(), abs=0.011)
+    assert tab.locator(".phase[aria-pressed=true]").inner_text().startswith("agree")
+
+
+def test_a_part_is_pulled_and_its_votes_turn_with_it(page_of: Any) -> None:
+    tab = page_of("routing")
+    start = shown_parts(tab)
+    torch.testing.assert_close(start, parts.votes().double(), atol=0.01, rtol=0)
+    knob = tab.locator(".scene .tip >> nth=4")
+    x, y = middle(knob)
+    drag(tab, (x, y), (x - 15, y - 36))
+    assert middle(knob) == pytest.approx((x - 15, y - 36), abs=2)
+    check_pulled(tab, 5, start)
+    assert "solved" in tab.inner_text(".says")
+    tab.wait_for_function("location.hash.includes('parts=')")
+    tab.wait_for_timeout(400)
+    shown = shown_parts(tab), tab.locator(LONG).all_text_contents()
+    page_of("routing", state=tab.evaluate("location.hash.split('?')[1]"))
+    assert torch.equal(shown_parts(tab), shown[0])
+    assert tab.locator(LONG).all_text_contents() == shown[1]
+    tab.get_by_role("button", name="A house").click()
+    assert torch.equal(shown_parts(tab), start)
+    part = tab.get_by_role("slider", name="part 6")
+    for _ in range(4):
+        part.press("ArrowUp")
+    check_pulled(tab, 6, start)
+
+
 @pytest.mark.parametrize("phone", [False, True])
 def test_routing_shows_its_arrows_beside_its_buttons_and_a_drag_changes_them(
     page_of: Any, phone: bool
 ) -> None:
     tab = page_of("routing", phone=phone)
-    discs = tab.locator(".discs svg[role=group]")
+    discs = tab.locator(".discs svg:not(.scene)")
     one, other, buttons = (
         it.bounding_box() for it in (discs.first, discs.last, tab.locator(".transport"))
     )
@@ -105,11 +158,16 @@ def test_routing_shows_its_arrows_beside_its_buttons_and_a_drag_changes_them(
     assert numbers(tab, "tbody td:first-of-type") != before
 
 
-def test_a_vote_moves_by_a_thumb_and_the_page_does_not(page_of: Any) -> None:
+@pytest.mark.parametrize(
+    ("name", "grip"), [("vote of child 6 for B", ".grip"), ("part 6", ".hold")]
+)
+def test_what_is_dragged_moves_by_a_thumb_and_the_page_does_not(
+    page_of: Any, name: str, grip: str
+) -> None:
     tab = page_of("routing", phone=True)
-    knob = tab.get_by_role("slider", name="vote of child 6 for B")
-    knob.scroll_into_view_if_needed()
-    grip = knob.locator(".grip")
+    handle = tab.get_by_role("slider", name=name)
+    handle.scroll_into_view_if_needed()
+    grip = handle.locator(grip)
     box = grip.bounding_box()
     assert min(box["width"], box["height"]) >= 40
     x, y = middle(grip)
