@@ -3,7 +3,7 @@
 
 import { bars } from "./bars.js";
 import { dynamicRouting, lengths } from "./capsules.js";
-import { button, digitChoice, drawDigit, el, readState, set, slider, writeState } from "./kit.js";
+import { button, digitChoice, drawDigit, el, picture, readState, set, slider, writeState } from "./kit.js";
 
 const NAME = "children";
 const [GRID, TYPES, ACROSS] = [6, 32, 6]; // places a side, types at each, drawn in rows of six
@@ -49,7 +49,7 @@ export async function mount(stage, { votes, image, label }) {
     child = (type * GRID + row) * GRID + column;
     show();
   });
-  const digit = el("canvas", { class: "digit", role: "img", "aria-label": `a test image of a ${label}` });
+  const digit = picture(`a test image of a ${label}`);
   drawDigit(digit, Float32Array.from(image, (x) => x / 255));
   const frame = el("div", { class: "window" });
 

@@ -5,7 +5,7 @@
 import { onCall } from "./asking.js";
 import { dot } from "./axes.js";
 import { bars } from "./bars.js";
-import { aDigit, argmax, button, choice, digitChoice, drawDigit, el, readState, set, slider, still, unpack, writeState } from "./kit.js";
+import { aDigit, argmax, button, choice, digitChoice, drawDigit, el, part, picture, readState, set, sheet, slider, still, unpack, writeState } from "./kit.js";
 import { lastDrawn, pad } from "./pad.js";
 import { plot } from "./plot.js";
 
@@ -20,23 +20,6 @@ const BEAT = 350; // milliseconds a phase
 /** @typedef {import("./worker.js").Routed} Routed */
 /** @typedef {"parents" | "children"} Over */
 /** @typedef {"permute" | "reshape"} Vectors */
-
-/** Small images side by side, with a line between them, as one image; its width.
- * @param {ArrayLike<number>} values @param {number} side @param {number} across
- */
-function sheet(values, side, across) {
-  const [count, wide] = [values.length / side ** 2, across * (side + 1) - 1];
-  const pixels = new Float32Array(wide * (Math.ceil(count / across) * (side + 1) - 1));
-  for (let k = 0; k < values.length; k++) {
-    const [n, y, x] = [Math.floor(k / side ** 2), Math.floor(k / side) % side, k % side];
-    pixels[(Math.floor(n / across) * (side + 1) + y) * wide + (n % across) * (side + 1) + x] = values[k];
-  }
-  return /** @type {const} */ ([pixels, wide]);
-}
-
-const part = (/** @type {string} */ name, /** @type {string} */ title, /** @type {Node[]} */ ...inside) =>
-  el("div", { class: name }, el("p", { class: "name" }, title), ...inside);
-const picture = (/** @type {string} */ label) => el("canvas", { class: "digit", role: "img", "aria-label": label });
 
 /**
  * @param {HTMLElement} stage

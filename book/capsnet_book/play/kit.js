@@ -114,6 +114,25 @@ export function drawDigit(canvas, pixels, width = Math.sqrt(pixels.length)) {
   context.putImageData(image, 0, 0);
 }
 
+/** Small images side by side, with a line between them, as one image; its width.
+ * @param {ArrayLike<number>} values @param {number} side @param {number} across
+ */
+export function sheet(values, side, across) {
+  const [count, wide] = [values.length / side ** 2, across * (side + 1) - 1];
+  const pixels = new Float32Array(wide * (Math.ceil(count / across) * (side + 1) - 1));
+  for (let k = 0; k < values.length; k++) {
+    const [n, y, x] = [Math.floor(k / side ** 2), Math.floor(k / side) % side, k % side];
+    pixels[(Math.floor(n / across) * (side + 1) + y) * wide + (n % across) * (side + 1) + x] = values[k];
+  }
+  return /** @type {const} */ ([pixels, wide]);
+}
+
+/** A canvas that a reader of the screen is told of. @param {string} label @returns {HTMLCanvasElement} */
+export const picture = (label) => el("canvas", { class: "digit", role: "img", "aria-label": label });
+
+/** A title over what it names. @param {string} name  its class @param {string} title @param {...Node} inside */
+export const part = (name, title, ...inside) => el("div", { class: name }, el("p", { class: "name" }, title), ...inside);
+
 /** Where the largest of some numbers is.
  * @param {ArrayLike<number>} x
  */

@@ -3,7 +3,7 @@
 
 import { dot, round, straight } from "./axes.js";
 import { chips, knob } from "./dials.js";
-import { button, choice, drawDigit, el, readState, set, signed, slider, writeState } from "./kit.js";
+import { button, choice, drawDigit, el, picture, readState, set, signed, slider, writeState } from "./kit.js";
 import { Capsule, part } from "./moved.js";
 import { readWeights } from "./weights.js";
 
@@ -13,7 +13,6 @@ const TABS = { numbers: "16 numbers", directions: "6 directions", walk: "walk" }
 
 const whole = (/** @type {string | undefined} */ text, /** @type {number} */ below, otherwise = 0) =>
   /^\d+$/.test(text ?? "") && Number(text) < below ? Number(text) : otherwise;
-const picture = (/** @type {string} */ label) => el("canvas", { class: "digit", role: "img", "aria-label": label });
 const shades = (/** @type {Uint8Array} */ pixels) => Float32Array.from(pixels, (x) => x / 255);
 
 /** @param {HTMLElement} stage @param {import("./moved.js").Found} data */

@@ -1,7 +1,7 @@
 // @ts-check
 // A small capsule network that learns while the reader looks on: its curves, and a dozen held-out digits.
 
-import { aDigit, argmax, button, choice, drawDigit, el, number, readState, set, slider, unpack, writeState } from "./kit.js";
+import { aDigit, argmax, button, choice, drawDigit, el, number, picture, readState, set, slider, unpack, writeState } from "./kit.js";
 import { plot } from "./plot.js";
 
 /** @typedef {import("./learning.js").Settings} Settings */
@@ -22,7 +22,7 @@ const told = (/** @type {Settings} */ { rate, downWeight, iterations, over }) =>
  * @param {ArrayLike<number>} image @param {number} label
  */
 function card(image, label) {
-  const [own, drawn] = [`the image: ${aDigit(label)}`, "the reconstruction"].map((says) => el("canvas", { class: "digit", role: "img", "aria-label": says }));
+  const [own, drawn] = [`the image: ${aDigit(label)}`, "the reconstruction"].map(picture);
   const each = Array.from({ length: 10 }, (_, k) => el("i", { class: k === label ? "true" : null }));
   const ten = el("div", { class: "ten", role: "img" }, ...each);
   const named = el("figcaption");

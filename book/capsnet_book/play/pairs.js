@@ -3,7 +3,7 @@
 
 import { megabytes, onCall } from "./asking.js";
 import { bars } from "./bars.js";
-import { aDigit, button, digitChoice, drawDigit, el, number, readState, set, slider, writeState } from "./kit.js";
+import { aDigit, button, digitChoice, drawDigit, el, number, picture, readState, set, slider, writeState } from "./kit.js";
 
 const NAME = "pairs";
 const [SIDE, OWN, REACH] = [36, 28, 4]; // pixels: of the image, of a digit, and how far it is moved
@@ -54,7 +54,7 @@ export async function mount(stage, { digits, lengths: firstLengths, drawn: drawi
   const pixels = (/** @type {number} */ k) => digits.subarray((k * examples + now.example) * OWN * OWN, (k * examples + now.example + 1) * OWN * OWN);
 
   const image = el("canvas", { class: "digit", role: "img" });
-  const drawn = el("canvas", { class: "digit", role: "img", "aria-label": "reconstruction: a 4 in green, a 6 in magenta" });
+  const drawn = picture("reconstruction: a 4 in green, a 6 in magenta");
   const lengths = bars("the lengths of the ten capsules");
   const says = el("p", { class: "says", "aria-live": "polite" });
   const network = onCall("multimnist", BYTES, (text) => (says.textContent = text));

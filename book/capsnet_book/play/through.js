@@ -3,7 +3,7 @@
 
 import { squash } from "./capsules.js";
 import { pointed } from "./drag.js";
-import { button, choice, drawDigit, el, number, readState, set, slider, writeState } from "./kit.js";
+import { button, choice, drawDigit, el, number, part, picture, readState, set, sheet, slider, writeState } from "./kit.js";
 import { CHILDREN, PLACES, members, owner, place } from "./members.js";
 
 /** @typedef {import("./members.js").Read} Read */
@@ -23,10 +23,7 @@ const FIRST = 195; // the chapter's child
 const [ACROSS, MAPS] = [8, 16]; // types, and maps, in a row
 const BAR = 26; // a bar's greatest height
 
-const canvas = (/** @type {string} */ label) => el("canvas", { class: "digit", role: "img", "aria-label": label });
 const shades = (/** @type {ArrayLike<number>} */ pixels) => Float32Array.from(pixels, (x) => x / 255);
-/** A title over what it names. @param {string} title @param {string} name @param {...Node} inside */
-const part = (title, name, ...inside) => el("div", { class: name }, el("p", { class: "name" }, title), ...inside);
 /** Squares of a side, as a path. @param {[x: number, y: number][]} corners @param {number} side */
 const squares = (corners, side) => corners.map(([x, y]) => `M${x} ${y}h${side}v${side}h${-side}z`).join("");
 /** The corner of the n-th of things of 6 × 6 with a line between them. @param {number} n @param {number} across @returns {[number, number]} */
@@ -67,10 +64,10 @@ export async function mount(stage, { image, maps, fields, votes, longest, turns,
   const said = el("p", { class: "said", "aria-live": "polite" });
 
   // The image and its windows.
-  const seen = canvas("the image, a seven");
+  const seen = picture("the image, a seven");
   const windows = el("path", { class: "window" });
   // All 256 maps, in rows of two types, and the eight numbers among them.
-  const stack = canvas("256 maps of 6 × 6");
+  const stack = picture("256 maps of 6 × 6");
   const inStack = el("path", { class: "picked" });
   const tap = (/** @type {PointerEvent} */ event) => {
     const { n: channel, cell } = tile(event, MAPS, MAPS);
@@ -104,30 +101,24 @@ export async function mount(stage, { image, maps, fields, votes, longest, turns,
       el("rect", { class: "length", x: 40 * j + 10, width: 20, y: 112 - 34 * length, height: 34 * length }),
       el("text", { x: 40 * j + 20, y: 126 }, String(j)),
     ]));
-  const drawn = canvas("its reconstruction");
+  const drawn = picture("its reconstruction");
 
   stage.append(
     el("div", { class: "bar" }, reading, reset),
     el("div", { class: "steps" }, ...steps),
     said,
-    part("what it sees", "image", el("div", { class: "over" }, seen, el("svg", { viewBox: "0 0 28 28", "aria-hidden": true }, windows))),
-    part("256 maps", "stack", el("div", { class: "over" }, stack, el("svg", { viewBox: "0 0 111 111", "aria-hidden": true, onpointerdown: tap }, inStack))),
-    part("1152 children u: tap one", "children", el("svg", { viewBox: "-0.3 -0.3 55.6 27.6", role: "img", "aria-label": "32 types of 6 × 6 children", onpointerdown: tapChild }, el("path", { class: "type", d: squares(types, 6) }), el("path", { class: "lines", d: lines }), picked),
+    part("image", "what it sees", el("div", { class: "over" }, seen, el("svg", { viewBox: "0 0 28 28", "aria-hidden": true }, windows))),
+    part("stack", "256 maps", el("div", { class: "over" }, stack, el("svg", { viewBox: "0 0 111 111", "aria-hidden": true, onpointerdown: tap }, inStack))),
+    part("children", "1152 children u: tap one", el("svg", { viewBox: "-0.3 -0.3 55.6 27.6", role: "img", "aria-label": "32 types of 6 × 6 children", onpointerdown: tapChild }, el("path", { class: "type", d: squares(types, 6) }), el("path", { class: "lines", d: lines }), picked),
       el("svg", { class: "list", viewBox: "0 0 1152 60", role: "img", "aria-label": "its place in the list of 1152" }, el("rect", { y: 20, width: CHILDREN, height: 20 }), mark)),
-    part("the eight channels of its type", "channels", ...channels.map(({ cells, own, name }) => el("div", {}, el("svg", { viewBox: "-0.2 -0.2 6.4 6.4", "aria-hidden": true }, el("path", { class: "frame", d: squares([[0, 0]], 6) }), ...cells, own), name))),
-    part("its eight numbers", "numbers", el("svg", { viewBox: "0 0 272 80", "aria-hidden": true }, el("path", { class: "frame", d: "M0 32H272" }), ...numbers.flatMap(({ bar, text }) => [bar, text]))),
-    part("its ten votes û, dashed where each parent’s v points; below, the lengths ‖v‖", "votes", voting),
-    part("decoded", "drawing", drawn),
+    part("channels", "the eight channels of its type", ...channels.map(({ cells, own, name }) => el("div", {}, el("svg", { viewBox: "-0.2 -0.2 6.4 6.4", "aria-hidden": true }, el("path", { class: "frame", d: squares([[0, 0]], 6) }), ...cells, own), name))),
+    part("numbers", "its eight numbers", el("svg", { viewBox: "0 0 272 80", "aria-hidden": true }, el("path", { class: "frame", d: "M0 32H272" }), ...numbers.flatMap(({ bar, text }) => [bar, text]))),
+    part("votes", "its ten votes û, dashed where each parent’s v points; below, the lengths ‖v‖", voting),
+    part("drawing", "decoded", drawn),
   );
   drawDigit(drawn, shades(drawing), 28);
   drawDigit(seen, shades(image), 28);
-  const sheet = new Float32Array(111 * 111); // 16 × 16 maps with a line between them
-  maps.forEach((x, at) => {
-    const { channel, row, column } = place(at);
-    const [left, top] = corner(channel, MAPS);
-    sheet[(top + row) * 111 + left + column] = shade(x);
-  });
-  drawDigit(stack, sheet, 111);
+  drawDigit(stack, ...sheet(maps.map(shade), 6, MAPS));
 
   function show() {
     const own = members(child, read);
