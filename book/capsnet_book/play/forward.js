@@ -5,6 +5,7 @@
 import { onCall } from "./asking.js";
 import { dot } from "./axes.js";
 import { bars } from "./bars.js";
+import { marginLoss } from "./capsules.js";
 import { aDigit, argmax, button, choice, digitChoice, drawDigit, el, part, picture, readState, set, sheet, slider, still, unpack, writeState } from "./kit.js";
 import { lastDrawn, pad } from "./pad.js";
 import { plot } from "./plot.js";
@@ -15,6 +16,7 @@ const ITERATIONS = 8;
 const START = 11; // iteration 3, agree
 const SIDE = 6; // places of the primary capsules, in each direction
 const [MAP, MAPS] = [20, 8]; // pixels of a feature map's side, and maps in a row
+const LAMBDAS = { none: 0, half: 0.5, whole: 1 };
 const BEAT = 350; // milliseconds a phase
 
 /** @typedef {import("./worker.js").Routed} Routed */
@@ -34,6 +36,8 @@ export async function mount(stage, { lines }) {
   let over = "parents";
   /** @type {Vectors} */
   let vectors = "permute";
+  /** @type {keyof typeof LAMBDAS} */
+  let weight = "half";
   /** @type {Routed | undefined} */
   let routed;
   let timer = 0;
@@ -66,8 +70,14 @@ export async function mount(stage, { lines }) {
     vectors = to;
     look();
   });
+  const lambda = choice("λ", { none: "0", half: "0.5", whole: "1" }, weight, (to) => {
+    weight = to;
+    remember();
+    show();
+  });
+  const trained = el("p", { class: "trained" });
   const reset = button("Reset", () => {
-    [time, over, vectors] = [START, "parents", "permute"];
+    [time, over, vectors, weight] = [START, "parents", "permute", "half"];
     take(data.shown);
   });
   const course = plot({ width: 240, height: 185, x: [1, 4, ITERATIONS], y: [0, 0.5, 1], xName: "iteration", yName: "length ‖v‖",
@@ -85,7 +95,7 @@ export async function mount(stage, { lines }) {
   async function look() {
     remember();
     which.value = `${taken}`;
-    [sums.value, making.value] = [over, vectors];
+    [sums.value, making.value, lambda.value] = [over, vectors, weight];
     set(stage, { "aria-busy": "true" });
     try {
       const answer = await network({ route: board.image(), options: { iterations: ITERATIONS, over, permute: vectors === "permute" } });
@@ -117,8 +127,8 @@ export async function mount(stage, { lines }) {
 
   function remember() {
     // What was drawn last would stand here again, so the digit is said even if it is the usual one.
-    const changed = lastDrawn() || taken !== data.shown || time !== START || over !== "parents" || vectors !== "permute";
-    writeState(NAME, changed ? { ...(taken < 0 ? { drawing: board.written() } : { digit: taken }), t: time, over, vectors } : {});
+    const changed = lastDrawn() || taken !== data.shown || time !== START || over !== "parents" || vectors !== "permute" || weight !== "half";
+    writeState(NAME, changed ? { ...(taken < 0 ? { drawing: board.written() } : { digit: taken }), t: time, over, vectors, lambda: LAMBDAS[weight] } : {});
   }
 
   function show() {
@@ -140,6 +150,11 @@ export async function mount(stage, { lines }) {
     });
     set(now, { x1: course.px(r + 1), x2: course.px(r + 1) });
     const agreeing = showVotes(found, r);
+    // λ is in the loss alone: with the same weights the lengths are the same. What it does is seen where a network learns.
+    const [downWeight, label] = [LAMBDAS[weight], taken < 0 ? found : taken];
+    const loss = [...marginLoss(lengths, [label], { downWeight })].reduce((sum, each) => sum + each, 0);
+    trained.replaceChildren(`For ${aDigit(label)}, the loss of these lengths is ${loss.toFixed(3)}. The lengths depend on λ only through training: `,
+      el("a", { href: `training.html#play-learn?lambda=${downWeight}` }, `train a network with λ = ${downWeight}`), ".");
     ofWhat.textContent = `votes for the ${found}, and its v`;
     said.textContent = [
       over === "parents" ? `Each of the ${children} children divides one unit of support among the ten digits.`
@@ -187,6 +202,7 @@ export async function mount(stage, { lines }) {
     said,
     el("pre", { class: "listing" }, ...listing),
     el("div", { class: "bar" }, sums, making),
+    el("div", { class: "bar" }, lambda, trained),
     part("couplings", "coupling coefficients c: a row for each digit, a column for each child", coefficients),
     el("div", { class: "cloud-of" }, ofWhat, votes),
     el("div", { class: "course" }, course.svg),
@@ -195,6 +211,7 @@ export async function mount(stage, { lines }) {
   const state = readState(NAME);
   if (/^\d+$/.test(state.t ?? "") && Number(state.t) < 4 * ITERATIONS) time = Number(state.t);
   if (state.over === "children") over = "children";
+  for (const [name, value] of Object.entries(LAMBDAS)) if (state.lambda === `${value}`) weight = /** @type {keyof typeof LAMBDAS} */ (name);
   if (state.vectors === "reshape") vectors = "reshape";
   const drawing = state.drawing ?? (state.digit === undefined ? lastDrawn() : "");
   board.take(digit(data.shown), aDigit(data.shown));

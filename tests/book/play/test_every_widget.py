@@ -16,7 +16,7 @@ EACH = pytest.mark.parametrize("widget", WIDGETS)
 LONGEST = max((made.deviations for made in IMPLEMENTATIONS.values()), key=len)
 # The states in which a widget looks different, as the address has them.
 STATES = {
-    "forward": ["", "digit=4&t=12&over=children&vectors=reshape"],
+    "forward": ["", "digit=4&t=12&over=children&vectors=reshape&lambda=0"],
     "front": ["digit=3&width=1&turn=-45", "with=picture"],
     "knobs": ["tab=numbers&turn=1", "tab=directions", "tab=walk"],
     "learn": ["", "over=children&iterations=1"],
@@ -32,7 +32,7 @@ BUTTONS = {"mistakes": ".matrix button", "switchboard": ".switches button >> nth
 SLIDER = ".play :is(input[type=range], [role=slider]):visible"
 # States that nobody can have sent: a widget takes them for none.
 NONSENSE = {
-    "forward": "digit=12&t=99&over=nobody&vectors=toString",
+    "forward": "digit=12&t=99&over=nobody&vectors=toString&lambda=2",
     "knobs": "digit=99.7&turn=x&v=1.2&tab=nowhere&to=a",
     "learn": "rate=7&lambda=2&iterations=4&over=nobody",
     "routing": "votes=1+2&t=99&over=nobody",

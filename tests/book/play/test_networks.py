@@ -14,7 +14,7 @@ from torch import Tensor
 from capsnet import CapsNet
 from capsnet.checkpoint import load_weights
 from capsnet.data import load, to_float
-from capsnet.functional import squash
+from capsnet.functional import margin_loss, squash
 from capsnet_book import ledger
 from capsnet_book.affnist import bend, matrix
 from capsnet_book.directions import handwriting, reconstruct
@@ -126,6 +126,23 @@ def test_a_digit_goes_through_the_whole_network(page_of: Any, over: str, vectors
     agreeing = int(((u_hat * v[:, None]).sum(3)[0, :, longest] > 0).sum())
     assert tab.inner_text(".said").startswith(f"{agreeing} of 288 votes")
     assert ("dim=1" in tab.inner_text(".listing")) == (over == "children")
+
+
+def test_down_weight_changes_the_loss_and_leads_to_where_a_network_learns(page_of: Any) -> None:
+    tab = page_of(
+        "forward", state="digit=9&t=1"
+    )  # after one iteration no length is near its margin
+    before = numbers(tab, LENGTHS)
+    for name, down_weight in (("0.5", 0.5), ("0", 0.0), ("1", 1.0)):
+        tab.get_by_label(name, exact=True).last.check()
+        assert numbers(tab, LENGTHS) == before
+        loss = margin_loss(torch.tensor([before]), torch.tensor([9]), down_weight=down_weight)
+        said = re.search(r"For a 9, the loss .* is ([\d.]+)\. ", tab.inner_text(".trained"))
+        assert float(said[1]) == pytest.approx(loss.item(), abs=0.01)  # of rounded lengths
+        target = tab.locator(".trained a").get_attribute("href")
+        assert target == f"training.html#play-learn?lambda={name}"
+    learn = page_of("learn", state=target.partition("?")[2])
+    assert learn.get_by_role("slider", name="λ").input_value() == "1"
 
 
 def test_in_the_box_of_routing_it_looks_as_it_does_alone(page_of: Any) -> None:
