@@ -37,6 +37,12 @@ NONE_AS_LARGE = "no difference as large as claimed"
         (replace(BETTER, rates=claims.TUNED_FOR_MORE), 0.01, "confirmed"),
         (replace(WORSE, rates=claims.SHORTER), 0.01, f"open: {claims.SHORTER}"),
         (replace(WORSE, rates=claims.SHORTER), 0.06, "open"),
+        (replace(SAME, at_least=9.0, rates=claims.SHORTER), 0.06, f"open: {claims.SHORTER}"),
+        (replace(SAME, at_least=9.0, rates=claims.EDGE), 0.06, f"open: {claims.EDGE}"),
+        (replace(SAME, at_least=9.0, rates=claims.EDGE, other_rate=SAME), 0.06, NONE_AS_LARGE),
+        (replace(BETTER, rates=claims.SHORTER, other_rate=BETTER), 0.01, "confirmed"),
+        (replace(SAME, at_least=2.0, ratio=True), 0.06, NONE_AS_LARGE),
+        (replace(SAME, at_least=1.4, ratio=True), 0.06, "open"),
         (Claim({0: 2.0, 1: 2.1}, {0: 1.0, 1: 1.2}), 0.01, "open: fewer than three runs"),
         (replace(BETTER, other_rate=WORSE), 0.01, "depends on the learning rate"),
         (replace(BETTER, other_rate=BETTER), 0.01, "confirmed"),
@@ -59,13 +65,22 @@ def test_two_pairs_are_too_few_to_be_paired() -> None:
     assert difference(SAME).half < difference(replace(SAME, paired=False)).half
 
 
-def test_a_difference_is_found_nine_times_in_ten() -> None:
-    found, rng = difference(SAME).found, np.random.default_rng(0)
-    spread = stdev(MORE[seed] - FEWER[seed] for seed in MORE)
-    draws = rng.normal(found, spread, (4000, len(MORE)))
-    assert np.mean(stats.ttest_1samp(draws, 0, axis=1).pvalue <= 0.05) == pytest.approx(
-        0.9, abs=0.05
-    )
+@pytest.mark.parametrize("runs", [3, 4])
+def test_a_difference_is_found_nine_times_in_ten(runs: int) -> None:
+    more = {seed: MORE[seed] for seed in range(runs)}
+    found, rng = difference(Claim(more, FEWER)).found, np.random.default_rng(0)
+    spread = stdev(more[seed] - FEWER[seed] for seed in more)
+    draws = rng.normal(found, spread, (20_000, runs))
+    power = np.mean(stats.ttest_1samp(draws, 0, axis=1).pvalue <= 0.05)
+    assert power == pytest.approx(0.9, abs=0.01)
+
+
+def test_a_ratio_is_that_of_geometric_means() -> None:
+    more, fewer = ([*of.values()] for of in (MORE, FEWER))
+    times, low, high = claims.ratio(SAME)
+    assert times == pytest.approx(stats.gmean(more) / stats.gmean(fewer))
+    interval = stats.ttest_rel(np.log(more), np.log(fewer)).confidence_interval(0.95)
+    assert (low, high) == pytest.approx(np.exp(interval))
 
 
 # Of each claim at a single learning rate: the tuning runs of its two networks, and one final run.
