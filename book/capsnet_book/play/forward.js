@@ -6,9 +6,9 @@ import { onCall } from "./asking.js";
 import { dot } from "./axes.js";
 import { bars } from "./bars.js";
 import { marginLoss } from "./capsules.js";
+import { course } from "./course.js";
 import { aDigit, argmax, button, choice, digitChoice, drawDigit, el, part, picture, readState, set, sheet, slider, still, unpack, writeState } from "./kit.js";
 import { lastDrawn, pad } from "./pad.js";
-import { plot } from "./plot.js";
 
 const NAME = "forward";
 const FILES = new URL("data/", import.meta.url);
@@ -80,11 +80,8 @@ export async function mount(stage, { lines }) {
     [time, over, vectors, weight] = [START, "parents", "permute", "half"];
     take(data.shown);
   });
-  const course = plot({ width: 240, height: 185, x: [1, 4, ITERATIONS], y: [0, 0.5, 1], xName: "iteration", yName: "length ‖v‖",
-    label: "The lengths of the ten capsules over the iterations." });
-  const curves = Array.from({ length: 10 }, () => el("polyline", { class: "curve" }));
-  const now = el("line", { class: "now", y1: course.py(0), y2: course.py(1) });
-  course.svg.append(...curves, now);
+  const curves = course({ capsules: 10, iterations: ITERATIONS, height: 185, yName: "length ‖v‖",
+    label: "The lengths of the ten capsules over the iterations.", chosen: (r) => go(4 * r + (time % 4)) });
   const cloud = el("g", { class: "cloud" });
   const output = el("line", { class: "output" });
   const votes = el("svg", { class: "votes-seen", viewBox: "-1.1 -1.1 2.2 2.2", role: "img" },
@@ -144,11 +141,7 @@ export async function mount(stage, { lines }) {
     const children = c.length / 10;
     drawDigit(coefficients, Float32Array.from(c, (_, k) => Math.sqrt(c[(k % children) * 10 + Math.floor(k / children)])), children);
     ten.show(lengths, [found]);
-    curves.forEach((curve, k) => {
-      set(curve, { points: steps.map((step, n) => `${course.px(n + 1)},${course.py(step.lengths[k])}`).join(" ") });
-      curve.classList.toggle("v", k === found);
-    });
-    set(now, { x1: course.px(r + 1), x2: course.px(r + 1) });
+    curves.show(steps.map((step) => step.lengths), r, found);
     const agreeing = showVotes(found, r);
     // λ is in the loss alone: with the same weights the lengths are the same. What it does is seen where a network learns.
     const [downWeight, label] = [LAMBDAS[weight], taken < 0 ? found : taken];
@@ -205,7 +198,7 @@ export async function mount(stage, { lines }) {
     el("div", { class: "bar" }, lambda, trained),
     part("couplings", "coupling coefficients c: a row for each digit, a column for each child", coefficients),
     el("div", { class: "cloud-of" }, ofWhat, votes),
-    el("div", { class: "course" }, course.svg),
+    curves.svg,
     el("div", { class: "ten" }, ten.list),
   );
   const state = readState(NAME);

@@ -2,6 +2,7 @@
 // The playground of routing by agreement: six children, two parents, Procedure 1 phase by phase.
 
 import { agreement, dynamicRouting, lengths } from "./capsules.js";
+import { course } from "./course.js";
 import { disc } from "./discs.js";
 import { argmax, button, choice, el, number, readState, set, slider, writeState } from "./kit.js";
 import { turned } from "./poses.js";
@@ -83,6 +84,9 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
   const head = el("tr", {}, ...["child", "to A", "coefficients", "to B", "logits b"].map((t) => el("th", { scope: "col" }, t)));
   const table = el("table", { class: "children" }, el("thead", {}, head), el("tbody", {}, ...rows.map(({ row }) => row)));
 
+  const curves = course({ capsules: 2, iterations: ITERATIONS, height: 150, yName: "length ‖v‖: A, and dashed B",
+    label: "The lengths of A and of B over the iterations.", chosen: (r) => go(4 * r + (time % 4)) });
+
   const cards = PHASES.map(({ name, line, does, tex, equation }, phase) => {
     const card = button("", () => go(4 * Math.floor(time / 4) + phase), { class: "phase", title: does });
     card.innerHTML = `<span><strong>${name}</strong> ${tex} ${equation}</span><small>line ${line}: <code></code></small>`;
@@ -159,6 +163,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
       each.show(rows.map((_, i) => point(votes, i * 2 + j)), rows.map((_, i) => c[i * 2 + j]),
         point(s, j), point(v, j), before, own);
     });
+    curves.show(steps.map((step) => lengths(step.v, 2)), r);
     rows.forEach(({ show }, i) => show(c[2 * i], c[2 * i + 1], `${tenths(logits[2 * i])}, ${tenths(logits[2 * i + 1])}`));
     cards.forEach((card, k) => set(card, { "aria-pressed": k === phase }));
     clock.value = time;
@@ -167,7 +172,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     TASKS.forEach(({ done }, k) => done({ c, norms, over, r: r + 1 }) && solved.add(k));
     tasks.forEach((task, k) => task.classList.toggle("solved", solved.has(k)));
     const changed = !own || moved || over !== "parents" || time !== START;
-    says.textContent = changed ? `Iteration ${r + 1}. ${happens(phase, norms, votes, v)}` : "Pull a part by its knob, drag a vote by its number, or step through Procedure 1 with ◀ and ▶.";
+    says.textContent = changed ? `Iteration ${r + 1}. ${happens(phase, norms, votes, v)}` : "Drag a part or a vote by its number, or step through Procedure 1 with ◀ and ▶.";
     if (solved.size) says.textContent += ` ${solved.size} of ${TASKS.length} solved.`;
     writeState(NAME, changed
       ? { t: time, over, ...(own ? moved && { parts: moved } : { votes: Array.from(votes, (x) => Math.round(1000 * x)).join(" ") }) } : {});
@@ -196,7 +201,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
       el("span", { class: "q-s" }, "s their sum"), el("span", { class: "q-v" }, "v the sum, squashed")),
     el("div", { class: "bar transport" }, farBack, back, on, farOn, clock, reset),
     says,
-    el("div", { class: "beside" }, table, el("div", { class: "phases" }, ...cards)),
+    el("div", { class: "beside" }, el("div", {}, table, curves.svg), el("div", { class: "phases" }, ...cards)),
     el("div", { class: "bar" }, way),
     el("div", { class: "try" }, el("strong", {}, "Try"), el("ol", {}, ...tasks)),
   );

@@ -6,7 +6,7 @@ import { el, number, set } from "./kit.js";
 import { placed, pose, turned, turnOf } from "./poses.js";
 
 const [WIDE, HIGH] = [2.9, 2.2]; // of the scene, in the unit of the poses; (0, 0) is its middle
-const ARM = 0.3; // from a part's middle to the knob at its top
+const KNOB = 0.1; // its radius; it stands on the part's top
 const STEP = 0.05; // how far an arrow key pulls a knob
 
 /** @typedef {import("./drag.js").Point} Point */
@@ -16,19 +16,20 @@ const STEP = 0.05; // how far an arrow key pulls a knob
 const mean = (points) => /** @type {Point} */ ([0, 1].map((k) => points.reduce((sum, point) => sum + point[k], 0) / points.length));
 const poseOf = (/** @type {Stand} */ [x, y, turn]) => pose(x / 100, y / 100, turn);
 
-/** Where the knob of a part is. @param {Stand} stand @returns {Point} */
-function knobOf(stand) {
+/** Where the knob of a part is. @param {Stand} stand @param {number} arm  how far from its middle @returns {Point} */
+function knobOf(stand, arm) {
   const [x, y, p, q] = poseOf(stand);
-  return [x + ARM * p, y + ARM * q];
+  return [x + arm * p, y + arm * q];
 }
 
 /** How a part stands once its knob was pulled to a place: its middle follows, as far from the knob as before.
- * @param {Stand} stand @param {Point} to
+ * @param {Stand} stand @param {Point} to @param {number} arm
  */
-function pulled([x, y], to) {
-  const [right, up] = to.map((at, k) => Math.max(-1, Math.min(1, at / ([WIDE, HIGH][k] / 2 - 0.1))) * ([WIDE, HIGH][k] / 2 - 0.1));
+function pulled([x, y], to, arm) {
+  const most = [WIDE / 2 - KNOB, HIGH / 2 - KNOB];
+  const [right, up] = to.map((at, k) => Math.max(-most[k], Math.min(most[k], at)));
   const [p, q] = [right - x / 100, up - y / 100];
-  const part = ARM / (Math.hypot(p, q) || 1);
+  const part = arm / (Math.hypot(p, q) || 1);
   return /** @type {Stand} */ ([100 * (right - part * p), 100 * (up - part * q), turnOf([0, 0, p, q])].map(Math.round));
 }
 
@@ -44,26 +45,26 @@ export function drawScene(outlines, moved) {
     const [p, q] = [0, 1].map((k) => top[k] - bottom[k]);
     const start = /** @type {Stand} */ ([100 * middle[0], 100 * middle[1], turnOf([0, 0, p, q])].map(Math.round));
     const upright = corners.map(([x, y]) => /** @type {Point} */ (turned([x - middle[0], y - middle[1], 0, 1], -start[2]).slice(0, 2)));
-    const [shape, arm] = [el("polygon", { "data-part": i }), el("line", { class: "arm" })];
-    const [hold, knob] = [el("circle", { class: "hold", r: 0.12 }), el("circle", { class: "tip", r: 0.05 })];
+    const arm = Math.hypot(top[0] - middle[0], top[1] - middle[1]) + KNOB;
+    const [shape, stick] = [el("polygon", { "data-part": i }), el("line", { class: "arm" })];
+    const [hold, knob] = [el("circle", { class: "hold", r: 0.16 }), el("circle", { class: "tip", r: KNOB })];
     const name = el("text", { class: "number" }, `${i + 1}`);
     const group = el("g", { tabindex: 0, role: "slider", class: "part", "aria-label": `part ${i + 1}`,
-      "aria-valuemin": -180, "aria-valuemax": 180 }, hold, shape, arm, knob, name);
+      "aria-valuemin": -180, "aria-valuemax": 180 }, hold, shape, stick, knob, name);
     view.append(group);
-    const below = corners.length === 4 ? 0.35 * Math.hypot(p, q) : 0.08; // a rectangle leaves its middle to what may stand there
     /** @param {Stand} stand */
     const put = (stand) => {
       part.stand = stand;
-      const [[x, y, right, up], [tipX, tipY]] = [poseOf(stand), knobOf(stand)];
-      set(shape, { points: placed(upright, [x, y, right, up]) });
-      set(arm, { x1: x, y1: -y, x2: tipX, y2: -tipY });
-      for (const round of [hold, knob]) set(round, { cx: tipX, cy: -tipY });
-      set(name, { x: x - below * right, y: below * up - y });
-      set(group, { "aria-valuenow": stand[2], "aria-valuetext": `right ${number(x)}, up ${number(y)}, turned by ${number(stand[2], 0)}°` });
+      const [where, [x, y]] = [poseOf(stand), knobOf(stand, arm)];
+      set(shape, { points: placed(upright, where) });
+      set(stick, { x1: where[0], y1: -where[1], x2: x, y2: -y });
+      for (const round of [hold, knob]) set(round, { cx: x, cy: -y });
+      set(name, { x, y: -y });
+      set(group, { "aria-valuenow": stand[2], "aria-valuetext": `right ${number(where[0])}, up ${number(where[1])}, turned by ${number(stand[2], 0)}°` });
     };
     const part = { stand: start, start, put };
-    draggable(group, view, STEP, () => knobOf(part.stand), (...to) => {
-      put(pulled(part.stand, to));
+    draggable(group, view, STEP, () => knobOf(part.stand, arm), (...to) => {
+      put(pulled(part.stand, to, arm));
       moved();
     });
     return part;
@@ -80,7 +81,8 @@ export function drawScene(outlines, moved) {
      */
     take(written) {
       const stands = /** @type {Stand[]} */ (written.split(" ").map((each) => each.split(",").map(Number)));
-      const known = stands.length === parts.length && stands.every((stand) => stand.length === 3 && stand.every(Number.isInteger) && knobOf(stand).every((x) => Math.abs(x) < WIDE / 2));
+      const possible = (/** @type {Stand} */ stand) => stand.length === 3 && stand.every((x, k) => Number.isInteger(x) && Math.abs(x) <= [50 * WIDE, 50 * HIGH, 180][k]);
+      const known = stands.length === parts.length && stands.every(possible);
       parts.forEach(({ start, put }, i) => put(known ? stands[i] : start));
     },
   };

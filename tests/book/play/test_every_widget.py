@@ -14,6 +14,7 @@ Opens = Callable[..., Any]
 WIDGETS = sorted(path.stem for path in FOLDER.glob("*.css") if path.stem != "play")
 EACH = pytest.mark.parametrize("widget", WIDGETS)
 LONGEST = max((made.deviations for made in IMPLEMENTATIONS.values()), key=len)
+PULLED = "-44,34,-28+-68,-17,-14+-77,-40,-22+-66,-19,-8+40,50,-10+75,-55,60"  # six parts
 # The states in which a widget looks different, as the address has them.
 STATES = {
     "forward": ["", "digit=4&t=12&over=children&vectors=reshape&lambda=0"],
@@ -22,7 +23,7 @@ STATES = {
     "learn": ["", "over=children&iterations=1"],
     "mistakes": ["pick=3&pair="],
     "parts": ["", "whole=boat"],
-    "routing": ["", "t=0"],
+    "routing": ["", "t=0", f"parts={PULLED}"],
     "squash": ["", "show=nudge"],
     "switchboard": ["on=" + ",".join(deviation.name for deviation in LONGEST)],
     "through": ["", "child=40&read=reshape"],
@@ -35,7 +36,7 @@ NONSENSE = {
     "forward": "digit=12&t=99&over=nobody&vectors=toString&lambda=2",
     "knobs": "digit=99.7&turn=x&v=1.2&tab=nowhere&to=a",
     "learn": "rate=7&lambda=2&iterations=4&over=nobody",
-    "routing": "votes=1+2&t=99&over=nobody",
+    "routing": "votes=1+2&t=99&over=nobody&parts=9,9,9",
     "through": "child=1152&read=toString",
 }
 CONTROLS = """() => [...document.querySelectorAll(".play :is(input, button, [role=slider])")]

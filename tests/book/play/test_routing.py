@@ -139,6 +139,31 @@ def test_a_part_is_pulled_and_its_votes_turn_with_it(page_of: Any) -> None:
     check_pulled(tab, 6, start)
 
 
+@pytest.mark.parametrize("widget", ["routing", "forward"])
+def test_the_curves_of_the_lengths_are_dragged_through_the_iterations(
+    page_of: Any, widget: str
+) -> None:
+    tab = page_of(widget)
+    tab.wait_for_selector(".play:not([aria-busy='true'])")
+    lines = tab.locator(".course .curve").all()
+    curves = [[*re.findall(r"[\d.]+", line.get_attribute("points"))] for line in lines]
+    axes = tab.locator(".course .axes").bounding_box()
+    clock = tab.get_by_role("slider", name="step")
+    for iteration in (8, 1, 5):
+        x = axes["x"] + axes["width"] * (iteration - 1) / 7
+        drag(tab, middle(tab.locator(".course .now")), (x, axes["y"] + 20))
+        assert clock.get_attribute("aria-valuetext") == f"{iteration} · agree"
+        lengths = torch.tensor([[float(y) for y in curve[1::2]] for curve in curves])
+        zero, one = (float(tab.locator(".course .now").get_attribute(y)) for y in ("y1", "y2"))
+        drawn = (lengths[:, iteration - 1] - zero) / (one - zero)
+        said = (
+            numbers(tab, ".bars .value")
+            if widget == "forward"
+            else [float(text.split()[-1]) for text in tab.locator(LONG).all_text_contents()]
+        )
+        assert drawn.tolist() == pytest.approx(said, abs=0.0051)
+
+
 @pytest.mark.parametrize("phone", [False, True])
 def test_routing_shows_its_arrows_beside_its_buttons_and_a_drag_changes_them(
     page_of: Any, phone: bool
