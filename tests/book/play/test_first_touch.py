@@ -8,18 +8,20 @@ import torch
 
 from helpers.pages import drag, draw_seven, greys, middle, numbers
 
-HANDLES = {"parts": ".part", "routing": ".votes", "squash": "[role=slider]"}
+HANDLES = [
+    ("parts", ".part"), ("routing", ".part"), ("routing", ".votes"), ("squash", "[role=slider]"),
+]  # fmt: skip
 BOXES = """() => [...document.querySelectorAll(".play svg")].filter((it) => it.checkVisibility())
     .map((it) => it.getBoundingClientRect()).map(({ x, y, width }) => [x, y, width])"""
 
 
 @pytest.mark.parametrize("phone", [False, True])
-@pytest.mark.parametrize("widget", HANDLES)
+@pytest.mark.parametrize(("widget", "place"), HANDLES)
 def test_a_drag_moves_no_drawing_and_paints_no_ring_over_it(
-    page_of: Any, widget: str, phone: bool
+    page_of: Any, widget: str, place: str, phone: bool
 ) -> None:
     tab = page_of(widget, phone=phone)
-    handle = tab.locator(f".play {HANDLES[widget]}").first
+    handle = tab.locator(f".play {place}").first
     handle.scroll_into_view_if_needed()
     before = tab.evaluate(BOXES)
     x, y = middle(handle)
