@@ -313,9 +313,9 @@ def examine_routing(layer: Layer, scale: float, found: Squashed) -> Findings:
     if iterations == 1:  # any equal shares fit then, with another W
         name = "uniform-shares"
     paper = min(errors["", n] for n in range(2, MOST_ITERATIONS + 1))
-    text = f"this fits v to within {error:.0e}, a softmax over parents to {paper:.1g} at best; "
-    text += f"at first, coefficients sum to {equal[name] * classes:.3g} over the parents, and to "
-    text += f"{equal[name] * layer.children:.3g} over the children"
+    text = f"such coefficients fit v to within {error:.0e}, a softmax over parents to "
+    text += f"{paper:.1g} at best; before routing they sum to {equal[name] * classes:.3g} over "
+    text += f"the parents, and to {equal[name] * layer.children:.3g} over the children"
     yield from one_of(SHARE_NAMES, name, text)
     text = f"{iterations} iterations fit"
     if name == "uniform-shares":

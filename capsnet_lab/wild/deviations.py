@@ -133,7 +133,7 @@ _TABLE = {
     ),
     "bare-norm": Deviation(
         NORM,
-        "The norm is divided by as it is: a capsule of zeros becomes NaN.",
+        "The squash divides by the bare norm, so a capsule of zeros becomes NaN.",
         {"squash": parts.bare_squash},
     ),
     "guard-1e-8": Deviation(
