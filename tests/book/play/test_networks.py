@@ -305,7 +305,7 @@ def test_the_numbers_of_a_capsule_are_moved_among_any_axes(page_of: Any, data_of
     knobs = tab.locator(".knob:not(.directions *) input")
 
     def check(v: Tensor) -> None:
-        tab.wait_for_function("!document.querySelector('.said').textContent.includes('way')")
+        tab.wait_for_function("!document.querySelector('.said').textContent.includes('Loading')")
         expected = reconstruct(decoder, v[None], digit)[0].flatten()
         torch.testing.assert_close(greys(tab)[0], expected, atol=2 / 255, rtol=0)
 
