@@ -134,9 +134,7 @@ def ratio(claim: Claim) -> tuple[float, float, float]:
 
 def gap(one: Claim, other: Claim) -> Difference:
     """By how much the difference of one claim is larger than that of another, by seed."""
-    return difference(
-        Claim(minus(one.more, other.more), minus(one.fewer, other.fewer), one.paired)
-    )
+    return difference(Claim(minus(one.more, other.more), minus(one.fewer, other.fewer), one.paired))
 
 
 def depends(one: Claim, other: Claim) -> bool:
