@@ -15,7 +15,7 @@ MOVING = ROOT / "book" / "_static" / "routing.gif"
 SITE = "http://site/"  # whose files are those of the built book
 STEPS = 12  # three iterations of four
 MILLISECONDS = 900  # a step
-SHOWN = (0, 84, 622, 680)  # votes, coupling coefficients and equations, in pixels
+SHOWN = (0, 84, 622, 770)  # votes, coupling coefficients, lengths and equations, in pixels
 
 
 def answer(route: Route) -> None:

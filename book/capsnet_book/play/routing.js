@@ -84,7 +84,7 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
   const head = el("tr", {}, ...["child", "to A", "coefficients", "to B", "logits b"].map((t) => el("th", { scope: "col" }, t)));
   const table = el("table", { class: "children" }, el("thead", {}, head), el("tbody", {}, ...rows.map(({ row }) => row)));
 
-  const curves = course({ capsules: 2, iterations: ITERATIONS, height: 150, yName: "length ‖v‖: A, and dashed B",
+  const curves = course({ capsules: 2, iterations: ITERATIONS, height: 150, yName: "length ‖v‖ of A and, dashed, of B",
     label: "The lengths of A and of B over the iterations.", chosen: (r) => go(4 * r + (time % 4)) });
 
   const cards = PHASES.map(({ name, line, does, tex, equation }, phase) => {
