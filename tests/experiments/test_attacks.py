@@ -9,7 +9,6 @@ from capsnet.data import load
 from capsnet.model import CapsNetOutput
 from capsnet_book import ledger
 from experiments import attacks
-from experiments.networks import KINDS
 
 
 class Linear(nn.Module):
@@ -54,15 +53,3 @@ def test_a_stronger_attack_breaks_more(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fgsm == sorted(fgsm, reverse=True) and pgd == sorted(pgd, reverse=True)
     assert all(slow <= quick for slow, quick in zip(pgd, fgsm, strict=True))
     assert found["total"] == 20 > found["correct"] == pgd[1]
-
-
-def test_the_cnn_without_capsules_is_as_large_as_the_capsules() -> None:
-    """Its dense layer has as many weights as W, and biases besides."""
-    with torch.device("meta"):  # no numbers are drawn
-        of = {kind: KINDS[kind].make((1, 28, 28), 10) for kind in ("capsnet", "cnn-dense")}
-    counts = {kind: sum(p.numel() for p in model.parameters()) for kind, model in of.items()}
-    assert counts["cnn-dense"] == counts["capsnet"] + 160
-    shapes = [
-        tuple(layer.weight.shape) for layer in of["cnn-dense"].layers if hasattr(layer, "weight")
-    ]
-    assert shapes == [(256, 1, 9, 9), (256, 256, 9, 9), (160, 9216)]

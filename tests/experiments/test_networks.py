@@ -30,6 +30,7 @@ def test_digits() -> ImageSet:
         ("cnn-pooled", 28, 6_804_224, 0.05),
         ("cnn-pooled", 40, sum(p.numel() for p in CapsNet((1, 40, 40)).parameters()), 0.05),
         ("cnn-drawing", 28, 8_215_568, 0.002),  # and with it
+        ("cnn-dense", 28, 8_215_568 + 160, 0),  # as many weights as W, and biases
     ],
 )
 def test_parameters_of_a_cnn(kind: str, side: int, named: float, error: float) -> None:
