@@ -151,9 +151,9 @@ def depends(one: Claim, other: Claim) -> bool:
 
 def excluded(claim: Claim) -> bool:
     """Whether the claimed difference, or ratio, lies above the interval, at each learning rate."""
-    if claim.ratio:
-        return ratio(claim)[2] < claim.at_least
     ways = [claim] if claim.other_rate is None else [claim, claim.other_rate]
+    if claim.ratio:
+        return all(ratio(each)[2] < claim.at_least for each in ways)
     return all(each.points + each.half < claim.at_least for each in map(difference, ways))
 
 
@@ -194,6 +194,8 @@ def verdict(claim: Claim, found: Difference, adjusted_p: float) -> str:
         if claim.rates == (TUNED_FOR_FEWER if found.points > 0 else TUNED_FOR_MORE):
             return "open: rate tuned for the better network"
         return claim.words[0 if found.points > 0 else 1]
+    if claim.rates == TUNED_FOR_MORE and not claim.other_rate:
+        return "open: rate tuned for the other network"
     narrowly = ", narrowly" if narrowly_excluded(claim) else ""
     return f"no difference as large as claimed{narrowly}"
 

@@ -43,6 +43,13 @@ NONE_AS_LARGE = "no difference as large as claimed"
         (replace(BETTER, rates=claims.SHORTER, other_rate=BETTER), 0.01, "confirmed"),
         (replace(SAME, at_least=2.0, ratio=True), 0.06, NONE_AS_LARGE),
         (replace(SAME, at_least=1.4, ratio=True), 0.06, "open"),
+        (replace(SAME, at_least=1.4, ratio=True, other_rate=SAME), 0.06, "open"),
+        (replace(SAME, at_least=9.0, rates=claims.TUNED_FOR_FEWER), 0.06, NONE_AS_LARGE),
+        (
+            replace(SAME, at_least=9.0, rates=claims.TUNED_FOR_MORE),
+            0.06,
+            "open: rate tuned for the other network",
+        ),
         (Claim({0: 2.0, 1: 2.1}, {0: 1.0, 1: 1.2}), 0.01, "open: fewer than three runs"),
         (replace(BETTER, other_rate=WORSE), 0.01, "depends on the learning rate"),
         (replace(BETTER, other_rate=BETTER), 0.01, "confirmed"),
