@@ -143,41 +143,31 @@ def test_a_training_is_cut_off_goes_on_is_recorded_and_not_made_again(
         ("loss", 0.5, True, None),
         ("seconds", 6.0, True, None),
         ("loss", 0.5000005, True, "expected loss 0.5, got 0.5000005"),
-        ("learning_rate", 0.001000001, True, "expected learning_rate 0.001, got 0.001000001"),
         ("loss", 0.5000005, False, None),  # another machine's last digits may differ
         ("loss", 0.505, False, "expected loss 0.5, got 0.505"),
         ("loss", None, False, "expected loss 0.5, got None"),
-        ("loss", [0.5], False, "expected loss 0.5, got [0.5]"),
         ("errors", [4, 8], False, "expected errors [4, 7], got [4, 8]"),
-        ("schedule", "plateau", True, "expected schedule cosine, got plateau"),
     ],
 )
 def test_a_first_epoch_is_the_recorded_one(
     name: str, value: object, same_machine: bool, found: str | None
 ) -> None:
-    recorded: dict[str, Any] = {"loss": 0.5, "learning_rate": 0.001, "seconds": 3.0}
-    recorded |= {"errors": [4, 7], "schedule": "cosine"}
+    recorded: dict[str, Any] = {"loss": 0.5, "seconds": 3.0, "errors": [4, 7]}
     now = recorded | {name: value}
     assert running.first_difference(recorded, now, same_machine) == found
 
 
-def test_writers_at_once_lose_no_record(ledger: Path) -> None:
+def test_writers_at_once_lose_no_record_and_replace_an_old_one(ledger: Path) -> None:
     def write_one(seed: int) -> None:
         training = dataclasses.replace(RUN, seed=seed)
         write_record(training, a_record(training), ledger)
 
     with ThreadPoolExecutor(4) as writers:  # each takes a lock of its own, as processes do
         list(writers.map(write_one, range(30)))
-    seeds = [json.loads(line)["seed"] for line in (ledger / FILE).read_text().splitlines()]
-    assert sorted(seeds) == [*range(30)]
-
-
-def test_a_new_record_replaces_the_old_one(ledger: Path) -> None:
-    other = dataclasses.replace(RUN, seed=1)
-    for training, correct in ((RUN, 1), (other, 2), (RUN, 3)):
-        write_record(training, a_record(training, correct), ledger)
-    written = (ledger / FILE).read_text()
-    assert [json.loads(line)["test"]["correct"] for line in written.splitlines()] == [3, 2]
+    write_record(RUN, a_record(correct=1), ledger)
+    records = [json.loads(line) for line in (ledger / FILE).read_text().splitlines()]
+    correct = {record["seed"]: record["test"]["correct"] for record in records}
+    assert correct == {0: 1} | dict.fromkeys(range(1, 30), 9_950) and len(records) == 30
 
 
 def test_a_long_record_keeps_what_matters() -> None:
@@ -262,7 +252,6 @@ def test_the_command(ledger: Path, work: Path, capsys: pytest.CaptureFixture[str
         (["--list", "--verify"], "", 2, "--verify: not allowed with argument --list"),
         (["--budget", "gpu"], "", 2, "the budget gpu has no training of tiny"),
         (["--minutes", "nan"], "", 2, "--minutes must be a number from 0 on, got nan"),
-        (["--list"], "<<<<<<< ours", 1, "tiny.jsonl, line 2: no record: "),
         (["--list"], "{}", 1, "tiny.jsonl, line 2: no record: it lacks budget, config, "),
         (["--list"], json.dumps(a_record())[:-9], 1, "tiny.jsonl, line 2: no record: "),  # cut off
     ],
