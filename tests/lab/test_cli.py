@@ -129,7 +129,6 @@ EARLY = [
     ("predict mnist-small photo.png --csv x --json x", "must be different files"),
     ("predict mnist-small photo.png --sheet x.csv", "must end in .png, .svg, .pdf, got x.csv"),
     ("evaluate w --json fifo.json", "cannot write fifo.json: it is no ordinary file"),
-    ("evaluate w --json w", "w would be overwritten: it is an input"),
     ("export w empty", "cannot write empty: it is a folder"),
     (
         "predict mnist-small photo.png --sheet photo.png",
@@ -137,10 +136,8 @@ EARLY = [
     ),
     ("predict '' photo.png", "expected a path, got an empty one"),
     ("predict mnist-small", "expected a picture too, as in: capsnet predict mnist-small photo.png"),
-    (f"predict done/{WEIGHTS}", f"expected a picture too, as in: capsnet predict done/{WEIGHTS} "),
     ("predict mine.pth photo.png x.onnx", "the weights of one network, got mine.pth, x.onnx"),
     ("predict photo.png done", f"done is a folder: give done/{WEIGHTS}"),
-    ("evaluate done", f"done is a folder: give done/{WEIGHTS}"),
     (f"evaluate begun/{WEIGHTS}", "is not there yet: repeat the command that began the training"),
     (f"export begun/{CHECKPOINT} x.onnx", "repeat the command that began the training, which wr"),
 ]
@@ -199,10 +196,8 @@ def test_the_lists_of_the_options_are_the_modules() -> None:
 LATE = [
     ("train --shift 28", "shift must be smaller than the images, 28 × 28, got 28"),
     ("train --image-shape 1x16x28", "at least 17 × 17 pixels"),
-    ("train --image-shape 1x32x32", "the images of mnist are (1, 28, 28)"),
     ("train --as geron --routing-iterations 3", "--as geron fixes routing_iterations at 2, got 3"),
     ("train --init two", "the network tells is 3, is 7 apart, the classes of mnist are 0, 1, 2"),
-    ("train --dataset folder:nowhere", "no such folder: nowhere"),
     ("train --dataset folder:few", "too few pictures for a validation set: give 6 or more of each"),
     ("train --dataset folder:split --test", "no 'test' images; its splits are: train, validation,"),
     ("train --dataset folder:flawed", "is 3/bad.png is not a picture, or not of a known format; "
@@ -210,7 +205,6 @@ LATE = [
     ("train --dataset folder:split --out split/train/run", "split/train, of which it would become"),
     ("train --dataset folder:pictures --compile", "--compile: torch.compile does not work here"),
     ("evaluate cut", "not a whole safetensors file"),
-    ("export cut x.onnx", "not a whole safetensors file"),
     ("evaluate empty", "expected a safetensors file, got a folder"),
     ("evaluate fifo.json", "expected a safetensors file, got no ordinary file"),
     ("evaluate colour --dataset mnist", "the images of mnist are (1, 28, 28) [channels, height,"),
