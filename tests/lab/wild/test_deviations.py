@@ -35,18 +35,6 @@ def weighted(*deviations: str) -> WildCapsNet:
     return model
 
 
-def test_uniform_shares_are_one_iteration() -> None:
-    wild, ours = network("uniform-shares"), network(routing_iterations=1)
-    assert torch.equal(wild(batch()[0]).lengths, ours(batch()[0]).lengths)
-
-
-def test_a_shared_w_is_the_same_at_all_positions() -> None:
-    wild, ours = network("shared-w"), network()
-    with torch.no_grad():
-        ours.digits.weight.copy_(wild.digits.weight.repeat_interleave(36, dim=0))
-    torch.testing.assert_close(wild(batch()[0]).lengths, ours(batch()[0]).lengths)
-
-
 @pytest.mark.parametrize(
     ("names", "message"),
     [
