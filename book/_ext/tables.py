@@ -65,7 +65,7 @@ def name_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             for row in [*group.findall(nodes.row)][1:] if heads[-1:] == ["verdict"] else []:
                 word = row[-1].astext().split(";")[0]
                 row[-1]["classes"] += ["verdict", VERDICTS.get(word, "open")]
-            if len(heads) < WIDE:
+            if len(heads) < WIDE and heads[-1:] != ["verdict"]:
                 continue
             table["classes"].append("wide")
             for body in group.findall(nodes.tbody):

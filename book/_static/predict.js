@@ -64,8 +64,10 @@
     const known = kept && (!kept.said || choicesOf(box).some((choice) => choice.innerHTML === kept.said));
     const answer = box.nextElementSibling;
     const arrive = () => {
-      const place = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-      if (place && answer.contains(place)) open(box); // a link leads into what is closed
+      const id = decodeURIComponent(location.hash.slice(1).split("?")[0]); // without a widget's state
+      const widget = id.startsWith("play-") && answer.querySelector(`[class*="${CSS.escape(id)}"]`);
+      // A link leads into what is closed.
+      if (widget || answer.contains(document.getElementById(id))) open(box);
     };
     answer.inert = true;
     if (known) open(box, kept.said);

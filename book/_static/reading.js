@@ -38,12 +38,16 @@ addEventListener("hashchange", unfold);
 unfold();
 
 // Where a reader has been, for the marks beside chapters: opened, or read to the end.
-const been = JSON.parse(localStorage.getItem("been") ?? "{}");
+const readPages = () => JSON.parse(localStorage.getItem("been") ?? "{}");
 const here = document.querySelector("meta[name=page]")?.content;
 
 function wasHere(how) {
+  const been = readPages();
   if (been[here] !== "read") been[here] = how;
   localStorage.setItem("been", JSON.stringify(been));
+  mark(been);
+}
+function mark(been) {
   for (const link of document.querySelectorAll(".bd-links a, ul.cards a, a.right-next")) {
     const how = been[/book\/\w+(?=\.html$)/.exec(link.pathname)?.[0]];
     if (how) link.dataset.been = how;
@@ -54,6 +58,34 @@ if (end && here) {
   wasHere("opened");
   new IntersectionObserver(([{ isIntersecting }]) => isIntersecting && wasHere("read")).observe(end);
 }
+// A page to which one goes back may be shown as it was left.
+addEventListener("pageshow", ({ persisted }) => persisted && mark(readPages()));
+
+// On a phone the words of a drawing grow to 11 pixels, or nearly, where they then still stand apart.
+const onPhone = matchMedia("(max-width: 576px)");
+const LEAST = [11.5, 10.4]; // pixels of a drawing that is 403 wide
+
+function standApart(words) {
+  const boxes = words.map((word) => word.getBoundingClientRect()).filter((box) => box.width);
+  const across = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left);
+  const down = (a, b) => Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+  return boxes.every((a, i) => a.left >= 0 && a.right <= innerWidth
+    && boxes.slice(0, i).every((b) => across(a, b) <= 1 || down(a, b) <= 3));
+}
+function growWords() {
+  for (const drawing of document.querySelectorAll("svg.drawing")) {
+    const words = [...drawing.querySelectorAll("text")];
+    drawing.style.removeProperty("--least");
+    const shown = drawing.getBoundingClientRect().width > 0;
+    for (const least of onPhone.matches && shown ? LEAST : []) {
+      drawing.style.setProperty("--least", `${least}px`);
+      if (standApart(words)) break;
+      drawing.style.removeProperty("--least");
+    }
+  }
+}
+onPhone.addEventListener("change", growWords);
+document.fonts.ready.then(growWords);
 
 // The search lists what it finds while one types; its index is loaded when the first letter comes.
 const SEARCH = ["_static/searchtools.js", "_static/language_data.js", "searchindex.js", "_static/search.js"];

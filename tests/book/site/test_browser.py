@@ -298,6 +298,26 @@ def test_an_answer_opens_once_the_reader_has_predicted(visit: Any, browser: Any)
     assert plain.locator(".answer").first.evaluate("it => getComputedStyle(it).filter") == "none"
 
 
+def test_a_link_into_an_answer_opens_it(visit: Any) -> None:
+    tab = visit("book/parts.html#play-parts?roof=20,30,40")
+    assert tab.locator(".answer:has([data-play=parts])").evaluate("it => it.inert") is False
+    assert tab.locator(".answer").evaluate_all("all => all.some((it) => it.inert)")
+
+
+def test_words_of_drawings_grow_on_a_phone_where_they_stay_apart(visit: Any) -> None:
+    tab = visit("book/squash.html")
+    tab.set_viewport_size(PHONE)
+    grown = tab.locator("svg.drawing[style*='11.5']").first
+    grown.wait_for()
+    smallest = """it => Math.min(...[...it.querySelectorAll("text")].map((word) => {
+        const { a, b } = word.getScreenCTM();  // some stand upright
+        return parseFloat(getComputedStyle(word).fontSize) * Math.hypot(a, b);
+    }))"""
+    assert grown.evaluate(smallest) >= 10.9
+    tab.set_viewport_size(DESK)
+    tab.wait_for_function("!document.querySelector('svg.drawing[style*=least]')")
+
+
 def test_code_that_the_text_asks_about_is_shown_to_who_only_reads(visit: Any) -> None:
     tab = visit("book/wild.html")
     tab.get_by_label("Read", exact=True).check(force=True)
@@ -446,7 +466,7 @@ def test_a_line_has_its_equation_in_the_rail_and_lights_up_its_quantities(visit:
     room = """all => all.map((row) => [...row.querySelectorAll("pre > span[id]")]
         .reduce((left, line) => left - line.getBoundingClientRect().height,
                 row.getBoundingClientRect().height))"""
-    code = tab.locator(".annotated-row:not(:has(details))")
+    code = tab.locator(".annotated-row:not(:has(details, .annotated-note div.math))")
     assert max(code.evaluate_all(room)) < 12
     # The imports are folded, and the first screen shows Procedure 1 to its end.
     tab.evaluate("scrollTo(0, 0)")
