@@ -129,7 +129,8 @@ def check_predictions(name: str, u_hat: Tensor, iterations: int = 1) -> None:
 
 
 def check_prior(prior: Tensor, u_hat: Tensor) -> None:
-    """Raise ValueError if ``prior`` is not [in_capsules, out_capsules] of ``u_hat``."""
+    """Raise ValueError if ``prior`` is not floating, [in_capsules, out_capsules] of ``u_hat``."""
+    require_floating("prior", prior)
     if prior.shape != u_hat.shape[1:3]:
         raise ValueError(
             f"prior must be [in_capsules, out_capsules] = {list(u_hat.shape[1:3])}, got shape "

@@ -377,9 +377,7 @@ def shifted_batch(
 ) -> tuple[Tensor, Tensor]:
     """Make a batch to learn from: images float32 [n, c, h, w] in 0..1, and labels int64 [n].
 
-    They are the images at ``index`` [n], moved by up to max_shift pixels. Under torchrun each of W
-    processes makes the whole batch and keeps its share, so that the numbers do not depend on W:
-    W times the work.
+    They are the images at ``index`` [n], moved by up to max_shift pixels.
     """
     images = random_shift(image_set.images[index], max_shift, generator)
     return to_float(images), image_set.labels[index]

@@ -167,7 +167,7 @@ def find_record(training: Training, ledger: Path = LEDGER) -> dict[str, Any] | N
 def find_records(
     trainings: Iterable[Training], ledger: Path = LEDGER
 ) -> dict[Training, dict[str, Any] | None]:
-    """:func:`recorded` of many trainings; each file is read once."""
+    """The ledger's record of each training, None where it has none; each file is read once."""
     lines: dict[str, dict[str, str]] = {}
     records: dict[Training, dict[str, Any] | None] = {}
     for training in trainings:

@@ -29,7 +29,7 @@ class Task(NamedTuple):
 
     ``test`` takes the network, the test images on the run's canvas, the largest shift in training,
     and the arrangement; it returns what the record says of the test, the table's row under "test".
-    ``course`` takes the same but the shift, after each epoch; what it returns is added to the
+    ``count_epoch`` takes the same but the shift, after each epoch; what it returns is added to the
     epoch's record.
     """
 

@@ -12,7 +12,8 @@ from sphinx.application import Sphinx
 
 WIDE = 4  # columns, from which on rows are cards
 VALUE = re.compile(r"[\[±+−-]? ?\d|nan")  # what a cell begins with that is no head
-VERDICTS = {"confirmed": "good", "refuted": "bad"}  # what they begin with; all others are neither
+# What verdicts begin with; all others are neither.
+VERDICTS = {"confirmed": "good", "refuted": "bad", "reversed here": "bad"}
 
 
 def printed_rows(text: str) -> list[list[str]]:

@@ -34,7 +34,7 @@ def arrange(model: CapsNet, arrangement: str = "auto") -> nn.Module:
             that pays and computes the same: on a processor and, for up to 16 classes and with
             Triton, on a GPU; for images of up to 64 pixels a side, and for a network whose layers
             are neither replaced nor hooked into. A subclass of :class:`CapsNet` has a fast
-            arrangement if its ``fast_arrangement`` names one.
+            arrangement if it defines a ``fast_arrangement`` itself.
 
     Raises:
         ValueError: another arrangement, or "fast" on a device other than "cpu" and "cuda", of a
@@ -45,7 +45,9 @@ def arrange(model: CapsNet, arrangement: str = "auto") -> nn.Module:
     device = device_of(model).type
     if arrangement == "fast" and device not in FAST_DEVICES:
         raise ValueError(f"arrangement fast needs {' or '.join(FAST_DEVICES)}, got device {device}")
-    own = FastCapsNet if type(model) is CapsNet else getattr(model, "fast_arrangement", None)
+    own = FastCapsNet if type(model) is CapsNet else None
+    if "fast_arrangement" in vars(type(model)):  # not one inherited: a subclass may change methods
+        own = cast(Any, model).fast_arrangement
     if arrangement == "fast" and own is None:
         raise ValueError(f"arrangement fast is of CapsNet, got a {type(model).__name__}")
     if own is None or arrangement == "plain":

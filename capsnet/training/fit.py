@@ -89,7 +89,8 @@ class Batches:
         order = self.order(len(self.training), generator=generator)
         order = order.to(self.training.images.device)
         for index in order[: self.images].split(self.size):
-            # Every process draws the whole batch, so their number changes nothing.
+            # Every process draws the whole batch, so that their number changes nothing: W processes
+            # do W times the work.
             drawn = self.draw(self.training, index, self.config.shift, generator)
             yield tuple(part[self.mine] for part in drawn)
 
@@ -141,7 +142,7 @@ def fit(
             each epoch and before its checkpoint.
         tag: distinguishes runs that differ in something without a name, such as the weights that
             training starts from, a lambda, a closure or a partial.
-        facts: more to store with the weights, as JSON.
+        facts: more to store with the weights, as JSON; what ``fit`` stores itself comes first.
         stop_after: stop after so many epochs, with the schedule for all; a later call goes on.
         progress: show a bar with rate and time left, and a line per epoch, on stderr.
 
@@ -222,13 +223,13 @@ def fit(
         model.eval()
         if folder is not None and len(run.records) == config.epochs:
             metadata = {
+                **(facts or {}),
                 "classes": list(training.classes),
                 "dataset": training.name,
                 "images": len(training),
                 "config": dataclasses.asdict(config) | {"compile": step.compiled},
                 "task": identity["task"],
                 "machine": describe_machine(fabric.device, fabric.world_size),
-                **(facts or {}),
             }
             save_weights(folder.path / WEIGHTS, model, metadata)
     fabric.barrier()

@@ -18,7 +18,7 @@ class Deviation:
         paper: what the paper says, and where.
         code: what the code does.
         parts: replaced fields of :class:`Parts`, of the network or of its loss.
-        recipe: replaced keys of :data:`capsnet_lab.wild.implementations.PAPER_RECIPE`.
+        recipe: replaced options of :class:`TrainingConfig`, and what ``recipes.OF_FIT`` knows.
         name: its key in :data:`DEVIATIONS`, words joined by hyphens.
     """
 

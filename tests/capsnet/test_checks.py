@@ -199,6 +199,8 @@ MESSAGES = [  # a call that is refused, and parts of what it says
          f"prior must be [in_capsules, out_capsules] = [2, 3], got shape {shape}")
         for shape in ([3, 2], [2, 2], [1, 3], [2, 1], [1, 2, 3], [6])
     ],
+    (lambda: dynamic_routing(U_HAT, 3, [[0.0]]), "prior must be a torch.Tensor, got list"),
+    (lambda: dynamic_routing(U_HAT, 3, torch.zeros(2, 3).long()), "prior must be floating point"),
     (lambda: margin_loss(LENGTHS.long(), torch.arange(4)), "lengths must be floating point"),
     *[
         (lambda shape=shape: margin_loss(torch.ones(shape), torch.tensor([0, 1])),

@@ -30,7 +30,8 @@ def test_it_learns_and_writes_what_it_says(
     training, validation = some_digits(400), some_digits(100, train=False)
     config = dataclasses.replace(FP32, batch_size=20, learning_rate=6e-3)
     model = tiny_model(conv_channels=8)
-    records = fit(model, training, validation, config, out=tmp_path, progress=True)
+    facts = {"mine": 1, "classes": ["not mine"]}
+    records = fit(model, training, validation, config, out=tmp_path, progress=True, facts=facts)
     assert "hardly better than" not in capsys.readouterr().err
 
     assert [record["epoch"] for record in records] == [1, 2, 3, 4]
@@ -51,7 +52,7 @@ def test_it_learns_and_writes_what_it_says(
     assert records[-1]["learning_rate"] < 1e-5 * config.learning_rate
     loaded, metadata = load_weights(tmp_path / WEIGHTS)
     assert torch.equal(parameters(loaded), parameters(model))
-    assert metadata["classes"] == list(training.classes)
+    assert metadata["classes"] == list(training.classes) and metadata["mine"] == 1
     assert metadata["dataset"] == "mnist"
     # Nothing is left behind but what the documentation names.
     names = {entry.name for entry in tmp_path.iterdir()}

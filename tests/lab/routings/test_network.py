@@ -13,6 +13,7 @@ from capsnet.fast import arrange
 from capsnet.layers import CapsuleLayer
 from capsnet.training import TrainingConfig, evaluate, make_step
 from capsnet_lab.routings import ROUTINGS, EfficientCapsNet, RoutedCapsNet, spread_loss
+from capsnet_lab.wild import WildCapsNet
 from helpers import Refuses
 from helpers.tiny import FP32, fit, some_digits, tiny_model
 
@@ -81,6 +82,16 @@ def test_what_is_present_with_em_and_attention() -> None:
     spread = (primary.var(dim=2, correction=0, keepdim=True) + 1e-5).sqrt()
     normal = (primary - primary.mean(dim=2, keepdim=True)) / spread
     assert_close(out.capsules, model.digits(normal))
+
+
+@pytest.mark.parametrize("network", [RoutedCapsNet, WildCapsNet])
+def test_a_subclass_is_not_arranged_as_the_class_that_it_changes(
+    network: type[nn.Module], refuses: Refuses
+) -> None:
+    model = type("Mine", (network,), {})(**TINY)
+    assert arrange(network(**TINY)) is not model is arrange(model)
+    with refuses("arrangement fast is of CapsNet", "got a Mine"):
+        arrange(model, "fast")
 
 
 @pytest.mark.parametrize("stack", [[], [6, 5]])
