@@ -63,10 +63,11 @@ def name_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
                 if not entry.astext().strip() and isinstance(entry.parent.parent, nodes.thead):
                     hidden = nodes.inline("", "row", classes=["visually-hidden"])
                     entry[:] = [nodes.paragraph("", "", hidden)]
-            for row in [*group.findall(nodes.row)][1:] if heads[-1:] == ["verdict"] else []:
+            has_verdicts = heads[-1:] == ["verdict"]
+            for row in [*group.findall(nodes.row)][1:] if has_verdicts else []:
                 word = row[-1].astext().split(";")[0]
                 row[-1]["classes"] += ["verdict", VERDICTS.get(word, "open")]
-            if len(heads) < WIDE and heads[-1:] != ["verdict"]:
+            if len(heads) < WIDE and not has_verdicts:
                 continue
             table["classes"].append("wide")
             for body in group.findall(nodes.tbody):

@@ -72,20 +72,23 @@ function standApart(words) {
   return boxes.every((a, i) => a.left >= 0 && a.right <= innerWidth
     && boxes.slice(0, i).every((b) => across(a, b) <= 1 || down(a, b) <= 3));
 }
-function growWords() {
+function growWords(drawing) {
+  const words = [...drawing.querySelectorAll("text")];
+  for (const least of LEAST) {
+    drawing.style.setProperty("--least", `${least}px`);
+    if (standApart(words)) return;
+  }
+  drawing.style.removeProperty("--least");
+}
+function fitDrawings() {
   for (const drawing of document.querySelectorAll("svg.drawing")) {
-    const words = [...drawing.querySelectorAll("text")];
-    drawing.style.removeProperty("--least");
-    const shown = drawing.getBoundingClientRect().width > 0;
-    for (const least of onPhone.matches && shown ? LEAST : []) {
-      drawing.style.setProperty("--least", `${least}px`);
-      if (standApart(words)) break;
-      drawing.style.removeProperty("--least");
-    }
+    if (!onPhone.matches) drawing.style.removeProperty("--least");
+    else if (drawing.getBoundingClientRect().width) growWords(drawing);
   }
 }
-onPhone.addEventListener("change", growWords);
-document.fonts.ready.then(growWords);
+onPhone.addEventListener("change", fitDrawings);
+// On a wide screen there is nothing to measure while a page loads.
+document.fonts.ready.then(() => onPhone.matches && fitDrawings());
 
 // The search lists what it finds while one types; its index is loaded when the first letter comes.
 const SEARCH = ["_static/searchtools.js", "_static/language_data.js", "searchindex.js", "_static/search.js"];

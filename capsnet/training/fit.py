@@ -142,7 +142,7 @@ def fit(
             each epoch and before its checkpoint.
         tag: distinguishes runs that differ in something without a name, such as the weights that
             training starts from, a lambda, a closure or a partial.
-        facts: more to store with the weights, as JSON; what ``fit`` stores itself comes first.
+        facts: more to store with the weights, as JSON; it replaces nothing that ``fit`` stores.
         stop_after: stop after so many epochs, with the schedule for all; a later call goes on.
         progress: show a bar with rate and time left, and a line per epoch, on stderr.
 

@@ -143,16 +143,20 @@ def test_a_training_is_cut_off_goes_on_is_recorded_and_not_made_again(
         ("loss", 0.5, True, None),
         ("seconds", 6.0, True, None),
         ("loss", 0.5000005, True, "expected loss 0.5, got 0.5000005"),
+        ("learning_rate", 0.001000001, True, "expected learning_rate 0.001, got 0.001000001"),
         ("loss", 0.5000005, False, None),  # another machine's last digits may differ
         ("loss", 0.505, False, "expected loss 0.5, got 0.505"),
         ("loss", None, False, "expected loss 0.5, got None"),
+        ("loss", [0.5], False, "expected loss 0.5, got [0.5]"),
         ("errors", [4, 8], False, "expected errors [4, 7], got [4, 8]"),
+        ("schedule", "plateau", True, "expected schedule cosine, got plateau"),
     ],
 )
 def test_a_first_epoch_is_the_recorded_one(
     name: str, value: object, same_machine: bool, found: str | None
 ) -> None:
-    recorded: dict[str, Any] = {"loss": 0.5, "seconds": 3.0, "errors": [4, 7]}
+    recorded: dict[str, Any] = {"loss": 0.5, "learning_rate": 0.001, "seconds": 3.0}
+    recorded |= {"errors": [4, 7], "schedule": "cosine"}
     now = recorded | {name: value}
     assert running.first_difference(recorded, now, same_machine) == found
 
