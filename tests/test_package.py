@@ -166,9 +166,3 @@ def test_imports_of_the_module_run_upwards() -> None:
             module = inner.split(".")[0]
             if package == "capsnet" and module in floor_of:
                 assert floor_of[module] <= floor_of[own], f"{path} imports {name}"
-
-
-def test_no_test_of_the_module_needs_a_study() -> None:
-    """Those of `capsnet predict` and of the front page draw the study's pictures."""
-    for path in (ROOT / "tests" / "capsnet").rglob("*.py"):
-        assert "experiments.studies" not in path.read_text("utf-8"), path

@@ -3,7 +3,7 @@
 import torch
 
 from capsnet_book import ledger
-from experiments.studies.handwriting import fit_read_out, read_out
+from experiments.handwriting import fit_read_out, read_out
 
 
 def test_what_is_linear_in_the_capsules_is_read_out_exactly() -> None:

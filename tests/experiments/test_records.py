@@ -1,7 +1,4 @@
-"""What the ledger holds: records of declared trainings and of studies."""
-
-import importlib
-import pkgutil
+"""What the ledger holds: records of declared trainings, and of studies that ran once."""
 
 import pytest
 import torch
@@ -11,7 +8,7 @@ from capsnet.training import TrainingConfig
 from capsnet.training.config import MODEL_DEPENDENT
 from capsnet_book import ledger
 from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS
-from experiments import running, studies
+from experiments import running
 from experiments.declared import BUDGETS, EXPERIMENTS
 from experiments.running import at_chosen_rates, find_records, plan
 
@@ -75,13 +72,6 @@ def test_the_checker_finds_in_others_code_what_was_read_in_it() -> None:
     for name, network in networks.items():
         assert network["found"] == network["read"] and DEVIATIONS.keys() >= {*network["found"]}
         assert not any(link.endswith(name) for link in ours)
-
-
-@pytest.mark.parametrize(
-    "study", [module.name for module in pkgutil.iter_modules(studies.__path__)]
-)
-def test_a_study_can_be_imported(study: str) -> None:
-    importlib.import_module(f"experiments.studies.{study}")
 
 
 def test_the_defaults_in_the_ledger_are_those_of_today() -> None:

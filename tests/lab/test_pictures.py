@@ -14,7 +14,7 @@ from capsnet.data import load
 from capsnet_book import ledger
 from capsnet_book.photographs import LIGHTS, photograph
 from capsnet_lab.pictures import read_picture
-from experiments.studies import pictures as study
+from helpers.drawn import DIGITS_PER_LIGHT, count_hard_light, count_kinds
 
 SHAPE = (1, 28, 28)
 Maker = Callable[[Image.Image], Image.Image]  # of a digit, bright on black
@@ -195,24 +195,20 @@ def missed(counts: dict[str, int]) -> int:
 
 
 @pytest.mark.slow
-def test_pictures_of_every_kind_are_classified_as_the_ledger_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pictures_of_every_kind_are_classified_as_the_ledger_says(tmp_path: Path) -> None:
     """On papers, in frames, on a desk, on a card, in hard light; of several digits, and of none.
 
     A quarter of the pictures that the ledger counts is drawn; another Pillow may draw single pixels
     otherwise.
     """
-    monkeypatch.setattr(study, "PICTURES_PER_KIND", study.PICTURES_PER_KIND // 4)
-    monkeypatch.setattr(study, "DIGITS_PER_LIGHT", study.DIGITS_PER_LIGHT // 4)
-    record, counts = ledger.read("pictures/readings.json"), study.count_kinds(tmp_path)
+    record, counts = ledger.read("pictures/readings.json"), count_kinds(tmp_path)
     more = []
     for row in record["kinds"]:
         more.append(missed(counts[row["kind"], row["half"]]) - missed(row["now"]))
     for row in record["sets"]:
         if row["pictures"] in LIGHTS:
-            right = study.count_hard_light(row["pictures"], tmp_path)["now"]
-            more.append(study.DIGITS_PER_LIGHT - right - (row["total"] - row["now"]))
+            right = count_hard_light(row["pictures"], tmp_path)
+            more.append(DIGITS_PER_LIGHT - right - (row["total"] - row["now"]))
     assert sum(each for each in more if each > 0) <= 2
 
 

@@ -15,11 +15,11 @@ from capsnet_book import ledger
 from capsnet_book.photographs import LIGHTS, photograph
 from capsnet_lab import pictures as reader
 from capsnet_lab.pictures import read_picture
-from experiments.studies.pictures import KINDS, photographed
+from helpers.drawn import KINDS, photographed
 from helpers.pages import greys, numbers
 
 SHAPE = (1, 28, 28)
-NETWORKS = ("page-cnn", "page")
+FOLDERS = ("page-cnn", "page")
 # How a transparent window is told from a transparent ground is left to `capsnet predict`.
 PAGES = [kind for kind in KINDS if kind != "card on transparent ground"]
 # Finds the digits of pictures as the page does: the pixels, or why there is none.
@@ -48,7 +48,7 @@ def digit(number: int) -> Image.Image:
 
 
 def drawn(kind: str, seed: int) -> Image.Image:
-    """A picture of the study's kinds."""
+    """A picture of one of the kinds that the ledger counts."""
     random = np.random.default_rng([999, seed])
     sheet, _ = KINDS[kind](random)
     if kind.startswith("photograph"):
@@ -165,7 +165,7 @@ def test_both_networks_answer_and_what_they_get_wrong_is_kept(
 
 
 def check_answers(tab: Any, image: Tensor) -> None:
-    plain, capsules = (load_weights(ledger.path(f"{n}/weights.safetensors"))[0] for n in NETWORKS)
+    plain, capsules = (load_weights(ledger.path(f"{n}/weights.safetensors"))[0] for n in FOLDERS)
     assert tab.inner_text(".cnn").startswith(str(int(plain(image).lengths.argmax())))
     lengths = capsules(image).lengths[0]
     assert numbers(tab, ".bars .value") == pytest.approx(lengths.tolist(), abs=0.02)

@@ -1,44 +1,30 @@
-"""How many pictures of digits does `capsnet predict` classify correctly, refuse, or get wrong?
+"""Pictures of digits in KINDS, and how many of them `capsnet predict` classifies correctly.
 
-    python -m experiments.studies.pictures
-
-Pictures are drawn from MNIST's test digits and from fonts, in KINDS: on plain, squared and ruled
-paper, in frames and form fields, on a desk, on transparent ground, flat or as a photograph. Each is
-drawn from its own seed. Those of even seeds served to choose the rules of `capsnet_lab.pictures`;
-those of odd seeds chose nothing. The record keeps, as "before", what the version of commit 816b238
-answered to the same pictures.
-
-The record also has sets of pictures from before there were kinds; of these, the photographs in hard
-light are counted again ("now"), and compared with digits that are cropped, scaled and centred by
-mass, nothing else ("naive"); the other counts are kept as they are.
+They are drawn from MNIST's test digits and from fonts: on plain, squared and ruled paper, in frames
+and form fields, on a desk, on transparent ground, flat or as a photograph. Each is drawn from its
+own seed. Those of even seeds served to choose the rules of `capsnet_lab.pictures`; those of odd
+seeds chose nothing. The ledger counts 16 pictures of each kind, in pictures/readings.json.
 """
 
-import json
-import tempfile
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 from scipy import ndimage
 
 from capsnet.checkpoint import load_weights
-from capsnet.data import DIGITS, load, to_float
-from capsnet.files import write_json
+from capsnet.data import CLASSES, load
 from capsnet_book import ledger
-from capsnet_book.photographs import LIGHTS, photograph
+from capsnet_book.photographs import photograph
 from capsnet_lab.predict import predict
-from experiments.running import LEDGER
 
-RECORD = LEDGER / "pictures" / "readings.json"
-DIGITS_PER_LIGHT = 20  # digits in each hard light
-PICTURES_PER_KIND = 16  # pictures of each kind, half of them with even seeds
+DIGITS_PER_LIGHT = 5  # of the 20 that the ledger counts
+PICTURES_PER_KIND = 4  # of 16
 SIDE = 320  # pixels
 FONTS = ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSerif", "DejaVuSansMono", "STIXGeneral")
 DESKS = ((25, 22, 20), (90, 60, 40), (120, 115, 110), (170, 130, 90))
@@ -293,7 +279,7 @@ def count_kinds(folder: Path) -> dict[tuple[str, str], dict[str, int]]:
     drawn = draw_pictures(folder)
     model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
     counts: dict[tuple[str, str], Counter[str]] = {}
-    for found in predict(model, DIGITS, [folder / name for name in drawn], "digit"):
+    for found in predict(model, CLASSES["mnist"], [folder / name for name in drawn], "digit"):
         kind, seed, label = drawn[Path(found.picture).name]
         if found.answer.isdigit():
             outcome = "right" if found.answer == str(label) else "wrong"
@@ -304,57 +290,12 @@ def count_kinds(folder: Path) -> dict[tuple[str, str], dict[str, int]]:
     return {key: dict(count) for key, count in counts.items()}
 
 
-def crop_and_centre(path: Path) -> torch.Tensor:
-    """Cropped to the ink, scaled to 20 pixels, centred by mass, and nothing else."""
-    grey = np.asarray(Image.open(path).convert("L")).astype(float)
-    around = np.concatenate([grey[0], grey[-1], grey[1:-1, 0], grey[1:-1, -1]])
-    ink = np.abs(grey - np.median(around))
-    box = Image.fromarray(ink > 0.1 * ink.max()).getbbox()
-    cropped = Image.fromarray(ink.astype(np.uint8)).crop(box)
-    method = Image.Resampling.BICUBIC if max(cropped.size) < 20 else Image.Resampling.BOX
-    width, height = (max(1, round(20 * side / max(cropped.size))) for side in cropped.size)
-    small = np.asarray(cropped.resize((width, height), method))
-    image = np.zeros((28, 28), np.uint8)
-    top, left = (round(13.5 - middle) for middle in ndimage.center_of_mass(small))
-    top, left = min(max(top, 0), 28 - height), min(max(left, 0), 28 - width)
-    image[top : top + height, left : left + width] = small
-    return torch.from_numpy(image).unsqueeze(0)
-
-
-@torch.no_grad()
-def count_hard_light(light: str, folder: Path) -> dict[str, int]:
-    """Right answers to photographs in this light, as `capsnet predict` reads them and naively."""
+def count_hard_light(light: str, folder: Path) -> int:
+    """Right answers to photographs of test digits in this light."""
     model, _ = load_weights(ledger.path("mnist/weights.safetensors"))
     test = load("mnist", train=False).subset(slice(DIGITS_PER_LIGHT))
     paths = [folder / f"{number:02}.jpg" for number in range(DIGITS_PER_LIGHT)]
     for path, digit in zip(paths, test.images[:, 0], strict=True):
         photograph(Image.fromarray(digit.numpy()), light).save(path, quality=75)
-    found = predict(model, DIGITS, paths, "digit", threshold=0)
-    right = [one.answer == str(int(k)) for one, k in zip(found, test.labels, strict=True)]
-    naive = model(to_float(torch.stack([crop_and_centre(path) for path in paths]))).lengths
-    return {
-        "naive": int((naive.argmax(dim=1) == test.labels).sum()),
-        "now": sum(right),
-    }
-
-
-def main() -> None:
-    document: dict[str, Any] = json.loads(RECORD.read_text())
-    before = {(row["kind"], row["half"]): row["before"] for row in document["kinds"]}
-    with tempfile.TemporaryDirectory() as folder:
-        counts = count_kinds(Path(folder))
-        document["kinds"] = [
-            {"kind": kind, "half": half, "before": before.get((kind, half)), "now": now}
-            for (kind, half), now in counts.items()
-        ]
-        for row in document["sets"]:
-            if row["pictures"] in LIGHTS:
-                row |= count_hard_light(row["pictures"], Path(folder))
-                print(row["pictures"], row["naive"], row["now"], flush=True)
-    for row in document["kinds"]:
-        print(*row.values(), sep=", ")
-    write_json(RECORD, document, indent=None)
-
-
-if __name__ == "__main__":
-    main()
+    found = predict(model, CLASSES["mnist"], paths, "digit", threshold=0)
+    return sum(one.answer == str(int(k)) for one, k in zip(found, test.labels, strict=True))

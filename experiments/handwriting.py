@@ -1,6 +1,6 @@
 """How was this digit written? A linear read-out of the front page's capsules.
 
-    python -m experiments.studies.handwriting
+    python -m experiments.handwriting
 
 For each class, least squares fit slant, width and stroke thickness, as measured in training
 images, to the capsule of their class. What is counted is how far the read-out of the longest

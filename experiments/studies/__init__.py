@@ -1,1 +1,0 @@
-"""One-off studies: each was run once, and its record is in the ledger."""
