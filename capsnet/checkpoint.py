@@ -22,7 +22,7 @@ from capsnet.model import CapsNet
 
 SCALE = ".scale"  # ends the name of the scales of a tensor that is stored in 8 bits
 TOO_LARGE = "expected finite numbers of moderate size"
-NETWORKS: dict[str, Any] = {}  # the classes that `load_weights` makes, by module and name
+REGISTERED: dict[str, Any] = {}  # the classes that `load_weights` makes, by module and name
 OWN_KEYS = ("class", "model", "int8")  # of a file's document, besides the user's
 Network = TypeVar("Network", bound=type[nn.Module])
 
@@ -38,7 +38,7 @@ def register(network: Network) -> Network:
     A network has a ``config``, the arguments that make it again. It is known by the module and the
     name of its class.
     """
-    NETWORKS[full_name(network)] = network
+    REGISTERED[full_name(network)] = network
     return network
 
 
@@ -212,14 +212,14 @@ def load_weights(path: str | Path) -> tuple[CapsNet, dict[str, Any]]:
         raise ValueError(f"{path} does not say which network it holds")
     dequantize(path, tensors, metadata.pop("int8", []))
     name = str(metadata.pop("class", full_name(CapsNet)))
-    if name not in NETWORKS:
+    if name not in REGISTERED:
         raise ValueError(
             f"{path} holds a {name}, which is not registered: import its module first, and see "
             "capsnet.checkpoint.register"
         )
     try:
         with torch.device("meta"):  # no memory and no random numbers before the shapes are checked
-            model = NETWORKS[name](**config)
+            model = REGISTERED[name](**config)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"{path} describes a network this version does not know: {error}"

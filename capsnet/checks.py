@@ -1,19 +1,11 @@
 """What arguments must be; and class labels as a mask. All errors say what was expected and got."""
 
-import contextlib
-import math
 import operator
-import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-
-# Of Linux: which group this process belongs to, and the limits of all groups. In a container the
-# folder itself is its group.
-OWN_CGROUP, CGROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
 def as_int(name: str, value: Any, minimum: int = 1) -> int:
@@ -66,40 +58,6 @@ def require_floating(name: str, tensor: Any) -> None:
     require_tensor(name, tensor)
     if not tensor.is_floating_point():
         raise ValueError(f"{name} must be floating point, got {tensor.dtype}")
-
-
-def require_memory(what: str, size: int, device: torch.device) -> None:
-    """Raise ValueError if ``what`` takes more bytes than a device's memory has.
-
-    Many systems promise such memory, and end the program when it is used.
-    """
-    available = total_memory(device)
-    if size > available:
-        raise ValueError(
-            f"{what} take at least {size / 1e9:,.1f} GB, {device} has {available / 1e9:,.1f} GB: "
-            "smaller images, fewer classes or fewer types of capsule take less"
-        )
-
-
-def total_memory(device: torch.device) -> float:
-    """Bytes of memory that a process may use of a device; infinite where nothing says how many."""
-    if device.type == "cuda" and torch.cuda.is_available():  # not of a fake tensor
-        return float(torch.cuda.get_device_properties(device).total_memory)
-    if device.type != "cpu" or not hasattr(os, "sysconf"):  # as on Windows
-        return math.inf
-    import resource  # of Unix alone
-
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    groups = [""]
-    with contextlib.suppress(OSError):  # outside of Linux there are none
-        groups.append(OWN_CGROUP.read_text().rpartition("::")[2].strip())
-    for group in groups:
-        with contextlib.suppress(OSError, ValueError):  # there is no file, or it says "max"
-            limits.append(int(Path(f"{CGROUPS}{group}/memory.max").read_text()))
-    address_space, _ = resource.getrlimit(resource.RLIMIT_AS)  # ulimit -v
-    if address_space != resource.RLIM_INFINITY:
-        limits.append(address_space)
-    return min(limits)
 
 
 def device_of(network: nn.Module) -> torch.device:

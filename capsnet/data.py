@@ -26,26 +26,17 @@ from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, Subse
 from capsnet.text import reason
 
 # The name of a data set -> the class of torchvision.datasets that downloads it.
-SOURCES = {
-    "mnist": "MNIST", "fashion-mnist": "FashionMNIST", "kmnist": "KMNIST",
-    "emnist-letters": "EMNIST", "emnist-balanced": "EMNIST", "cifar-10": "CIFAR10", "svhn": "SVHN",
-}  # fmt: skip
+SOURCES = {"mnist": "MNIST", "fashion-mnist": "FashionMNIST", "cifar-10": "CIFAR10"}
 NAMES = tuple(SOURCES)
-MNIST_LIKE = NAMES[:3]  # of four archives, in the same format
-DIGITS = tuple(string.digits)
 CLASSES = {
-    "mnist": DIGITS,
+    "mnist": tuple(string.digits),
     "fashion-mnist": (
         "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
         "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
     ),
-    "kmnist": ("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"),
-    "emnist-letters": tuple(string.ascii_lowercase),
-    "emnist-balanced": (*DIGITS, *string.ascii_uppercase, *"abdefghnqrt"),
     "cifar-10": (
         "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
     ),
-    "svhn": DIGITS,
 }  # fmt: skip
 MD5 = {  # of MNIST's archives, as everybody has them
     "train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
@@ -222,7 +213,7 @@ def load(name: str, train: bool = True, *, download: bool = True) -> ImageSet:
     nowhere does torchvision download them, into ``$CAPSNET_DATA`` or ``./data``.
 
     Args:
-        name: mnist, fashion-mnist, kmnist, emnist-letters, emnist-balanced, cifar-10 or svhn.
+        name: mnist, fashion-mnist or cifar-10.
         train: the training images, else the test images.
         download: whether to download what is missing.
 
@@ -232,9 +223,9 @@ def load(name: str, train: bool = True, *, download: bool = True) -> ImageSet:
     """
     if name not in NAMES:
         raise ValueError(f"unknown data set {name!r}; expected one of: {', '.join(NAMES)}")
-    below = "." if name in ("cifar-10", "svhn") else f"{SOURCES[name]}/raw"
+    below = "." if name == "cifar-10" else f"{SOURCES[name]}/raw"
     folders = [root / below for root in data_folders()]
-    for folder in folders if name in MNIST_LIKE else ():
+    for folder in folders if name != "cifar-10" else ():
         if all((folder / file).is_file() for file in archives(train)):
             return read_archives(name, folder, train)
     for root in data_folders():
@@ -305,22 +296,12 @@ def by_torchvision(name: str, root: Path, train: bool, download: bool) -> ImageS
     """
     from torchvision import datasets
 
-    source = getattr(datasets, SOURCES[name])
-    if name == "svhn":
-        found = source(root, "train" if train else "test", download=download)
-        images, labels = torch.from_numpy(found.data), torch.from_numpy(found.labels)
-    elif name == "cifar-10":
-        found = source(root, train, download=download)
-        images = torch.from_numpy(found.data).permute(0, 3, 1, 2)
-        labels = torch.tensor(found.targets)
-    elif name in MNIST_LIKE:
-        found = source(root, train, download=download)
-        images, labels = found.data[:, None], found.targets
+    source = getattr(datasets, SOURCES[name])(root, train, download=download)
+    if name == "cifar-10":
+        images = torch.from_numpy(source.data).permute(0, 3, 1, 2).contiguous()
     else:
-        found = source(root, name.removeprefix("emnist-"), train=train, download=download)
-        images = found.data.transpose(1, 2)[:, None]  # they are stored column by column
-        labels = found.targets - 1 if name == "emnist-letters" else found.targets
-    return ImageSet(images.contiguous(), labels, CLASSES[name], name)
+        images = source.data[:, None]
+    return ImageSet(images, torch.as_tensor(source.targets), CLASSES[name], name)
 
 
 def random_offsets(

@@ -14,7 +14,6 @@ from capsnet.checks import (
     check_dtype,
     class_mask,
     require_bool,
-    require_memory,
 )
 from capsnet.functional import RoutingStep, dynamic_routing, squash
 
@@ -104,8 +103,8 @@ class CapsuleLayer(nn.Module):
 
     Raises:
         ValueError: ``routing_iterations`` or one of the four sizes is not an integer ≥ 1,
-            ``learn_prior`` is not a bool, there is not enough memory for the weights, or the
-            children have another shape, or another dtype than the weights.
+            ``learn_prior`` is not a bool, or the children have another shape, or another dtype than
+            the weights.
     """
 
     def __init__(
@@ -124,8 +123,6 @@ class CapsuleLayer(nn.Module):
         out_capsules = as_int("out_capsules", out_capsules)
         out_dim = as_int("out_dim", out_dim)
         require_bool("learn_prior", learn_prior)
-        size = in_capsules * out_capsules * in_dim * out_dim * torch.get_default_dtype().itemsize
-        require_memory("the weights of a capsule layer", size, torch.get_default_device())
         self.weight = nn.Parameter(torch.empty(in_capsules, out_capsules, in_dim, out_dim))
         self.prior = nn.Parameter(torch.zeros(in_capsules, out_capsules)) if learn_prior else None
         self.reset_parameters()

@@ -5,13 +5,13 @@ from pathlib import Path
 from capsnet.model import CapsNet
 
 # Where a checkout has their weights. The wheel brings the small network (setup.py).
-NETWORKS = {
+PRETRAINED = {
     "mnist": "results/mnist/weights.safetensors",
     "mnist-small": "results/page/weights.safetensors",
 }
 
 
-def load(name: str) -> CapsNet:
+def load_pretrained(name: str) -> CapsNet:
     """Load a trained network by its name, in float32 and in evaluation mode.
 
     ``results/mnist/README.md`` says how each was trained, and how well it does.
@@ -29,14 +29,14 @@ def load(name: str) -> CapsNet:
 
 
 def weights_file(name: str) -> Path:
-    """The weights of a network by its name; errors as of :func:`load`."""
-    if name not in NETWORKS:
-        raise ValueError(f"expected the name of a network, {' or '.join(NETWORKS)}; got {name!r}")
+    """The weights of a network by its name; errors as of :func:`load_pretrained`."""
+    if name not in PRETRAINED:
+        raise ValueError(f"expected the name of a network, {' or '.join(PRETRAINED)}; got {name!r}")
     package = Path(__file__).parent
-    for path in (package / f"{name}.safetensors", package.parent / NETWORKS[name]):
+    for path in (package / f"{name}.safetensors", package.parent / PRETRAINED[name]):
         if path.is_file():
             return path
     raise FileNotFoundError(
-        f"the weights of {name!r} are not installed: they are {NETWORKS[name]} in a clone of the "
+        f"the weights of {name!r} are not installed: they are {PRETRAINED[name]} in a clone of the "
         "repository; give the path of that file, as here or to capsnet.checkpoint.load_weights"
     )

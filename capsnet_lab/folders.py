@@ -37,9 +37,7 @@ PARTS = {
 }
 # How pictures are prepared for a network that was trained on a data set by name; all others learn
 # from pictures as they are.
-PREPARATION_BY_NAME = {"mnist": "digit"} | dict.fromkeys(
-    ("fashion-mnist", "kmnist", "emnist-letters", "emnist-balanced"), "figure"
-)
+PREPARATION_BY_NAME = {"mnist": "digit", "fashion-mnist": "figure"}
 DESCRIPTIONS = {
     "digit": "the ink of one digit, white on black and centred",
     "figure": "the ink, white on black and centred",
@@ -57,7 +55,7 @@ MAX_IMBALANCE = (
 )
 
 
-def load(name: str, split: str = "train") -> ImageSet:
+def load_split(name: str, split: str = "train") -> ImageSet:
     """Load the images of ``folder:PATH``, or of a data set by its name.
 
     Args:
@@ -80,7 +78,7 @@ def find(
     download: bool = True,
     preparation: str | None = None,
 ) -> "DataSource":
-    """Look a data set up before its images are read; name and errors as of :func:`load`.
+    """Look a data set up before its images are read; name and errors as of :func:`load_split`.
 
     For a folder, an ``image_shape`` of None means colour if some picture has any, else grey; and
     the size of the pictures if all have the same, of 17 to 48 pixels, else 32 × 32 in colour and
@@ -185,7 +183,7 @@ class NamedSource(DataSource):
         if name not in data.NAMES:
             known = ", ".join([*data.NAMES, "folder:PATH"])
             raise ValueError(f"unknown data set {name!r}; expected one of: {known}")
-        whole = (3, 32, 32) if name in ("cifar-10", "svhn") else (1, 28, 28)
+        whole = (3, 32, 32) if name == "cifar-10" else (1, 28, 28)
         shape = image_shape or whole
         if shape[0] != whole[0] or shape[1] > whole[1] or shape[2] > whole[2]:
             raise ValueError(

@@ -67,7 +67,7 @@ class BlankPicture(RefusedPicture):
     """There is nothing but ground in the picture."""
 
     def __init__(self) -> None:
-        super().__init__("blank", "no digit found, the picture is blank")
+        super().__init__("blank", "the picture is blank")
 
 
 def pictures_in(folder: Path) -> list[Path]:
@@ -167,7 +167,7 @@ def read_picture(
 
     Raises:
         FileNotFoundError, PermissionError: the file cannot be read.
-        BlankPicture: a ValueError; there is no digit.
+        BlankPicture: a ValueError; there is nothing in it.
         ValueError: the file is no picture, is damaged or too large for Pillow; or there is no such
             image_shape or preparation.
     """
@@ -360,8 +360,9 @@ def find_figure(grey: Pixels, single: bool = True, depth: int = 0) -> Pixels:
         figures = drawn
     figures = [one for one in figures if one.area > MAX_SPECK_AREA * figures[0].area]
     if not figures:
-        message = "no digit found: there are only lines, and what the border cuts off"
-        raise RefusedPicture("no digit", message, ink)
+        nothing = "no digit" if single else "no figure"
+        message = f"{nothing} found: there are only lines, and what the border cuts off"
+        raise RefusedPicture(nothing, message, ink)
     ink = np.where(np.isin(labels, [0, *(one.label for one in figures)]), ink, 0)
     if single and (count := side_by_side(figures)) > 1:
         message = f"{count} figures found where one digit was expected"

@@ -14,7 +14,7 @@ from capsnet.model import CapsNet
 # What reads pictures imports Pillow and SciPy, and so is imported where it is needed.
 
 BATCH = 16  # pictures at a time
-# A shorter capsule is no answer. experiments/studies/threshold.py: of 200 digits one is refused.
+# A shorter capsule is no answer. Of 200 digits one is refused (results/pictures).
 THRESHOLD = 0.49
 
 
@@ -29,13 +29,10 @@ class Prediction(NamedTuple):
     image: Tensor | None = None  # as the network saw it, or what was found; uint8 [c, h, w]
     reconstruction: Tensor | None = None  # from the longest capsule; None without a decoder
 
-    def line(self, top: int | None = None) -> str:
-        """Picture, answer and its length, or the ``top`` longest capsules' lengths."""
-        longest = sorted(self.lengths, key=self.lengths.__getitem__, reverse=True)
-        shown = [f"{name} {self.lengths[name]:.3f}" for name in longest[:top]]
-        if top is None:
-            shown = [f"{self.length:.3f}"] if self.lengths else []
-        return f"{self.picture}: {self.answer}  {', '.join(shown)}".rstrip()
+    def line(self) -> str:
+        """Picture, answer and its length."""
+        length = f"  {self.length:.3f}" if self.lengths else ""
+        return f"{self.picture}: {self.answer}{length}"
 
     def table(self) -> str:
         """Picture and answer, and below it a line for the length of each capsule."""

@@ -7,13 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from capsnet.checkpoint import unwrapped
-from capsnet.checks import device_of, require_memory
+from capsnet.checks import device_of
 from capsnet.data import ImageSet, as_image_set, to_float
 from capsnet.device import autocast, ieee_float32
 from capsnet.fast import arrange
-from capsnet.fast.routing import LANES
 from capsnet.functional import margin_loss, reconstruction_loss
-from capsnet.layers import CapsuleLayer
 from capsnet.model import CapsNet
 
 
@@ -104,14 +102,12 @@ def evaluate(
         compile: use torch.compile for the inner loops of the fast arrangement.
 
     Raises:
-        ValueError: the images or the classes do not fit the network, there is too little memory, or
-            an option is out of range.
+        ValueError: the images or the classes do not fit the network, or an option is out of range.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     model = unwrapped(model)
     image_set = images_for(model, image_set)
-    check_memory("evaluation's", model, 1, device_of(model))
     modes = {module: module.training for module in model.modules()}
     arranged = arrange(cast(CapsNet, model), arrangement)
     if compile and arranged is not model:
@@ -157,14 +153,6 @@ def predict_batches(
         if out.reconstruction is not None:
             squared_errors.append(reconstruction_loss(out.reconstruction.float(), images))
     return torch.cat(lengths), torch.stack(squared_errors) if squared_errors else None
-
-
-def check_memory(whose: str, model: nn.Module, copies: int, device: torch.device) -> None:
-    """Raise ValueError if a device has no memory for so many copies of the weights, and for û."""
-    needed = copies * sum(parameter.nbytes for parameter in model.parameters())
-    if device.type == "cpu" and isinstance(layer := getattr(model, "digits", None), CapsuleLayer):
-        needed += LANES * 4 * layer.weight[:, :, 0].numel()  # û of as many images, at least
-    require_memory(f"{whose} weights and a batch", needed, device)
 
 
 def images_for(model: nn.Module, data: Any) -> ImageSet:

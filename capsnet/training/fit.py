@@ -22,7 +22,7 @@ from capsnet.device import describe_machine, make_fabric, resolve_compile
 from capsnet.functional import margin_loss
 from capsnet.text import bar_interval
 from capsnet.training.config import WORTH_COMPILING, TrainingConfig
-from capsnet.training.evaluation import Evaluation, check_memory, evaluate, images_for
+from capsnet.training.evaluation import Evaluation, evaluate, images_for
 from capsnet.training.loss import Criterion, TrainingLoss
 from capsnet.training.run import WEIGHTS, Run, RunFolder, resumed
 from capsnet.training.step import Step, make_optimizer, make_step
@@ -156,9 +156,9 @@ def fit(
         "validation_loss", which are of the margin loss, whatever the criterion.
 
     Raises:
-        ValueError: the images do not fit the model, there is too little memory, a batch cannot be
-            divided among the processes, ``out`` holds another run's checkpoint or a damaged one, or
-            with ``out`` the network could not be loaded again or a function has no name.
+        ValueError: the images do not fit the model, a batch cannot be divided among the processes,
+            ``out`` holds another run's checkpoint or a damaged one, or with ``out`` the network
+            could not be loaded again or a function has no name.
         TrainingError: the loss or a weight is not finite.
         OSError: ``out`` cannot be written.
     """
@@ -170,8 +170,6 @@ def fit(
     training = images_for(model, training)
     if validation is not None:
         validation = images_for(model, validation).to(fabric.device)
-    copies = 5 if config.average else 4  # weights, gradients, Adam's two moments, their average
-    check_memory("training's", model, copies, fabric.device)
     config.check_shift(training.images.shape[1:])
     functions = {
         "criterion": criterion, "draw": draw, "loss": loss, "order": order, "schedule": schedule,

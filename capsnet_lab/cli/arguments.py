@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from capsnet_lab.cli.options import IMPLEMENTATIONS, NETWORKS, WEIGHTS_SUFFIXES
+from capsnet_lab.cli.options import IMPLEMENTATIONS, PRETRAINED, WEIGHTS_SUFFIXES
 
 # The files of a training's folder, as capsnet.training.run names them.
 CHECKPOINT, WEIGHTS = "checkpoint.safetensors", "weights.safetensors"
 NETWORK_OPTIONS = ("routing", "stack", "routing_iterations", "learn_prior", "reconstruct")
-OUTPUTS = ("sheet", "json", "csv", "onnx")
+OUTPUTS = ("sheet", "json", "onnx")
 
 
 def check_arguments(args: argparse.Namespace) -> None:
@@ -62,7 +62,7 @@ def split_operands(operands: Sequence[Path | str]) -> tuple[Path | str, list[Pat
     files = [path for path in paths if path.name.endswith(WEIGHTS_SUFFIXES) or is_run(path)]
     if len(files) > 1:
         raise ValueError(f"expected the weights of one network, got {', '.join(map(str, files))}")
-    weights: Path | str = NETWORKS[-1]
+    weights: Path | str = PRETRAINED[-1]
     if files:
         weights = files[0]
         paths.remove(weights)

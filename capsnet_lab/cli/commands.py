@@ -175,13 +175,16 @@ def predict(args: argparse.Namespace) -> int:
     answered, failed = outputs.print_predictions(args, found, len(pictures))
     if answered:
         outputs.write_predictions(args, answered, classes, len(pictures))
-    if len(pictures) == 1 and (error := [*answered, *failed][0].error):
-        raise error
+    errors = [one.error for one in [*answered, *failed] if one.error]
+    if len(pictures) == 1 and errors:
+        raise errors[0]
     if failed:
         from capsnet_lab.pictures import describe_unreadable
 
         names, first = [one.picture for one in failed], failed[0].error
         raise ValueError(describe_unreadable(names, first, len(pictures)))
+    if len(errors) == len(pictures):
+        raise ValueError(f"none of {len(pictures)} pictures is classified; the first: {errors[0]}")
     return 0
 
 

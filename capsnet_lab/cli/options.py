@@ -14,9 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-DATASETS = (
-    "mnist", "fashion-mnist", "kmnist", "emnist-letters", "emnist-balanced", "cifar-10", "svhn",
-)  # fmt: skip
+DATASETS = ("mnist", "fashion-mnist", "cifar-10")
 PREPARATIONS = ("digit", "figure", "picture")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("auto", "bf16", "fp32")
@@ -28,7 +26,7 @@ IMPLEMENTATIONS = dict.fromkeys(
     ("paper", "labml", "labml-notebook", "adambielski", "cezannec", "xifengguo", "jindongwang",
      "gram-ai", "sarasra", "naturomics", "timomernick", "geron"), "mnist",
 ) | {"sarasra-cifar10": "cifar-10"}  # fmt: skip
-NETWORKS = ("mnist", "mnist-small")  # of capsnet.pretrained; `predict` uses the last by default
+PRETRAINED = ("mnist", "mnist-small")  # of capsnet.pretrained; `predict` uses the last by default
 THRESHOLD = 0.49  # of capsnet_lab.predict
 # Endings of files with weights; other formats too, so that none is taken for a picture.
 WEIGHTS_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".h5", ".onnx", ".weights")
@@ -76,7 +74,7 @@ def parse_path(text: str) -> Path:
 
 
 def parse_weights(text: str) -> Path | str:
-    return text if text in NETWORKS else parse_path(text)
+    return text if text in PRETRAINED else parse_path(text)
 
 
 def parse_figure(text: str) -> Path:
@@ -110,7 +108,7 @@ class Parser(argparse.ArgumentParser):
 
 PRECISION = "fp32, bf16, or auto: bf16 where the hardware has it"
 ARRANGEMENT = "of the arithmetic: plain (as the book prints it), fast, or auto: fast where it pays"
-OF_NETWORK = f"a weights file that train wrote, or a network's name: {' or '.join(NETWORKS)}"
+OF_NETWORK = f"a weights file that train wrote, or a network's name: {' or '.join(PRETRAINED)}"
 SETS = f"{', '.join(DATASETS)}, or folder:PATH with a folder of pictures a class"
 
 
@@ -217,13 +215,11 @@ def add_evaluate_options(command: argparse.ArgumentParser) -> None:
 def add_predict_options(command: argparse.ArgumentParser) -> None:
     option = command.add_argument
     text = "picture files, and folders with pictures at any depth; and the network, "
-    text += f"{OF_NETWORK} ({NETWORKS[-1]})"
+    text += f"{OF_NETWORK} ({PRETRAINED[-1]})"
     option("operands", nargs="+", type=parse_weights, metavar="WEIGHTS|PICTURE|FOLDER", help=text)
     text = "the least length of an answer's capsule; 0: any (%(default)s, measured for digits)"
     option("--threshold", type=LENGTH, default=THRESHOLD, help=text)
-    option("--top", type=COUNT, metavar="K", help="print the K longest capsules of each picture")
     option("--json", type=parse_path, help="write answers and all lengths to this file")
-    option("--csv", type=parse_path, help="write them to this file, a line for a picture")
     text = f"draw the first {SHEET} inputs, and their reconstructions, to this file "
     option("--sheet", type=parse_figure, help=f"{text}({', '.join(FIGURE_SUFFIXES)})")
 

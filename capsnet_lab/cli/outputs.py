@@ -1,7 +1,6 @@
 """What commands print, draw and write."""
 
 import argparse
-import csv
 import io
 import os
 import sys
@@ -48,8 +47,8 @@ def print_predictions(
 ) -> tuple[list[Prediction], list[Prediction]]:
     """Print each prediction as it comes, over a bar.
 
-    One picture gets the lengths of all capsules, unless --top is given. Where nobody reads the
-    lines, it goes on only if there are files to write.
+    One picture gets the lengths of all capsules. Where nobody reads the lines, it goes on only if
+    there is a file to write.
 
     Returns:
         the answers, of which the first SHEET that have an image keep it; and those of pictures
@@ -68,11 +67,11 @@ def print_predictions(
         kept += one.image is not None
         answered.append(one if kept <= SHEET else one._replace(image=None, reconstruction=None))
         with tqdm.external_write_mode():  # the bar is not written into
-            alone = total == 1 and not args.top and one.lengths
+            alone = total == 1 and one.lengths
             try:
-                print(one.table() if alone else one.line(args.top), flush=True)
+                print(one.table() if alone else one.line(), flush=True)
             except BrokenPipeError:
-                if not (args.json or args.csv):
+                if not args.json:
                     raise
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return answered, failed
@@ -86,15 +85,6 @@ def write_predictions(
         names = ("picture", "answer", "length", "lengths")
         write_json(args.json, [{name: getattr(one, name) for name in names} for one in answered])
         print(f"written: {args.json}")
-    if args.csv:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["picture", "answer", "length", *classes])
-        for one in answered:
-            lengths = [one.lengths.get(name) for name in classes]
-            writer.writerow([one.picture, one.answer, one.length, *lengths])
-        write_atomically(args.csv, text.getvalue().encode())
-        print(f"written: {args.csv}")
     if args.sheet:
         from capsnet_lab import figures
 

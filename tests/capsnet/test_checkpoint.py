@@ -16,7 +16,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from capsnet import CapsNet
 from capsnet.checkpoint import (
-    NETWORKS,
+    REGISTERED,
     SCALE,
     load_weights,
     quantized,
@@ -112,7 +112,7 @@ def test_metadata_leaves_the_formats_own_keys_alone(path: Path, key: str, refuse
 
 def test_a_class_of_ones_own(path: Path, monkeypatch: pytest.MonkeyPatch, refuses: Refuses) -> None:
     """A class that has the name of ours is known by its module."""
-    monkeypatch.setattr("capsnet.checkpoint.NETWORKS", {**NETWORKS})
+    monkeypatch.setattr("capsnet.checkpoint.REGISTERED", {**REGISTERED})
     mine = type("CapsNet", (CapsNet,), {"__module__": "elsewhere"})
     save_weights(path, make(mine))
     with refuses(path, "holds a elsewhere.CapsNet, which is not registered: import", "register"):

@@ -1,8 +1,5 @@
 """What arguments must be: numbers of things, class labels, dtypes; and what each error says."""
 
-import math
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +9,7 @@ from torch.func import vmap
 from torch.testing import assert_close
 
 from capsnet import CapsuleLayer, Decoder, PrimaryCapsules, checks
-from capsnet.checks import as_image_shape, as_int, check_dtype, class_mask, total_memory
+from capsnet.checks import as_image_shape, as_int, check_dtype, class_mask
 from capsnet.functional import dynamic_routing, margin_loss, reconstruction_loss, squash
 from capsnet.layers import channels_to_capsules
 from helpers import Refuses
@@ -37,63 +34,6 @@ def test_the_least_number_may_be_another() -> None:
 def test_what_is_no_integer_of_at_least_1_is_refused(refuses: Refuses, value: Any) -> None:
     with refuses("n must be a whole number of at least 1, got "):
         as_int("n", value)
-
-
-@pytest.mark.parametrize(
-    ("container", "job", "address_space", "expected"),
-    [
-        ("max", "max", None, None),  # what the machine has
-        ("3000000", None, None, 3_000_000),
-        ("max", "2000000", None, 2_000_000),
-        (None, None, 1_000_000, 1_000_000),
-        ("3000000", "2000000", 1_000_000, 1_000_000),
-    ],
-)
-def test_memory_is_what_the_machine_and_its_limits_leave(
-    container: str | None,
-    job: str | None,
-    address_space: int | None,
-    expected: int | None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The limits of a container, of a scheduler's job, and of ``ulimit -v``."""
-    resource = pytest.importorskip("resource", reason="Windows tells none of these")
-    (tmp_path / "jobs").mkdir()
-    if job is not None:
-        (tmp_path / "own").write_text("1:name=a::b:/\n0::/jobs\n")
-    monkeypatch.setattr(checks, "OWN_CGROUP", tmp_path / "own")
-    monkeypatch.setattr(checks, "CGROUPS", tmp_path)
-    for folder, limit in ((tmp_path, container), (tmp_path / "jobs", job)):
-        if limit is not None:
-            (folder / "memory.max").write_text(limit + "\n")
-    cpu, (soft, hard) = torch.device("cpu"), resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (address_space or soft, hard))
-    try:
-        found = int(total_memory(cpu))
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-    assert found == expected or (expected is None and found > 10**8)
-    assert total_memory(torch.device("meta")) == math.inf
-
-
-def test_the_memory_of_a_gpu_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    found = {torch.device("cuda", 1): SimpleNamespace(total_memory=1234)}
-    monkeypatch.setattr(torch.cuda, "get_device_properties", found.__getitem__)
-    assert total_memory(torch.device("cuda", 1)) == 1234
-    assert total_memory(torch.device("cpu")) > 1234
-
-
-def test_what_just_fits_into_the_memory_is_taken(
-    refuses: Refuses, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cpu, size = torch.device("cpu"), 50_000_000
-    monkeypatch.setattr(checks, "total_memory", lambda device: float(size))
-    checks.require_memory("these", size, cpu)
-    for more, said in ((size + 1, "0.1"), (9 * size, "0.5")):
-        with refuses(f"these take at least {said} GB, cpu has 0.1 GB: smaller images"):
-            checks.require_memory("these", more, cpu)
 
 
 def test_class_mask_makes_indices_one_hot() -> None:
@@ -249,8 +189,6 @@ MESSAGES = [  # a call that is refused, and parts of what it says
         )
         for dtype in (torch.int64, F64)
     ],
-    (lambda: CapsuleLayer(10**6, 10**5, 10, 30),
-     "the weights of a capsule layer take at least 120,000.0 GB, cpu has ", "smaller images"),
     (lambda: CapsuleLayer(5, 4, 3, 2, learn_prior="no"), "learn_prior must be True or", "'no'"),
     *[
         (lambda shape=shape: LAYER(torch.rand(shape)),

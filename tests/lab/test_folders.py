@@ -9,7 +9,7 @@ from PIL import Image
 
 from capsnet import data
 from capsnet.data import ImageSet, hold_out
-from capsnet_lab.folders import DataSource, find, load
+from capsnet_lab.folders import DataSource, find, load_split
 
 Captured = pytest.CaptureFixture[str]
 
@@ -35,7 +35,7 @@ def test_a_folder_without_splits_is_split_by_names(tmp_path: Path) -> None:
         if i < 25:
             picture(tmp_path / "c" / "inside" / f"{i:02}.png", 100 + i)  # a folder in a class
     name = f"folder:{tmp_path}"
-    training, test, everything = (load(name, part) for part in ("train", "test", "all"))
+    training, test, everything = (load_split(name, part) for part in ("train", "test", "all"))
     assert training.classes == test.classes == ("c", "ä b")
     assert test.labels.bincount().tolist() == [4, 25]  # by these names
     assert sorted(values(training) + values(test)) == values(everything) == [*range(125)]
@@ -46,7 +46,7 @@ def test_a_folder_without_splits_is_split_by_names(tmp_path: Path) -> None:
         assert names == ["c" if v >= 100 else "ä b" for v in image_set.images[:, 0, 14, 14]]
     cuts = find(name).read(["train", "validation"])
     assert [cut.labels.bincount().tolist() for cut in cuts.values()] == [[17, 60], [4, 15]]
-    assert torch.equal(load(name, "validation").images, cuts["validation"].images)
+    assert torch.equal(load_split(name, "validation").images, cuts["validation"].images)
 
 
 def test_what_was_learned_from_stays_so_when_the_folder_grows_and_moves(tmp_path: Path) -> None:
@@ -83,15 +83,15 @@ def test_what_is_no_picture_is_passed_over(tmp_path: Path, refuses) -> None:
     others = "Thumbs.db", "notes.pdf", "features.h5", "clip.mpeg", "0.psd", ".hidden.png"
     for name in (*others, "../b/.thumbnails/0.png"):
         (tmp_path / "a" / name).write_text("no picture")
-    assert len(load(f"folder:{tmp_path}", "all")) == 6
+    assert len(load_split(f"folder:{tmp_path}", "all")) == 6
     phone = tmp_path / "b" / "IMG_0001.HEIC"  # to be refused, and not passed over
     phone.write_bytes(b"\0\0\0\x18ftypheic" + bytes(64))
     with refuses("1 of 7 pictures cannot be read", "IMG_0001.HEIC", "export it as JPEG"):
-        load(f"folder:{tmp_path}", "all")
+        load_split(f"folder:{tmp_path}", "all")
     for path in (phone, *tmp_path.glob("b/*.png")):
         path.unlink()
     with refuses("no pictures in", tmp_path / "b"):
-        load(f"folder:{tmp_path}")
+        load_split(f"folder:{tmp_path}")
 
 
 def test_links_and_a_macs_archive_are_no_classes(tmp_path: Path, refuses) -> None:
@@ -102,14 +102,14 @@ def test_links_and_a_macs_archive_are_no_classes(tmp_path: Path, refuses) -> Non
     (folder / "self").symlink_to(folder)
     (folder / "a" / "all").symlink_to(folder)
     (folder / "b" / "more").symlink_to(tmp_path / "elsewhere")  # this one is meant
-    found = load(f"folder:{folder}", "all")
+    found = load_split(f"folder:{folder}", "all")
     assert found.classes == ("a", "b") and found.labels.bincount().tolist() == [3, 4]
     archive = tmp_path / "shapes.zip"
     archive.write_bytes(b"PK")
     with refuses(archive, "is a file, expected a folder"):
-        load(f"folder:{archive}")
+        load_split(f"folder:{archive}")
     (folder / "a").rename(folder / "a\nb")
-    assert load(f"folder:{folder}", "all").classes == ("a\\nb", "b")
+    assert load_split(f"folder:{folder}", "all").classes == ("a\\nb", "b")
 
 
 @pytest.mark.parametrize("negative", [False, True])
@@ -137,23 +137,26 @@ def test_folders_of_splits(tmp_path: Path, refuses, name: str) -> None:
     assert source.parts_of("train") == ("train",)
     shutil.rmtree(tmp_path / "test")
     with refuses("no 'test' images", "its splits are: train, validation, all"):
-        load(f"folder:{tmp_path}", "test")
+        load_split(f"folder:{tmp_path}", "test")
     shutil.rmtree(tmp_path / name)  # train/ alone: a sixth of it is held out
-    assert [len(load(f"folder:{tmp_path}", part)) for part in ("train", "validation")] == [12, 3]
+    assert [len(load_split(f"folder:{tmp_path}", part)) for part in ("train", "validation")] == [
+        12,
+        3,
+    ]
     two_classes(tmp_path / "test", 1)
     picture(tmp_path / "test" / "odd" / "0.png", 1)
     with refuses("train/ and test/ must hold the same classes", "odd"):
-        load(f"folder:{tmp_path}")
+        load_split(f"folder:{tmp_path}")
     (tmp_path / "train").rename(tmp_path / "val")
     with refuses("test/ and val/ but no train/"):
-        load(f"folder:{tmp_path}")
+        load_split(f"folder:{tmp_path}")
     (tmp_path / "test").rename(tmp_path / "valid")
     with refuses("val/ and valid/: which of them is for validation?"):
-        load(f"folder:{tmp_path}")
+        load_split(f"folder:{tmp_path}")
     two_classes(tmp_path, 2)  # a class may have such a name
     (tmp_path / "val").rename(tmp_path / "train")
     shutil.rmtree(tmp_path / "valid")
-    assert load(f"folder:{tmp_path}").classes == ("a", "b", "train")
+    assert load_split(f"folder:{tmp_path}").classes == ("a", "b", "train")
 
 
 @pytest.mark.parametrize(
@@ -171,7 +174,7 @@ def test_shape_and_colour_are_found(tmp_path: Path, pictures, expected) -> None:
     for kind in ("a", "b"):
         for i, (value, size) in enumerate(pictures * 4):
             picture(tmp_path / kind / f"{i}.jpg", value, size)
-    assert load(f"folder:{tmp_path}").images.shape[1:] == expected
+    assert load_split(f"folder:{tmp_path}").images.shape[1:] == expected
     asked = find(f"folder:{tmp_path}", (3, 20, 24)).read(["test"])["test"]
     held = {1: 1, 2: 5}[len(pictures)]  # of 8 and of 16, by these names
     assert asked.images.shape == (held, 3, 20, 24)
@@ -223,16 +226,16 @@ def test_unreadable_pictures(tmp_path: Path, refuses, capsys: Captured) -> None:
 
 def test_folders_that_are_no_data_set(tmp_path: Path, refuses) -> None:
     with pytest.raises(FileNotFoundError, match="no such folder"):
-        load(f"folder:{tmp_path / 'nowhere'}")
+        load_split(f"folder:{tmp_path / 'nowhere'}")
     picture(tmp_path / "only" / "0.png", 1)
     with refuses("two or more class folders", "got only only/"):
-        load(f"folder:{tmp_path}")
+        load_split(f"folder:{tmp_path}")
     with refuses("two or more class folders", "got none"):
-        load(f"folder:{tmp_path / 'only'}")
+        load_split(f"folder:{tmp_path / 'only'}")
     picture(tmp_path / "second" / "0.png", 1)
     for split in ("test", "validation"):  # it is too small
         with refuses(f"no {split!r} images; its splits are: train, all"):
-            load(f"folder:{tmp_path}", split)
+            load_split(f"folder:{tmp_path}", split)
     with refuses("(1 or 3, height, width)", "got (2, 20, 20)"):  # before it looks at the folder
         find(f"folder:{tmp_path / 'nowhere'}", (2, 20, 20))
 
@@ -245,11 +248,11 @@ def test_a_data_set_by_name(refuses) -> None:
     for part, expected in zip(found.values(), (learned, held), strict=True):
         assert torch.equal(part.images, expected.images[:, :, 4:24, 1:26])
         assert torch.equal(part.labels, expected.labels)
-    everything = load("mnist", "all")
+    everything = load_split("mnist", "all")
     assert len(everything) == 70_000 and everything.name == "mnist"
     with refuses("no 'half' images", "train, validation, test, all"):
-        load("mnist", "half")
-    with refuses("unknown data set 'mnits'; expected one of: mnist,", "svhn, folder:PATH"):
+        load_split("mnist", "half")
+    with refuses("unknown data set 'mnits'; expected one of: mnist,", "cifar-10, folder:PATH"):
         find("mnits")
     for shape in ((3, 28, 28), (1, 28, 29)):
         with refuses("the images of mnist are (1, 28, 28)", f"not {shape}"):

@@ -1,6 +1,5 @@
 """Anybody's pictures, one or many: what is read, answered, printed and written."""
 
-import csv
 import json
 import os
 import subprocess
@@ -64,8 +63,8 @@ def test_many_pictures(
     monkeypatch.setattr(predict, "BATCH", 2)
     monkeypatch.setattr(outputs, "SHEET", 4)
     (folder / "sub" / "blank").write_bytes(WHITE)
-    written = {name: tmp_path / "out" / f"a.{name}" for name in ("svg", "json", "csv")}
-    files = ["--sheet", written["svg"], "--json", written["json"], "--csv", written["csv"]]
+    written = {name: tmp_path / "out" / f"a.{name}" for name in ("svg", "json")}
+    files = ["--sheet", written["svg"], "--json", written["json"]]
     assert run(weights, folder, *files) == 0
     out, err = capsys.readouterr()
     assert err == ""
@@ -87,45 +86,33 @@ def test_many_pictures(
 
     lines = [f"{r['picture']}: {r['answer']}  {r['length']:.3f}" for r in records]
     lines.insert(2, f"{blank['picture']}: blank")
-    lines += [f"written: {written[name]}" for name in ("json", "csv", "svg")]
+    lines += [f"written: {written[name]}" for name in ("json", "svg")]
     assert out == "\n".join(lines) + " (4 of 6 pictures)\n"  # a blank one takes no place
     assert written["svg"].read_text().count(".png -->") == 4
 
-    with written["csv"].open(newline="") as file:
-        header, *rows = csv.reader(file)
-    assert header == ["picture", "answer", "length", *"0123456789"]
-    assert rows.pop(2) == [blank["picture"], "blank", *[""] * 11]
-    for row, record in zip(rows, records, strict=True):
-        values = [record["length"], *record["lengths"].values()]
-        assert row == [record["picture"], record["answer"], *map(str, values)]
-
-    assert run(weights, folder, "--top", 2) == 0
-    best, second = sorted(records[-1]["lengths"].items(), key=lambda item: -item[1])[:2]
-    shown = f"{best[0]}  {best[0]} {best[1]:.3f}, {second[0]} {second[1]:.3f}"
-    assert capsys.readouterr().out.endswith(f"{records[-1]['picture']}: {shown}\n")
-
 
 def test_names_of_any_bytes(folder: Path, tmp_path: Path, capsys: Captured) -> None:
-    other, table = tmp_path / "other.safetensors", tmp_path / "o.csv"
+    other, table = tmp_path / "other.safetensors", tmp_path / "o.json"
     save_weights(other, tiny_model(num_classes=2), {"classes": ["a", "b\udcff"]})
     os.rename(folder / "zero.png", folder / "z\udcff.png")
-    assert run(other, folder, "--csv", table, "--threshold", 0) == 0
+    assert run(other, folder, "--json", table, "--threshold", 0) == 0
     assert "b\\udcff" in capsys.readouterr().out
-    assert table.read_text().startswith("picture,answer,length,a,b\\udcff\n")
-    assert str(folder / "z?.png") in table.read_text()
+    records = json.loads(table.read_text())
+    assert records[0]["lengths"].keys() == {"a", "b\\udcff"}
+    assert str(folder / "z?.png") in [record["picture"] for record in records]
 
 
 def test_pictures_that_cannot_be_read_among_many(
     weights: str, folder: Path, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    table = tmp_path / "a.csv"
+    table = tmp_path / "a.json"
     Path("empty.png").write_bytes(b"")
-    assert run(weights, ".", "--csv", table) == 2
+    assert run(weights, ".", "--json", table) == 2
     out, err = capsys.readouterr()
     assert [line.split(": ")[1][0] for line in out.splitlines()[:-1]] == list("72104")
     assert err.startswith("capsnet predict: 1 of 6 pictures cannot be read: empty.png; the first: ")
-    assert table.read_text().count("\n") == 1 + 5
+    assert len(json.loads(table.read_text())) == 5
     for i in range(11):
         Path(f"cut {i:02}.png").write_bytes(Path(NAMES[0]).read_bytes()[:60])
     assert run(weights, ".") == 2
@@ -161,15 +148,15 @@ def test_no_class_where_no_capsule_is_long(
 def test_what_is_not_one_digit_is_refused_and_shown(
     weights: str, folder: Path, tmp_path: Path, capsys: Captured
 ) -> None:
-    two, sheet, table = tmp_path / "two.png", tmp_path / "sheet.svg", tmp_path / "a.csv"
+    two, sheet, table = tmp_path / "two.png", tmp_path / "sheet.svg", tmp_path / "a.json"
     pair = [np.asarray(Image.open(folder / name)) for name in NAMES[:2]]
     Image.fromarray(np.hstack(pair)).save(two)
     assert run(weights, two, "--sheet", sheet) == 2
     assert "two.png: 2 figures found where one digit was expected\n" in capsys.readouterr().err
     assert sheet.read_text().count("<image") == 1  # what was found, and no reconstruction
-    assert run(weights, two, folder / NAMES[0], "--csv", table) == 0
+    assert run(weights, two, folder / NAMES[0], "--json", table) == 0
     assert capsys.readouterr().out.startswith(f"{two}: several digits\n")
-    assert table.read_text().splitlines()[1] == f"{two},several digits" + "," * 11
+    assert json.loads(table.read_text())[0]["answer"] == "several digits"
     other = tmp_path / "other.safetensors"
     save_weights(other, tiny_model(num_classes=2), {"preparation": "figure"})
     assert run(other, two, "--threshold", 0) == 0  # a figure may have several parts
@@ -179,28 +166,30 @@ def test_what_is_not_one_digit_is_refused_and_shown(
 def test_where_nobody_reads_the_lines_only_files_are_written(
     written: bool, weights: str, folder: Path, tmp_path: Path
 ) -> None:
-    table = tmp_path / "a.csv"
+    table = tmp_path / "a.json"
     words = [sys.executable, "-m", "capsnet", "predict", weights, folder]
-    words += ["--csv", table] if written else []
+    words += ["--json", table] if written else []
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == (0 if written else 141)
     assert table.exists() == written
-    assert not written or len(table.read_text().splitlines()) == 1 + len(NAMES)
+    assert not written or len(json.loads(table.read_text())) == len(NAMES)
 
 
 def test_blank_pictures(weights: str, tmp_path: Path, capsys: Captured) -> None:
     """Of two the answers are written before anything is drawn, which fails."""
-    blank, table = tmp_path / "blank.pgm", tmp_path / "a.csv"
+    blank, table = tmp_path / "blank.pgm", tmp_path / "a.json"
     blank.write_bytes(WHITE)
     assert run(weights, blank) == 2  # one picture: an error
-    assert capsys.readouterr().err.endswith("no digit found, the picture is blank\n")
-    assert run(weights, blank, blank, "--csv", table, "--sheet", tmp_path / "sheet.png") == 2
+    assert capsys.readouterr().err.endswith("the picture is blank\n")
+    assert run(weights, blank, blank) == 2  # two are as wrong as one
+    assert "none of 2 pictures is classified; the first: " in capsys.readouterr().err
+    assert run(weights, blank, blank, "--json", table, "--sheet", tmp_path / "sheet.png") == 2
     out, err = capsys.readouterr()
     assert out == f"{blank}: blank\n" * 2 + f"written: {table}\n"
     assert "there is no picture to draw" in err
-    assert len(table.read_text().splitlines()) == 3
+    assert [record["answer"] for record in json.loads(table.read_text())] == ["blank"] * 2
 
 
 def test_the_threshold_is_the_measured_one() -> None:

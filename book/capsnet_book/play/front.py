@@ -19,7 +19,7 @@ from capsnet_book.play import cnn, pack  # noqa: F401  (the one lets its weights
 FILE = "front.json"
 # Name of the slider, in the order of what `handwriting` measures: name of the property.
 SLIDERS = {"slant": "slant", "width": "width", "stroke": "ink"}
-NETWORKS = ("page", "page-cnn")  # folders of the ledger: the capsules, and what `cnn` makes
+FOLDERS = ("page", "page-cnn")  # folders of the ledger: the capsules, and what `cnn` makes
 EXAMPLES = 40  # of a digit, to find directions with: half of them are changed
 REACH = STEPS[-1].item() / 2  # further along a direction it reconstructs no digits
 SHOWN = 7  # stands on the pad at first
@@ -56,7 +56,7 @@ def save(folder: Path) -> None:
     """Write :data:`FILE`, and the weights of each network, into a folder."""
     images = load("mnist", train=False)
     models, data = [], dict[str, Any]()
-    for name in NETWORKS:
+    for name in FOLDERS:
         path = ledger.path(f"{name}/weights.safetensors")
         write_atomically(folder / f"{name}.safetensors", path.read_bytes())
         model, _ = load_weights(path)

@@ -78,7 +78,7 @@ def test_both_networks_say_what_is_drawn_on_the_front_page(page_of: Any) -> None
     torch.testing.assert_close(reconstruction(tab), out.reconstruction[0], rtol=0, atol=2 / 255)
     check_cnn(tab, image)
     assert tab.workers == []  # which load the weights
-    for name in front.NETWORKS:
+    for name in front.FOLDERS:
         correct = ledger.read(f"{name}/evaluation.json")["correct"]
         assert f"{correct / 100:.2f} % of 10,000 test digits" in tab.inner_text(".facts")
     tab.get_by_role("button", name="Clear").click()

@@ -11,7 +11,6 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from capsnet import checks
 from capsnet.checkpoint import load_weights, read_tensors
 from capsnet.data import ImageSet, to_float
 from capsnet.training import TrainingConfig, TrainingError, evaluate, make_step
@@ -145,16 +144,6 @@ def test_what_could_not_be_loaded_again_is_not_trained(
     with refuses("could not be loaded again", "expected decoder.fc1.bias"):
         fit(model, digits, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-def test_too_little_memory_is_said_before_the_work(
-    tmp_path: Path, digits: ImageSet, refuses: Refuses, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "memory.max").write_text("1000000")
-    monkeypatch.setattr(checks, "CGROUPS", tmp_path)
-    for work, whose in ((fit, "training's"), (evaluate, "evaluation's")):
-        with refuses(f"{whose} weights and a batch take at least", "cpu has 0.0 GB", "smaller"):
-            work(tiny_model(), digits)
 
 
 def test_images_that_do_not_fit(digits: ImageSet, refuses) -> None:
