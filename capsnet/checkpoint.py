@@ -190,7 +190,7 @@ def broadcastable(scale: Tensor, tensor: Tensor) -> Tensor:
     return scale.float().reshape(scale.shape + (1,) * (tensor.dim() - scale.dim()))
 
 
-def load_weights(path: str | Path) -> tuple[CapsNet, dict[str, Any]]:
+def load_weights(path: str | Path) -> tuple[Any, dict[str, Any]]:
     """Make the network that :func:`save_weights` wrote, in float32 and in evaluation mode.
 
     Args:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from capsnet.checkpoint import unwrapped
-from capsnet.checks import device_of
+from capsnet.checks import as_int, device_of
 from capsnet.data import ImageSet, as_image_set, to_float
 from capsnet.device import autocast, ieee_float32
 from capsnet.fast import arrange
@@ -104,8 +104,7 @@ def evaluate(
     Raises:
         ValueError: the images or the classes do not fit the network, or an option is out of range.
     """
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    batch_size = as_int("batch_size", batch_size)
     model = unwrapped(model)
     image_set = images_for(model, image_set)
     modes = {module: module.training for module in model.modules()}

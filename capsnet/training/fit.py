@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ExponentialLR, LRScheduler, OneCycleLR
 
 from capsnet.checkpoint import check_savable, save_weights, unwrapped
+from capsnet.checks import as_int
 from capsnet.data import ImageSet, shifted_batch
 from capsnet.device import describe_machine, make_fabric, resolve_compile
 from capsnet.functional import margin_loss
@@ -187,7 +188,9 @@ def fit(
     show = progress and fabric.is_global_zero and sys.stderr is not None
     how: dict[str, Any] = {"precision": config.precision, "arrangement": config.arrangement}
     path = None if out is None else Path(out)
-    last = config.epochs if stop_after is None else min(stop_after, config.epochs)
+    last = config.epochs
+    if stop_after is not None:
+        last = min(last, as_int("stop_after", stop_after))
 
     with resumed(run, path, fabric, show) as folder:
         if run.records:  # a new run does so after its first batch, which shows that it works

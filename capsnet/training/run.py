@@ -92,7 +92,7 @@ class Run:
             raise ValueError(f"{path} is damaged: {type(error).__name__} {error}") from error
         if difference is not None:
             weights = path.parent / WEIGHTS
-            start = f", which may start from {weights} (--init)," if weights.exists() else ""
+            start = f", which may start from {weights}," if weights.exists() else ""
             raise ValueError(
                 f"{path} is of another run: {difference}. To go on with that run, give its "
                 f"options; for a new one, choose another folder{start} or remove {path.parent}"

@@ -34,7 +34,8 @@ PARTS: dict[str, Callable[[torch.device], dict[str, Any]]] = {
 def main(words: list[str]) -> None:
     unknown = set(words) - set(PARTS)
     if unknown:
-        sys.exit(f"benchmarks: parts are {', '.join(PARTS)}, got {', '.join(sorted(unknown))}")
+        got = ", ".join(sorted(unknown))
+        sys.exit(f"experiments.bench: parts are {', '.join(PARTS)}, got {got}")
     os.chdir(ROOT)
     device = pick_device()
     machine = describe_machine(device) | {"system": platform.system()}
@@ -43,7 +44,7 @@ def main(words: list[str]) -> None:
         try:
             document = {"machine": machine, **PARTS[part](device)}
         except ValueError as error:  # of a part that this machine cannot do
-            sys.exit(f"benchmarks: {error}")
+            sys.exit(f"experiments.bench: {error}")
         write_json(FOLDER / f"{part}-{device.type}.json", document)
         print(json.dumps(document, indent=1), flush=True)
 

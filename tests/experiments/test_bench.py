@@ -120,5 +120,5 @@ def test_a_part_that_cannot_be_measured(
     part: str, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "pick_device", lambda: CPU)
-    with pytest.raises(SystemExit, match=f"^benchmarks: {complaint}$"):
+    with pytest.raises(SystemExit, match=f"^experiments.bench: {complaint}$"):
         command.main([part])

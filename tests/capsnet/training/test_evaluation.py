@@ -62,8 +62,9 @@ def test_bfloat16_is_close(digits: ImageSet) -> None:
 
 def test_what_does_not_fit_is_refused(digits: ImageSet, refuses) -> None:
     model = tiny_model()
-    with refuses("batch_size must be at least 1, got 0"):
-        evaluate(model, digits, 0)
+    for size in (0, 2.5):
+        with refuses(f"batch_size must be a whole number of at least 1, got {size}"):
+            evaluate(model, digits, size)
     with refuses("[1, 28, 28]", "[1, 20, 28]", "mnist"):
         evaluate(model, replace(digits, images=digits.images[:, :, 4:24]))
     with refuses("10 classes", "11"):

@@ -155,6 +155,8 @@ def test_images_that_do_not_fit(digits: ImageSet, refuses) -> None:
         fit(tiny_model(), digits, of_three)
     with refuses("shift must be smaller", "28"):
         fit(tiny_model(), digits, config=dataclasses.replace(FP32, shift=28))
+    with refuses("stop_after must be a whole number of at least 1, got -1"):
+        fit(tiny_model(), digits, stop_after=-1)
     with refuses("at least 2 steps", "got 1"):
         fit(tiny_model(), digits, config=dataclasses.replace(ONE, batch_size=128))
 
