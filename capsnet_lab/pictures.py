@@ -271,9 +271,8 @@ def crop_and_resize(picture: Picture, channels: int, height: int, width: int) ->
     if picture.mode == "RGBA":
         colours = np.array(picture, dtype=float)
         visible = np.average(colours[..., :3].mean(axis=2), weights=colours[..., 3] + 1e-6)
-        ground = (
-            "black" if visible > MIN_WHITE_LEVEL else "white"
-        )  # white icons show on black alone
+        # White icons show on black alone.
+        ground = "black" if visible > MIN_WHITE_LEVEL else "white"
         picture = Image.alpha_composite(Image.new("RGBA", picture.size, ground), picture)
     picture = ImageOps.fit(picture.convert("L" if channels == 1 else "RGB"), (width, height))
     pixels = torch.from_numpy(np.array(picture)).view(height, width, channels)

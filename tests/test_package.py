@@ -104,7 +104,7 @@ def test_what_a_wheel_brings(tmp_path: Path) -> None:
         shutil.copytree(ROOT / name, tmp_path / name)
     for name in ("mnist", "page"):
         shutil.copytree(ROOT / "results" / name, tmp_path / "results" / name)
-    for name in ("pyproject.toml", "setup.py", "hubconf.py", "MANIFEST.in", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
     old = tmp_path / "build" / "lib" / "capsnet" / "removed.py"
     old.parent.mkdir(parents=True)
