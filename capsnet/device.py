@@ -42,8 +42,8 @@ def bfloat16_is_fast(device: torch.device) -> bool:
     if device.type != "cpu":
         return False
     if hasattr(torch.cpu, "get_capabilities"):
-        found = torch.cpu.get_capabilities()
-        return bool(found.get("avx512_bf16") or found.get("amx_tile"))
+        capabilities = torch.cpu.get_capabilities()
+        return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_tile"))
     # Older versions of PyTorch have no public name for these.
     checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
     return any(getattr(torch.cpu, name, bool)() for name in checks)
@@ -149,7 +149,6 @@ def can_compile(device: torch.device) -> bool:
         # A real try: compilers, headers and caches can be missing in many ways.
         torch.compile(lambda x: x + 1)(torch.zeros(2, device=device))
     except Exception:
-        torch.compiler.reset()
         return False
     return True
 

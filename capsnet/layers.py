@@ -33,6 +33,13 @@ def channels_to_capsules(maps: Tensor, capsule_dim: int) -> Tensor:
     return maps.permute(0, 1, 3, 4, 2).flatten(1, 3)
 
 
+def check_capsules(u: Tensor, count: int, dim: int, dtype: torch.dtype) -> None:
+    """Raise ValueError if capsules are not [batch, count, dim], or not of the weights' dtype."""
+    check_dtype("capsules", u, dtype)
+    if u.shape[1:] != (count, dim):
+        raise ValueError(f"capsules must be [batch, {count}, {dim}], got shape {list(u.shape)}")
+
+
 class PrimaryCapsules(nn.Module):
     """A convolution whose channels are read as capsules, squashed (section 4).
 
@@ -145,12 +152,8 @@ class CapsuleLayer(nn.Module):
         Raises:
             ValueError: ``u`` has another shape, or another dtype than the weights.
         """
-        check_dtype("capsules", u, self.weight.dtype)
         in_capsules, _, in_dim, _ = self.weight.shape
-        if u.shape[1:] != (in_capsules, in_dim):
-            raise ValueError(
-                f"capsules must be [batch, {in_capsules}, {in_dim}], got shape {list(u.shape)}"
-            )
+        check_capsules(u, in_capsules, in_dim, self.weight.dtype)
         return torch.einsum("nik,ijkd->nijd", u, self.weight)
 
     def forward(self, u: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
@@ -196,12 +199,7 @@ class Decoder(nn.Module):
         self.fc3 = nn.Linear(second, prod(self.image_shape))
 
     def forward(self, capsules: Tensor, classes: Tensor) -> Tensor:
-        check_dtype("capsules", capsules, self.fc1.weight.dtype)
-        if capsules.shape[1:] != (self.num_classes, self.capsule_dim):
-            raise ValueError(
-                f"capsules must be [batch, {self.num_classes}, {self.capsule_dim}], got shape "
-                f"{list(capsules.shape)}"
-            )
+        check_capsules(capsules, self.num_classes, self.capsule_dim, self.fc1.weight.dtype)
         mask = class_mask(classes, *capsules.shape[:2])  # [batch, 10] for MNIST
         masked = torch.where(mask.bool().unsqueeze(2), capsules, 0)  # [batch, 10, 16]
         hidden = F.relu(self.fc1(masked.flatten(1)))

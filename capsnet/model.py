@@ -16,11 +16,10 @@ from capsnet.checks import (
     class_mask,
     one_hot,
     require_bool,
-    require_floating,
     require_tensor,
 )
 from capsnet.functional import RoutingStep
-from capsnet.layers import CapsuleLayer, Decoder, PrimaryCapsules
+from capsnet.layers import CapsuleLayer, Decoder, PrimaryCapsules, check_capsules
 
 
 class CapsNetOutput(NamedTuple):
@@ -198,15 +197,10 @@ class CapsNet(nn.Module):
             as :meth:`forward`.
 
         Raises:
-            ValueError: labels as :meth:`forward` refuses, or capsules of another shape.
+            ValueError: labels as :meth:`forward` refuses, or capsules of another shape or dtype.
         """
-        require_floating("capsules", capsules)
-        classes = self.config["num_classes"]
-        if capsules.dim() != 3 or capsules.shape[1] != classes:
-            raise ValueError(
-                f"capsules must be [batch, {classes}, capsule_dim], got shape "
-                f"{list(capsules.shape)}"
-            )
+        classes, dim = self.config["num_classes"], self.config["capsule_dim"]
+        check_capsules(capsules, classes, dim, next(self.parameters()).dtype)
         # Lengths meet the margins 0.9 and 0.1: half precision is too coarse for that.
         wide = torch.promote_types(capsules.dtype, torch.float32)
         lengths = torch.linalg.vector_norm(capsules, dim=2, dtype=wide)

@@ -117,7 +117,9 @@ class FastCapsNet(nn.Module):
     Gradients are of first order, and not for torch.func; hooks on the model and on its
     convolutions and routed capsules are not called. For all of these there is the model itself.
 
-    Shape and errors are those of :class:`CapsNet`; the parameters are the model's own.
+    Shapes and errors are those of :class:`CapsNet`; the parameters are the model's own. Under
+    autocast the routing's capsules are float32 on every device; the plain ones are on CUDA, but on
+    a processor autocast rounds them.
     """
 
     def __init__(self, model: CapsNet) -> None:

@@ -19,18 +19,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from capsnet.checks import as_int
 from capsnet.functional import squash
 
 LANES = 16  # float32 numbers that one instruction works on (AVX-512)
 CACHE = 6 * 2**20  # bytes of û to work on at a time
 TRITON = (3, 4)  # the first version with tuples such as ours
-Share = Callable[[Tensor], Tensor]  # logits b_ij → coupling coefficients c_ij
+Share = Callable[[Tensor], Tensor]  # b_ij → c_ij, both [n, in_capsules, out_capsules]
 Squash = Callable[[Tensor, int], Tensor]  # s, and the dimension that holds its components
 
 
-def coupling(logits: Tensor) -> Tensor:
-    """Coupling coefficients c_ij of the logits b_ij (eq. 3), [in_capsules, out_capsules, n]."""
-    return logits.softmax(1)
+def over_parents(logits: Tensor) -> Tensor:
+    return F.softmax(logits, dim=2)
 
 
 def routed_capsules(
@@ -39,7 +39,7 @@ def routed_capsules(
     iterations: int = 3,
     prior: Tensor | None = None,
     *,
-    share: Share = coupling,
+    share: Share = over_parents,
     squash: Squash = squash,
     stop_gradient: bool = False,
     compile: bool = False,
@@ -52,7 +52,7 @@ def routed_capsules(
     Args:
         u: the children, [n, in_capsules, in_dim]; û is computed in their dtype.
         weight: W_ij, [in_capsules, out_capsules, in_dim, out_dim].
-        iterations: r, at least 1.
+        iterations: r, at least 1; else ValueError.
         prior: initial logits b_ij, [in_capsules, out_capsules]; zeros where not given.
         share: computes the coupling coefficients c_ij from the logits b_ij.
         squash: of s_j, along a dimension.
@@ -63,11 +63,13 @@ def routed_capsules(
     Returns:
         v_j, [n, out_capsules, out_dim], float32 or wider.
     """
+    iterations = as_int("iterations", iterations)
     gradients = torch.is_grad_enabled()  # within the Function they are never enabled
     # The dtypes are chosen here, for the backward pass too.
     with torch.autocast(u.device.type, enabled=False):
         v: Tensor
-        if u.device.type == "cuda" and share is coupling and not stop_gradient and has_triton():
+        has_kernels = share is over_parents and not stop_gradient
+        if u.device.type == "cuda" and has_kernels and has_triton():
             from capsnet.fast import fused
 
             if fused.is_supported(u, weight):
@@ -189,10 +191,10 @@ def chunk_backward(
 def has_triton() -> bool:
     """Whether Triton is installed, in a version that compiles our kernels, and works."""
     try:
-        found = importlib.metadata.version("triton").split(".")
+        version = importlib.metadata.version("triton").split(".")
     except importlib.metadata.PackageNotFoundError:
         return False
-    if tuple(map(int, found[:2])) < TRITON:
+    if tuple(map(int, version[:2])) < TRITON:
         return False
     from capsnet.fast import fused
 
@@ -213,21 +215,28 @@ def empty_predictions(like: Tensor, weight: Tensor, size: int) -> Tensor:
 
 def is_uniform(v_sum: Tensor | None, prior: Tensor | None, share: Share) -> bool:
     """Whether all coupling coefficients are 1 / out_capsules, as in the first iteration."""
-    return v_sum is None and prior is None and share is coupling
+    return v_sum is None and prior is None and share is over_parents
+
+
+def coupling(logits: Tensor, share: Share) -> Tensor:
+    """c_ij of the logits b_ij (eq. 3), both [i, j, n]."""
+    if share is over_parents:
+        return logits.softmax(1)  # the same, without a copy to another layout
+    return share(logits.movedim(2, 0)).movedim(0, 2)
 
 
 def attend(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, share: Share) -> Tensor:
     """s_j = Σ_i c_ij û_{j|i} (eq. 2): [j, d, n]."""
     if is_uniform(v_sum, prior, share):
         return weighted_sum(None, u_hat) / u_hat.shape[1]
-    return weighted_sum(share(logits(u_hat, v_sum, prior)), u_hat)
+    return weighted_sum(coupling(logits(u_hat, v_sum, prior), share), u_hat)
 
 
 def attend_backward(
     u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, grad_s: Tensor, share: Share
 ) -> tuple[Tensor, Tensor, Tensor]:
     """c_ij, and the gradients of b_ij and of the sum of v, from that of s_j."""
-    c, back = torch.func.vjp(share, logits(u_hat, v_sum, prior))[:2]
+    c, back = torch.func.vjp(lambda b: coupling(b, share), logits(u_hat, v_sum, prior))[:2]
     (grad_b,) = back((u_hat * grad_s).sum(2))
     return c, grad_b, weighted_sum(grad_b, u_hat)
 

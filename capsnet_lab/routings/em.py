@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from capsnet.checks import as_int, check_predictions, class_mask, require_floating
 from capsnet.functional import RoutingStep
+from capsnet.layers import check_capsules
 
 ROWS = 4  # of a pose, a matrix: 16 numbers are 4 × 4, 8 are 4 × 2
 MIN_VARIANCE = 1e-6  # because a single vote has none; the authors' released code adds 5e-4
@@ -58,13 +59,13 @@ def em_routing(
             ``beta_a`` does not fit it, or ``iterations`` is not an integer ≥ 1.
     """
     check_predictions("votes", votes, iterations)
-    for name, given, expected in (
+    for name, tensor, expected in (
         ("activations", activations, votes.shape[:2]),
         ("beta_u", beta_u, votes.shape[2:3]),
         ("beta_a", beta_a, votes.shape[2:3]),
     ):
-        if given.shape != expected:
-            raise ValueError(f"{name} must be of shape {list(expected)}, got {list(given.shape)}")
+        if tensor.shape != expected:
+            raise ValueError(f"{name} must be of shape {list(expected)}, got {list(tensor.shape)}")
     narrow, wide = votes.dtype, torch.promote_types(votes.dtype, torch.float32)
     with torch.autocast(votes.device.type, enabled=False):
         votes = votes.to(wide)
@@ -142,11 +143,7 @@ class EMCapsules(nn.Module):
     def predict(self, poses: Tensor) -> Tensor:
         """The votes V_ij = M_i W_ij, the poses M_i being matrices, kept row by row."""
         in_capsules, _, columns, _ = self.weight.shape
-        if poses.shape[1:] != (in_capsules, ROWS * columns):
-            raise ValueError(
-                f"capsules must be [batch, {in_capsules}, {ROWS * columns}], got shape "
-                f"{list(poses.shape)}"
-            )
+        check_capsules(poses, in_capsules, ROWS * columns, self.weight.dtype)
         matrices = poses.unflatten(2, (ROWS, columns))
         return torch.einsum("nirk,ijkm->nijrm", matrices, self.weight).flatten(3)
 

@@ -13,7 +13,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from capsnet.checkpoint import register
-from capsnet.checks import as_image_shape, as_int, check_predictions, check_prior
+from capsnet.checks import (
+    as_image_shape,
+    as_int,
+    check_predictions,
+    check_prior,
+    require_bool,
+)
 from capsnet.functional import RoutingStep
 from capsnet.layers import CapsuleLayer, Decoder, channels_to_capsules
 from capsnet.model import CapsNet, CapsNetOutput
@@ -98,6 +104,7 @@ class EfficientCapsNet(nn.Module):
         image_shape: [channels, height, width]; height and width of at least 27.
         num_classes: at least 1.
         reconstruct: have a decoder.
+        capsule_dim: components of a class's capsule.
 
     Raises:
         ValueError: an argument is out of its range.
@@ -114,8 +121,10 @@ class EfficientCapsNet(nn.Module):
         num_classes: int = 10,
         *,
         reconstruct: bool = True,
+        capsule_dim: int = 16,
     ) -> None:
         super().__init__()
+        require_bool("reconstruct", reconstruct)
         shape = as_image_shape(image_shape)
         # After the kernels 5, 3, 3 and, with stride 2, 3; then after the depthwise one of 9.
         grid = [(side - 11) // 2 + 1 - 8 for side in shape[1:]]
@@ -127,6 +136,7 @@ class EfficientCapsNet(nn.Module):
             "image_shape": shape,
             "num_classes": as_int("num_classes", num_classes),
             "reconstruct": reconstruct,
+            "capsule_dim": as_int("capsule_dim", capsule_dim),
         }
         layers: list[nn.Module] = []
         before = shape[0]
@@ -140,8 +150,8 @@ class EfficientCapsNet(nn.Module):
         self.primary = nn.Conv2d(before, before, 9, groups=before)  # depthwise
         nn.init.xavier_uniform_(self.primary.weight)
         self.primary_capsules = 16 * math.prod(grid)
-        self.digits = SelfAttentionCapsules(self.primary_capsules, 8, num_classes, 16)
-        self.decoder = Decoder(num_classes, 16, shape) if reconstruct else None
+        self.digits = SelfAttentionCapsules(self.primary_capsules, 8, num_classes, capsule_dim)
+        self.decoder = Decoder(num_classes, capsule_dim, shape) if reconstruct else None
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         self.check_images(images)

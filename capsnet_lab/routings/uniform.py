@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from capsnet.functional import RoutingStep, squash
-from capsnet.layers import CapsuleLayer
+from capsnet.layers import CapsuleLayer, check_capsules
 
 
 class UniformCapsules(CapsuleLayer):
@@ -34,10 +34,7 @@ class UniformCapsules(CapsuleLayer):
     def forward(self, u: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         kinds, parents, in_dim, _ = self.weight.shape
         children = kinds * self.positions
-        if u.shape[1:] != (children, in_dim):
-            raise ValueError(
-                f"capsules must be [batch, {children}, {in_dim}], got shape {list(u.shape)}"
-            )
+        check_capsules(u, children, in_dim, self.weight.dtype)
         summed = u.unflatten(1, (kinds, self.positions)).sum(dim=2)
         s = torch.einsum("nik,ijkd->njd", summed, self.weight) / parents
         v = squash(s)

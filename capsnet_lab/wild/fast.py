@@ -1,17 +1,17 @@
 """The fast arrangement of a network with deviations."""
 
-import functools
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from capsnet.checks import as_int
 from capsnet.fast import FastCapsNet, routing
 from capsnet.fast.convolution import correlate, relu_conv2d, transform_kernel
 from capsnet.fast.network import cudnn_pays_off
-from capsnet_lab.wild.parts import Parts, over_parents, uniform
+from capsnet_lab.wild.parts import Parts, uniform
 
-PAPERS = over_parents, uniform  # with one iteration a softmax over parents is uniform
+PAPERS = routing.over_parents, uniform  # with one iteration a softmax over parents is uniform
 
 
 class FastWildCapsNet(FastCapsNet):
@@ -49,18 +49,19 @@ class FastWildCapsNet(FastCapsNet):
         parts, digits, prior = model.parts, model.digits, model.digits.prior
         if not has_fast_routing(parts) or (parts.stop_gradient and prior is not None):
             return self.route_plainly(children)
-        iterations = digits.routing_iterations + parts.extra_iterations
+        iterations = as_int("iterations", digits.routing_iterations) + parts.extra_iterations
         weight: Tensor = digits.weight
         if parts.shared_w:  # the children of a type lie side by side
             weight = weight.repeat_interleave(children.shape[1] // len(weight), dim=0)
-        if parts.share is uniform:
-            iterations, prior = 1, None
+        share = parts.share
+        if share is uniform:
+            share, iterations, prior = routing.over_parents, 1, None
         return routing.routed_capsules(
             children,
             weight,
             iterations,
             prior,
-            share=routing.coupling if parts.share in PAPERS else images_last(parts.share),
+            share=share,
             squash=parts.squash,
             stop_gradient=parts.stop_gradient,
             compile=self.compiled,
@@ -74,9 +75,3 @@ class FastWildCapsNet(FastCapsNet):
 def has_fast_routing(parts: Parts) -> bool:
     """Whether the fast routing supports these parts, but for a stopped gradient with a prior."""
     return not (parts.batch_logits or parts.bias or parts.digits_axis != 2)
-
-
-@functools.cache
-def images_last(share: routing.Share) -> routing.Share:
-    """A share of logits [batch, in_capsules, out_capsules], for [in_capsules, out_capsules, n]."""
-    return lambda logits: share(logits.movedim(2, 0)).movedim(0, 2)

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from capsnet.checkpoint import register
+from capsnet.checks import check_predictions, class_mask
 from capsnet.device import autocast
 from capsnet.functional import RoutingStep, margin_loss, reconstruction_loss
 from capsnet.layers import CapsuleLayer
@@ -31,6 +32,7 @@ def route_with(
 
     ``bias``, [out_capsules, out_dim], is added to s_j.
     """
+    check_predictions("u_hat", u_hat, iterations)
     fixed = u_hat.detach() if parts.stop_gradient else u_hat
     if prior is None:
         prior = u_hat.new_zeros(u_hat.shape[1:3])
@@ -76,17 +78,18 @@ class WildCapsNet(CapsNet):
         deviations: Sequence[str] = (),
         **options: Any,
     ) -> None:
+        deviations = list(deviations)
         parts = combine(deviations)
         for name in ("routing_iterations", "learn_prior", "hidden"):
             if (value := getattr(parts, name)) is not None:
                 options[name] = value
         super().__init__(image_shape, num_classes, **options)
-        self.arguments["deviations"] = list(deviations)
+        self.arguments["deviations"] = deviations
         self.parts = parts
         digits, types = self.digits, self.config["capsule_types"]
         if parts.same_padding:
-            positions = -(image_shape[1] // -2) * -(image_shape[2] // -2)
-            self.primary_capsules = types * positions
+            _, height, width = self.config["image_shape"]
+            self.primary_capsules = types * -(height // -2) * -(width // -2)
             _, out_capsules, in_dim, out_dim = digits.weight.shape
             routing = digits.routing_iterations, digits.prior is not None
             shape = self.primary_capsules, in_dim, out_capsules, out_dim
@@ -141,6 +144,8 @@ class WildCapsNet(CapsNet):
 
     def read_out(self, capsules: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
         lengths = torch.linalg.vector_norm(capsules, dim=2)
+        # Refused where the mask does not depend on them, too.
+        labels = None if labels is None else class_mask(labels, *lengths.shape)
         out = super().read_out(capsules, self.parts.mask(lengths, labels))
         return out._replace(lengths=self.parts.lengths(out.lengths))
 

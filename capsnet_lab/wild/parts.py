@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from capsnet.checks import class_mask, one_hot
 from capsnet.fast.routing import Share, Squash
+from capsnet.fast.routing import over_parents as over_parents  # the paper's share
 from capsnet.functional import margin_loss, squash
 from capsnet.layers import channels_to_capsules
 from capsnet.model import CapsNet
@@ -95,10 +96,6 @@ def guarded_lengths(epsilon: float) -> Callable[[Tensor], Tensor]:
 
 def softmax_of_lengths(lengths: Tensor) -> Tensor:
     return F.softmax(lengths, dim=1)
-
-
-def over_parents(logits: Tensor) -> Tensor:
-    return F.softmax(logits, dim=2)
 
 
 def over_children(logits: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from lightning_fabric.utilities import rank_zero
 from capsnet.device import (
     PRECISIONS,
     autocast,
+    can_compile,
     describe_machine,
     ieee_float32,
     make_fabric,
@@ -110,6 +112,17 @@ def test_a_machine_is_described_in_plain_values() -> None:
     known = {"threads": torch.get_num_threads(), "processes": 2, "torch": torch.__version__}
     assert known.items() <= found.items()
     assert describe_machine(torch.device("cpu"))["processes"] == 1
+
+
+def test_a_failed_try_leaves_compiled_code_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = Mock(side_effect=lambda graph, inputs: graph.forward)
+    double = torch.compile(lambda x: 2 * x, backend=backend)
+    for _ in range(2):
+        assert double(torch.ones(1)) == 2
+        with monkeypatch.context() as patch:
+            patch.setattr(torch, "compile", Mock(side_effect=RuntimeError))
+            assert not can_compile(torch.device("cpu"))
+    assert backend.call_count == 1
 
 
 @pytest.mark.slow

@@ -85,7 +85,7 @@ def test_backward_of_the_loops(
     """Our own formula, without autograd around it."""
     monkeypatch.setattr(torch.func, "vjp", lambda f, x: (f(x), lambda grad: (grad,)))
     options = routing.RoutingOptions(
-        routing.coupling, routing.squash, stop_gradient=False, compile=False
+        routing.over_parents, routing.squash, stop_gradient=False, compile=False
     )
     with CUDA:
         u, weight = torch.rand(routing.LANES + 1, 6, 3), torch.rand(6, 4, 3, 5)

@@ -179,8 +179,8 @@ def test_the_config_says_how_often_the_network_routes_now() -> None:
 
 def test_capsules_that_are_none_are_not_read_out(refuses: Refuses) -> None:
     for model in (small(), small(reconstruct=False)):
-        for shape in ([3, 32], [2, 7, 5], [2, 2, 5], [2, 3, 5, 1]):
-            with refuses("capsules must be [batch, 3, capsule_dim]", f"got shape {shape}"):
+        for shape in ([3, 32], [2, 7, 5], [2, 2, 5], [2, 3, 6], [2, 3, 5, 1]):
+            with refuses("capsules must be [batch, 3, 5]", f"got shape {shape}"):
                 model.read_out(torch.rand(shape))
 
 

@@ -151,6 +151,8 @@ def test_refuses(refuses: Refuses) -> None:
         em_routing(votes[0], **right)
     with refuses("capsules must be [batch, 5, 8]", "got shape [2, 5, 16]"):
         layer((torch.rand(2, 5, 16), torch.rand(2, 5)))
+    with refuses("capsules must be torch.float32, as the weights are, got torch.float64"):
+        layer((torch.rand(2, 5, 8, dtype=F64), torch.rand(2, 5)))
     with refuses("routing_iterations must be a whole number of at least 1", "got 2.5"):
         EMCapsules(5, 8, 3, 16, 2.5)  # type: ignore[arg-type]
     with refuses("multiples of 4", "got 8, 10"):

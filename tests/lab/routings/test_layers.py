@@ -162,6 +162,8 @@ def test_refuses(refuses: Refuses) -> None:
     for make in LAYERS.values():
         with refuses("capsules must be [batch, 6, 4]", "got shape [2, 6, 3]"):
             make(6, 4, 3, 2)(torch.rand(2, 6, 3))
+        with refuses("capsules must be torch.float32, as the weights are, got torch.float64"):
+            make(6, 4, 3, 2)(torch.rand(2, 6, 4, dtype=F64))
     for route in (self_attention_routing, lambda votes: attention_routing(votes, nn.Identity())):
         with refuses("must be [batch, in_capsules, out_capsules, out_dim]", "[2, 6, 3]"):
             route(torch.rand(2, 6, 3))

@@ -183,6 +183,8 @@ def test_sizes_of_numpy_and_options_that_a_routing_lacks(routing: str) -> None:
     [
         ({"routing": "none"}, "routing must be one of dynamic, em, self-.*, got none"),
         ({"stack": (4, 0)}, r"stack\[1\] must be a whole number of at least 1, got 0"),
+        ({"routing": ["em"]}, r"routing must be one of dynamic, em, self-.*, got \['em'\]"),
+        ({"stack": 5}, "stack must be the capsules of each further layer, got 5"),
         ({"routing": "shared", "routing_iterations": 7}, "routing shared has no .*, got 7"),
         ({"routing": "em", "learn_prior": True}, "routing em has no learn_prior, got True"),
         ({"routing": "em", "capsule_dim": 6}, "poses must be multiples of 4 numbers, got 8, 6"),
@@ -201,3 +203,5 @@ def test_refuses_inputs(refuses: Refuses) -> None:
         em.read_out(torch.rand(1, 10, 16))
     with refuses("at least 27", "got [1, 28, 26]"):
         EfficientCapsNet((1, 28, 26))
+    with refuses("reconstruct must be True or False, got 2"):
+        EfficientCapsNet(reconstruct=2)  # type: ignore[arg-type]

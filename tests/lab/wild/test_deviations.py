@@ -48,6 +48,27 @@ def test_refuses(names: Any, message: str) -> None:
         WildCapsNet(deviations=names)
 
 
+@pytest.mark.parametrize("name", ["prediction-mask", "batch-mask"])
+def test_labels_out_of_range_are_refused_where_no_mask_is_made_of_them(name: str) -> None:
+    with pytest.raises(ValueError, match=r"^class indices must lie in 0 … 4, got 5$"):
+        network(name)(batch()[0], torch.arange(8) % 6)
+
+
+@pytest.mark.parametrize("arrangement", ["plain", "fast"])
+def test_no_iteration_is_refused_even_with_one_more(arrangement: str) -> None:
+    model = network("one-iteration-more")
+    model.digits.routing_iterations = 0
+    with pytest.raises(ValueError, match=r"^iterations must be a whole number .*, got 0$"):
+        arrange(model, arrangement)(batch()[0])
+
+
+def test_arguments_may_be_iterators() -> None:
+    deviations = ["same-padding"]
+    model = WildCapsNet(iter([1, 27, 20]), deviations=iter(deviations), conv_channels=4)  # type: ignore
+    assert model(torch.rand(2, 1, 27, 20)).reconstruction.shape == (2, 1, 27, 20)
+    assert model.config["deviations"] == deviations
+
+
 IN_NETWORK = [[name] for name, deviation in DEVIATIONS.items() if deviation.parts]
 TOGETHER = [["stopped-gradient", "learned-prior"], ["softmax-over-children", "guard-1e-7"]]
 
