@@ -50,9 +50,7 @@ MIN_TINT = 16  # levels between the channels of a coloured pixel; those of grey 
 MAX_LISTED_CLASSES = 20  # of more, only the smallest and the largest are named
 MIN_CORRELATION = 0.98  # of an image of MNIST's kind, or of its negative, with its figure
 MIN_PER_CLASS = 6  # pictures: of a class of so many, at least one is held out
-MAX_IMBALANCE = (
-    3  # times as many images in the largest class as in the smallest are worth a warning
-)
+MAX_IMBALANCE = 3  # the largest class by the smallest; a larger ratio is worth a warning
 
 
 def load_split(name: str, split: str = "train") -> ImageSet:
@@ -370,6 +368,7 @@ def name_hash(name: Path) -> float:
 
 def preparation_for(paths: list[Path], image_shape: Shape) -> str:
     """That of a figure, if these pictures or their negatives are images of MNIST's kind already."""
+    preparation = "picture"  # if not one of them can be read
     for path in paths:
         try:
             picture = read_picture(path, image_shape).flatten().double()
@@ -381,7 +380,8 @@ def preparation_for(paths: list[Path], image_shape: Shape) -> str:
             return "picture"
         if torch.corrcoef(torch.stack([picture, figure]))[0, 1].abs() < MIN_CORRELATION:
             return "picture"
-    return "figure"
+        preparation = "figure"
+    return preparation
 
 
 def shape_of(paths: list[Path]) -> tuple[Shape, str]:

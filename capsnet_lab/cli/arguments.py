@@ -1,16 +1,20 @@
 """Checks of the arguments, before any work is done and without PyTorch."""
 
 import argparse
+import contextlib
+import json
 import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from capsnet_lab.cli.options import IMPLEMENTATIONS, PRETRAINED, WEIGHTS_SUFFIXES
+from capsnet_lab.cli.options import DATASETS, IMPLEMENTATIONS, PRETRAINED, WEIGHTS_SUFFIXES
 
 # The files of a training's folder, as capsnet.training.run names them.
 CHECKPOINT, WEIGHTS = "checkpoint.safetensors", "weights.safetensors"
 NETWORK_OPTIONS = ("routing", "stack", "routing_iterations", "learn_prior", "reconstruct")
+WITHOUT_ITERATIONS = ("self-attention", "uniform", "shared")  # of ROUTINGS
+LONGEST_HEADER = 100_000_000  # bytes, of a safetensors file
 OUTPUTS = ("sheet", "json", "onnx")
 
 
@@ -23,8 +27,6 @@ def check_arguments(args: argparse.Namespace) -> None:
     """
     if args.command == "check" or getattr(args, "list_implementations", False):
         return
-    if args.command == "train":
-        check_network(args)
     if args.command == "predict":
         args.weights, args.pictures = split_operands(args.operands)
     named = [getattr(args, name, None) for name in ("weights", "init")]
@@ -34,6 +36,8 @@ def check_arguments(args: argparse.Namespace) -> None:
             check_holds_weights(path)
         if not path.exists():
             raise FileNotFoundError(f"no such file: {path}")
+    if args.command == "train":
+        check_network(args)
     if args.command == "train" and args.out is None:
         name = args.dataset
         if name.startswith("folder:"):
@@ -58,7 +62,7 @@ def split_operands(operands: Sequence[Path | str]) -> tuple[Path | str, list[Pat
 
     A network's name comes first. Alone, it is a picture or a folder if there is one of this name.
     """
-    paths = [Path(one) for one in operands]
+    paths = [Path(operand) for operand in operands]
     files = [path for path in paths if path.name.endswith(WEIGHTS_SUFFIXES) or is_run(path)]
     if len(files) > 1:
         raise ValueError(f"expected the weights of one network, got {', '.join(map(str, files))}")
@@ -95,15 +99,35 @@ def check_holds_weights(path: Path) -> None:
 
 
 def check_network(args: argparse.Namespace) -> None:
-    """Check that the options agree on the network; its data set, if none is given, is its own."""
+    """Check that the options agree on the network, and find its data set if none is given."""
     if args.init:
         names = (*NETWORK_OPTIONS, "image_shape", "implementation")
         if any(getattr(args, name) is not None for name in names):
             raise ValueError("--init fixes the network: give no option of its shape with it")
     if args.implementation and (args.routing or args.stack):
         raise ValueError("--as fixes the routing: give neither --routing nor --stack with it")
+    if args.routing_iterations and args.routing in WITHOUT_ITERATIONS:
+        raise ValueError(f"--routing {args.routing} has no --routing-iterations")
+    if args.dataset is None and args.init:
+        args.dataset = dataset_of(args.init)
     if args.dataset is None:
         args.dataset = IMPLEMENTATIONS[args.implementation or "paper"]
+
+
+def dataset_of(weights: Path) -> str:
+    """The data set that a file of weights names; ValueError if that is a folder, or there is none.
+
+    Safetensors would import NumPy to read what capsnet.checkpoint wrote.
+    """
+    dataset = None
+    if weights.is_file():
+        with weights.open("rb") as file, contextlib.suppress(ValueError, LookupError, TypeError):
+            header = file.read(min(int.from_bytes(file.read(8), "little"), LONGEST_HEADER))
+            dataset = json.loads(json.loads(header)["__metadata__"]["capsnet"])["dataset"]
+    if dataset not in DATASETS:
+        learned = f"was trained on {dataset}" if dataset else "names no data set"
+        raise ValueError(f"give --dataset, because {weights} {learned}")
+    return dataset
 
 
 def output_files(args: argparse.Namespace) -> list[Path]:

@@ -66,10 +66,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Path:
             tiny_model(num_classes=2, reconstruct=False),
             {**TWO, "dataset": f"folder:{pictures}"},
         ),
-        ("colour", tiny_model(image_shape=(3, 28, 28)), {}),
+        ("colour", tiny_model(image_shape=(3, 28, 28)), {"dataset": "fashion-mnist"}),
         ("nameless.safetensors", model, {"dataset": 7}),
         ("misnamed", model, {"classes": ["a"], "dataset": "mnist"}),
-        (f"done/{WEIGHTS}", model, {}),
+        (f"done/{WEIGHTS}", model, {"dataset": "mnist"}),
         (f"begun/{CHECKPOINT}", model, {}),  # the name counts
     ):
         save_weights(place / name, network, metadata)
@@ -120,7 +120,10 @@ EARLY = [
     ("train --image-shape 28", "expected a shape like 1x28x28 or 3x32x32, got 28"),
     ("train --init nowhere", "no such file: nowhere"),
     ("train --init w --learn-prior", "--init fixes the network"),
+    ("train --init two", "give --dataset, because two names no data set"),
+    ("train --init learned", "give --dataset, because learned was trained on folder:"),
     ("train --as labml --stack 8", "give neither --routing nor --stack"),
+    ("train --routing uniform --routing-iterations 3", "uniform has no --routing-iterations"),
     ("train --out file/below", f"cannot write file/below/{WEIGHTS}: Not a directory"),
     ("train --out done", f"done holds {WEIGHTS}, which would be overwritten, but no {CHECKPOINT}"),
     (f"train --out done --init done/{WEIGHTS}", f"done/{WEIGHTS} would be overwritten: it is an"),
@@ -180,6 +183,9 @@ def test_the_lists_of_the_options_are_the_modules() -> None:
     assert options.ARRANGEMENTS == ARRANGEMENTS
     assert options.SCHEDULES == SCHEDULES
     assert tuple(routings.ROUTINGS) == options.ROUTINGS
+    for name, routing in routings.ROUTINGS.items():
+        iterates = "routing_iterations" in routing.options
+        assert iterates != (name in arguments.WITHOUT_ITERATIONS)
     assert {k: v.dataset for k, v in wild.IMPLEMENTATIONS.items()} == options.IMPLEMENTATIONS
     assert predict.THRESHOLD == options.THRESHOLD
     assert tuple(PRETRAINED) == options.PRETRAINED
@@ -197,7 +203,8 @@ LATE = [
     ("train --shift 28", "shift must be smaller than the images, 28 × 28, got 28"),
     ("train --image-shape 1x16x28", "at least 17 × 17 pixels"),
     ("train --as geron --routing-iterations 3", "--as geron fixes routing_iterations at 2, got 3"),
-    ("train --init two", "the network tells is 3, is 7 apart, the classes of mnist are 0, 1, 2"),
+    ("train --init two --dataset mnist", "tells is 3, is 7 apart, the classes of mnist are 0, 1"),
+    ("train --init colour", "the images of fashion-mnist are (1, 28, 28) [channels,"),
     ("train --dataset folder:few", "too few pictures for a validation set: give 6 or more of each"),
     ("train --dataset folder:split --test", "no 'test' images; its splits are: train, validation,"),
     ("train --dataset folder:flawed", "is 3/bad.png is not a picture, or not of a known format; "

@@ -222,6 +222,9 @@ def test_unreadable_pictures(tmp_path: Path, refuses, capsys: Captured) -> None:
         path.write_text("no picture")
     with refuses("not one picture of a, b for validation can be read"):
         source.read(parts, skip_unreadable=True)
+    for path in tmp_path.glob("train/*/*.png"):
+        path.write_text("no picture")
+    assert find(f"folder:{tmp_path}").preparation == "picture"
 
 
 def test_folders_that_are_no_data_set(tmp_path: Path, refuses) -> None:
