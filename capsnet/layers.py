@@ -7,14 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.checks import (
-    as_image_shape,
-    as_int,
-    as_sizes,
-    check_dtype,
-    class_mask,
-    require_bool,
-)
+from capsnet.checks import as_image_shape, as_int, as_sizes, check_dtype, class_mask, require_bool
 from capsnet.functional import RoutingStep, dynamic_routing, squash
 
 

@@ -195,22 +195,22 @@ class NamedSource(DataSource):
     def read(
         self, parts: Sequence[str], skip_unreadable: bool = False, progress: bool = False
     ) -> dict[str, ImageSet]:
-        found: dict[str, ImageSet] = {}
+        loaded: dict[str, ImageSet] = {}
         if {*parts} - {"test"}:
             learned = data.load(self.name, True, download=self.download)
-            found["train"], found["validation"] = data.hold_out(learned)
+            loaded["train"], loaded["validation"] = data.hold_out(learned)
         if "test" in parts:
-            found["test"] = data.load(self.name, False, download=self.download)
+            loaded["test"] = data.load(self.name, False, download=self.download)
         if progress:
-            labels = {part: images.labels.tolist() for part, images in found.items()}
+            labels = {part: images.labels.tolist() for part, images in loaded.items()}
             print(self.describe(parts, labels), flush=True)
         _, height, width = self.image_shape
         sets = {}
         for part in parts:
-            images = found[part].images
+            images = loaded[part].images
             top, left = (images.shape[2] - height) // 2, (images.shape[3] - width) // 2
             middle = images[:, :, top : top + height, left : left + width]
-            sets[part] = replace(found[part], images=middle)
+            sets[part] = replace(loaded[part], images=middle)
         return sets
 
 
@@ -219,28 +219,29 @@ class FolderSource(DataSource):
 
     def __init__(self, name: str, image_shape: Shape | None, preparation: str | None) -> None:
         self.path = Path(name.removeprefix("folder:")).expanduser()
-        own = part_folders(self.path)
-        roots = own or {"train": self.path}
-        found = {part: pictures_by_class(folder) for part, folder in roots.items()}
-        fewest = min(len(files) for files in found["train"].values())
-        split_by = "split by " + (", ".join(f"{of.name}/" for of in own.values()) or "their names")
-        if not own:
-            found = split_off(found, "test", self.path, 1 / 6)
-        if holds_out := "validation" not in found:
-            limit = 1 / 6 if own else 11 / 36  # a sixth of what is left
-            found = split_off(found, "validation", self.path, limit)
-            split_by += ", validation by names" if own else ""
+        part_folder = part_folders(self.path)
+        roots = part_folder or {"train": self.path}
+        classes_of = {part: pictures_by_class(folder) for part, folder in roots.items()}
+        fewest = min(len(files) for files in classes_of["train"].values())
+        names = ", ".join(f"{folder.name}/" for folder in part_folder.values())
+        split_by = f"split by {names or 'their names'}"
+        if not part_folder:
+            classes_of = split_off(classes_of, "test", self.path, 1 / 6)
+        if holds_out := "validation" not in classes_of:
+            limit = 1 / 6 if part_folder else 11 / 36  # a sixth of what is left
+            classes_of = split_off(classes_of, "validation", self.path, limit)
+            split_by += ", validation by names" if part_folder else ""
             if fewest < MIN_PER_CLASS:
-                taken = "validation" if own else "test or validation"
-                few = f"a class of fewer than {MIN_PER_CLASS} pictures"
-                split_by += f" ({few} may have none for {taken})"
-        for part, classes in found.items():
-            if odd := sorted(classes.keys() ^ found["train"].keys()):
-                two = f"{own['train'].name}/ and {own[part].name}/"
-                raise ValueError(f"{name}: {two} must hold the same classes, not so: {odd}")
+                taken = "validation" if part_folder else "test or validation"
+                small = f"a class of fewer than {MIN_PER_CLASS} pictures"
+                split_by += f" ({small} may have none for {taken})"
+        for part, classes in classes_of.items():
+            if odd := sorted(classes.keys() ^ classes_of["train"].keys()):
+                folders = f"{part_folder['train'].name}/ and {part_folder[part].name}/"
+                raise ValueError(f"{name}: {folders} must hold the same classes, not so: {odd}")
         pictures = {
-            part: [(path, label) for label, files in enumerate(of.values()) for path in files]
-            for part, of in found.items()
+            part: [(path, label) for label, files in enumerate(classes.values()) for path in files]
+            for part, classes in classes_of.items()
         }
         # Mixed, so that the first of them are of all classes.
         train = pictures["train"]
@@ -253,15 +254,15 @@ class FolderSource(DataSource):
         self.pictures = {part: pictures[part] for part in PARTS if pictures.get(part)}
         super().__init__(
             name,
-            classes=tuple(printable_names(found["train"])),
+            classes=tuple(printable_names(classes_of["train"])),
             image_shape=image_shape,
             split_by=split_by,
             preparation=preparation or preparation_for(sample, image_shape),
             parts=[*self.pictures],
             holds_out=holds_out,
             shape_by=shape_by,
-            roots=[*own.values()] if len(own) > 1 else [self.path],
-            files=[path for of in pictures.values() for path, _ in of],
+            roots=[*part_folder.values()] if len(part_folder) > 1 else [self.path],
+            files=[path for labelled in pictures.values() for path, _ in labelled],
         )
 
     def read(
@@ -273,7 +274,7 @@ class FolderSource(DataSource):
             ValueError: there are unreadable pictures, and skip_unreadable is not given; or no
                 picture of a class is left without them.
         """
-        labels = {part: [label for _, label in of] for part, of in self.pictures.items()}
+        labels = {part: [label for _, label in files] for part, files in self.pictures.items()}
         if progress:
             print(self.describe(parts, labels), flush=True)
         paths = [path for part in parts for path, _ in self.pictures[part]]
@@ -311,19 +312,19 @@ def part_folders(folder: Path) -> dict[str, Path]:
     if not folder.is_dir():
         raise FileNotFoundError(f"no such folder: {folder}")
     folders = folders_in(folder)
-    own: dict[str, Path] = {}
-    for part, names in PARTS.items():
-        matching = [f for f in folders if f.name.lower() in names]
+    part_folder: dict[str, Path] = {}
+    for part, known in PARTS.items():
+        matching = [f for f in folders if f.name.lower() in known]
         if len(matching) > 1:
-            both = " and ".join(f"{f.name}/" for f in matching)
-            raise ValueError(f"{folder} has {both}: which of them is for {part}?")
+            names = " and ".join(f"{f.name}/" for f in matching)
+            raise ValueError(f"{folder} has {names}: which of them is for {part}?")
         if matching:
-            own[part] = matching[0]
-    if "train" in own and (len(own) > 1 or len(folders) == 1):
-        return own
-    if own and len(own) == len(folders):
-        have = " and ".join(f"{f.name}/" for f in folders)
-        raise ValueError(f"{folder} has {have} but no train/")
+            part_folder[part] = matching[0]
+    if "train" in part_folder and (len(part_folder) > 1 or len(folders) == 1):
+        return part_folder
+    if part_folder and len(part_folder) == len(folders):
+        names = " and ".join(f"{f.name}/" for f in folders)
+        raise ValueError(f"{folder} has {names} but no train/")
     return {}  # a class may be called train, among others
 
 
@@ -331,9 +332,9 @@ def pictures_by_class(folder: Path) -> Classes:
     """The pictures in each class folder and in the folders in it."""
     classes = folders_in(folder)
     if len(classes) < 2:
-        found = f"only {classes[0].name}/" if classes else "none"
+        names = f"only {classes[0].name}/" if classes else "none"
         raise ValueError(
-            f"{folder} must hold two or more class folders, each with its pictures, got {found}"
+            f"{folder} must hold two or more class folders, each with its pictures, got {names}"
         )
     return {kind.name: pictures_in(kind) for kind in classes}
 

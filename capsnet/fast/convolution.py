@@ -116,7 +116,7 @@ def fast_conv2d(
         raise ValueError(f"the kernel must be square, got shape {list(weight.shape)}")
     height, width = x.shape[2:]
     phases = phases_of(height, width, weight.shape[2], stride, toom_cook)
-    images = [each.split(each.fit(x)) for each in phases]
+    images = [group.split(group.fit(x)) for group in phases]
     return correlate(images, transform_kernel(weight, phases, x.dtype), bias, phases)
 
 
@@ -130,8 +130,8 @@ def relu_conv2d(
     """
     k, matrix = weight.shape[2], weight.to(x.dtype).flatten(1).t()
     features = []
-    for each in phases:
-        patches = each.split(each.fit(x, margin=k - 1).unfold(2, k, 1).unfold(3, k, 1))
+    for group in phases:
+        patches = group.split(group.fit(x, margin=k - 1).unfold(2, k, 1).unfold(3, k, 1))
         maps = patches.flatten(5) @ matrix  # of [rows, columns, n, *phases, channels · k · k]
         if bias is not None:
             maps = maps + bias.to(x.dtype)
@@ -221,10 +221,10 @@ def transform_kernel(weight: Tensor, phases: Sequence[Phases], dtype: torch.dtyp
     each, in ``dtype``.
     """
     kernels = []
-    for each in phases:
-        own = each._replace(rows=each.taps[0], columns=each.taps[1])
-        split = own.split(own.fit(weight.to(dtype)))  # [*taps, out_channels, *phases, channels]
-        parts, matrices, *_ = Transform.of(each, weight.device)
+    for group in phases:
+        grid = group._replace(rows=group.taps[0], columns=group.taps[1])
+        split = grid.split(grid.fit(weight.to(dtype)))  # [*taps, out_channels, *phases, channels]
+        parts, matrices, *_ = Transform.of(group, weight.device)
         inner = split.shape[3:].numel()
         kernels.append(transform(split, matrices).view(-1, parts * len(weight), inner))
     return kernels
@@ -241,13 +241,13 @@ def correlate(
     [rows, columns, n, *phases, channels] of each → [n, out_channels, height, width].
     """
     results = []
-    for x, w_hat, each in zip(images, kernels, phases, strict=True):
+    for x, w_hat, group in zip(images, kernels, phases, strict=True):
         n = x.shape[2]
         count, filters, inner = w_hat.shape  # waves or points; parts · out_channels; summed over
-        parts, _, matrices, back = Transform.of(each, x.device)
+        parts, _, matrices, back = Transform.of(group, x.device)
         x_hat = transform(x, matrices).view(count, parts * n, inner)
         y_hat = split_parts(RowsByRows.apply(w_hat, x_hat), parts)
-        y = transform(y_hat, back).view(each.height, each.width, filters // parts, n)
+        y = transform(y_hat, back).view(group.height, group.width, filters // parts, n)
         results.append(y)
     y = sum(results[1:], results[0]).permute(3, 2, 0, 1)
     return y if bias is None else y + bias.to(y.dtype).view(-1, 1, 1)
@@ -264,8 +264,8 @@ class RowsByRows(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
         w, x = ctx.saved_tensors
-        of_w, of_x = ctx.needs_input_grad
-        return grad @ x if of_w else None, grad.mT @ w if of_x else None
+        needs_w, needs_x = ctx.needs_input_grad
+        return grad @ x if needs_w else None, grad.mT @ w if needs_x else None
 
 
 def split_parts(products: Tensor, parts: int) -> Tensor:

@@ -57,8 +57,8 @@ def is_supported(u: Tensor, weight: Tensor) -> bool:
 def triton_works() -> bool:
     """Whether Triton can compile and launch a kernel here; it needs a C compiler, say."""
     try:
-        one_kernel[1,](found := torch.zeros(1, device="cuda"))
-        return found.item() == 1
+        one_kernel[1,](number := torch.zeros(1, device="cuda"))
+        return number.item() == 1
     except Exception:  # compilers, headers and caches can be missing in many ways
         return False
 
@@ -152,8 +152,8 @@ class FusedRouting(torch.autograd.Function):
             back = torch.func.vjp(lambda s: ctx.squash(s, 2), inputs[t])[1]
             (grads_s[t],) = back(grad_v.to(inputs.dtype))
             if t > 0:  # each v is part of the sums of all later iterations
-                more = sum_over_children(u, weight, prior, v_sums[t], grads_s[t])
-                grad_v = grad_sum = grad_sum + more
+                grad_term = sum_over_children(u, weight, prior, v_sums[t], grads_s[t])
+                grad_v = grad_sum = grad_sum + grad_term
         grad_u_hat, grad_prior = grad_of_predictions(u, weight, prior, v_sums, grads_s)
         matrices = weight.to(u.dtype).transpose(2, 3).flatten(1, 2)  # [i, j · d, k]
         grad_u = torch.bmm(grad_u_hat, matrices).transpose(0, 1)

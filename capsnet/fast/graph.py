@@ -55,14 +55,12 @@ class Graph:
 
     def takes(self, batch: Sequence[Tensor]) -> bool:
         """Whether these are tensors such as it was captured with."""
-        mine, given = (
-            [(part.shape, part.dtype, part.device) for part in each] for each in (self.batch, batch)
-        )
-        return mine == given
+        kept, new = ([(x.shape, x.dtype, x.device) for x in parts] for parts in (self.batch, batch))
+        return kept == new
 
     def __call__(self, batch: Sequence[Tensor]) -> Tensor:
-        for mine, given in zip(self.batch, batch, strict=True):
-            mine.copy_(given)
+        for kept, new in zip(self.batch, batch, strict=True):
+            kept.copy_(new)
         for parameter, gradient in zip(self.parameters, self.gradients, strict=True):
             parameter.grad = gradient
         with torch.cuda.device(self.device):

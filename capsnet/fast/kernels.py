@@ -23,20 +23,20 @@ def of_parent(pointer, image, n, j, J: tl.constexpr, D: tl.constexpr, DP: tl.con
 @triton.jit
 def load(pointer, image, n, J: tl.constexpr, D: tl.constexpr, DP: tl.constexpr):
     """These images' numbers of all parents."""
-    found = ()
+    blocks = ()
     for j in tl.static_range(J):
         at, known = of_parent(pointer, image, n, j, J, D, DP)
-        found = found + (tl.load(at, known, 0.0),)
-    return found
+        blocks = blocks + (tl.load(at, known, 0.0),)
+    return blocks
 
 
 @triton.jit
 def zeros(J: tl.constexpr, DP: tl.constexpr, IMAGES: tl.constexpr):
     """A block of zeros for each parent, in float32."""
-    found = ()
+    blocks = ()
     for _ in tl.static_range(J):
-        found = found + (tl.zeros((IMAGES, DP), tl.float32),)
-    return found
+        blocks = blocks + (tl.zeros((IMAGES, DP), tl.float32),)
+    return blocks
 
 
 @triton.jit
@@ -64,10 +64,10 @@ def predict(
 @triton.jit
 def products(u_hat, v, J: tl.constexpr):
     """û_{j|i} · v_j of each parent: [images]."""
-    found = ()
+    dots = ()
     for j in tl.static_range(J):
-        found = found + (tl.sum(u_hat[j] * v[j], 1),)
-    return found
+        dots = dots + (tl.sum(u_hat[j] * v[j], 1),)
+    return dots
 
 
 @triton.jit
@@ -102,10 +102,10 @@ def grad_of_logits(u_hat, c, grad_s, J: tl.constexpr):
     mean = c[0] * grad_c[0]
     for j in tl.static_range(1, J):
         mean += c[j] * grad_c[j]
-    found = ()
+    grad_b = ()
     for j in tl.static_range(J):
-        found = found + (c[j] * (grad_c[j] - mean),)
-    return found
+        grad_b = grad_b + (c[j] * (grad_c[j] - mean),)
+    return grad_b
 
 
 @triton.jit(do_not_specialize=["n"])  # batches differ
@@ -126,10 +126,10 @@ def sum_kernel(
         factor = coupling(u_hat, v, prior, i, J)
         if grad_s is not None:
             factor = grad_of_logits(u_hat, factor, grad, J)
-        more = ()
+        updated = ()
         for j in tl.static_range(J):
-            more = more + (total[j] + factor[j][:, None] * u_hat[j],)
-        total = more
+            updated = updated + (total[j] + factor[j][:, None] * u_hat[j],)
+        total = updated
     for j in tl.static_range(J):
         at, known = of_parent(sums + tl.program_id(1) * n * J * D, image, n, j, J, D, DP)
         tl.store(at, total[j], known)
@@ -152,27 +152,27 @@ def grad_kernel(
         total = zeros(J, DP, IMAGES)
         for t in tl.static_range(ITERATIONS):
             grad = load(grads_s + t * n * J * D, image, n, J, D, DP)
-            more = ()
+            updated = ()
             if t == 0 and prior is None:  # c_ij are equal, and the sum of v is 0
                 for j in tl.static_range(J):
-                    more = more + (grad[j] / J,)
+                    updated = updated + (grad[j] / J,)
             else:
                 v = load(v_sums + t * n * J * D, image, n, J, D, DP)
                 c = coupling(u_hat, v, prior, i, J)
-                of_b = grad_of_logits(u_hat, c, grad, J)
+                grad_b = grad_of_logits(u_hat, c, grad, J)
                 for j in tl.static_range(J):
-                    part = c[j][:, None] * grad[j] + of_b[j][:, None] * v[j]
-                    more = more + (total[j] + part,)
+                    part = c[j][:, None] * grad[j] + grad_b[j][:, None] * v[j]
+                    updated = updated + (total[j] + part,)
                     if prior is not None:
                         at = grad_prior + ((t * tl.num_programs(0) + block) * children + i) * J + j
-                        tl.store(at, tl.sum(of_b[j], 0))
-            total = more
+                        tl.store(at, tl.sum(grad_b[j], 0))
+            total = updated
         for j in tl.static_range(J):
             at, known = of_parent(grad_u_hat + i * n * J * D, image, n, j, J, D, DP)
             tl.store(at, total[j].to(u.dtype.element_ty), known)
 
 
 @triton.jit
-def one_kernel(found):
+def one_kernel(number):
     """Shows that a kernel can be compiled and launched."""
-    tl.store(found, 1.0)
+    tl.store(number, 1.0)

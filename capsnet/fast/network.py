@@ -45,39 +45,39 @@ def arrange(model: CapsNet, arrangement: str = "auto") -> nn.Module:
     device = device_of(model).type
     if arrangement == "fast" and device not in FAST_DEVICES:
         raise ValueError(f"arrangement fast needs {' or '.join(FAST_DEVICES)}, got device {device}")
-    own = FastCapsNet if type(model) is CapsNet else None
+    fast_class = FastCapsNet if type(model) is CapsNet else None
     if "fast_arrangement" in vars(type(model)):  # not one inherited: a subclass may change methods
-        own = cast(Any, model).fast_arrangement
-    if arrangement == "fast" and own is None:
+        fast_class = cast(Any, model).fast_arrangement
+    if arrangement == "fast" and fast_class is None:
         raise ValueError(f"arrangement fast is of CapsNet, got a {type(model).__name__}")
-    if own is None or arrangement == "plain":
+    if fast_class is None or arrangement == "plain":
         return model
-    modified = modified_layers(model, own)
+    modified = modified_layers(model, fast_class)
     if arrangement == "fast" and modified:
         raise ValueError(
             f"arrangement fast computes what CapsNet does, but {', '.join(modified)} of this "
             "network was replaced, changed or hooked into"
         )
-    if arrangement == "auto" and (modified or not pays_off(model, own, device)):
+    if arrangement == "auto" and (modified or not pays_off(model, fast_class, device)):
         return model
-    return own(model)
+    return fast_class(model)
 
 
-def pays_off(model: CapsNet, own: "type[FastCapsNet]", device: str) -> bool:
+def pays_off(model: CapsNet, fast_class: "type[FastCapsNet]", device: str) -> bool:
     """Whether the fast arrangement of an unmodified network is faster on a device."""
     return (
         device in FAST_DEVICES
         and max(model.config["image_shape"][1:]) <= LARGEST_SIDE
-        and (device == "cpu" or own.has_kernels(model))
+        and (device == "cpu" or fast_class.has_kernels(model))
     )
 
 
-def modified_layers(model: CapsNet, own: "type[FastCapsNet]") -> list[str]:
+def modified_layers(model: CapsNet, fast_class: "type[FastCapsNet]") -> list[str]:
     """The names of the layers of which the fast arrangement would compute something else."""
     names = {module: name or "the whole" for name, module in model.named_modules()}
     modified = [
         names.get(layer, "a layer")
-        for layer, stock in own.replaced(model)
+        for layer, stock in fast_class.replaced(model)
         if type(layer) is not stock or not is_unmodified(layer)
     ]
     if not is_unmodified(model):

@@ -38,11 +38,11 @@ def check_arguments(args: argparse.Namespace) -> None:
             raise FileNotFoundError(f"no such file: {path}")
     if args.command == "train":
         check_network(args)
-    if args.command == "train" and args.out is None:
         name = args.dataset
         if name.startswith("folder:"):
             name = Path(os.path.expanduser(name.removeprefix("folder:"))).resolve().name
-        args.out = Path("runs", f"{name}-{args.implementation}" if args.implementation else name)
+        name = f"{name}-{args.implementation}" if args.implementation else name
+        args.out = args.out or Path("runs", name)
     files = output_files(args)
     if len({path.resolve() for path in files}) < len(files):
         options = [option for option in OUTPUTS if hasattr(args, option)]

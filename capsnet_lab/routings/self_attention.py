@@ -13,13 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from capsnet.checkpoint import register
-from capsnet.checks import (
-    as_image_shape,
-    as_int,
-    check_predictions,
-    check_prior,
-    require_bool,
-)
+from capsnet.checks import as_image_shape, as_int, check_predictions, check_prior, require_bool
 from capsnet.functional import RoutingStep
 from capsnet.layers import CapsuleLayer, Decoder, channels_to_capsules
 from capsnet.model import CapsNet, CapsNetOutput

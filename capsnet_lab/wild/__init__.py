@@ -1,12 +1,7 @@
 """Other people's capsule networks, as named differences from the paper's."""
 
 from capsnet_lab.wild.deviations import DEVIATIONS, Deviation
-from capsnet_lab.wild.implementations import (
-    IMPLEMENTATIONS,
-    Implementation,
-    Published,
-    found_in,
-)
+from capsnet_lab.wild.implementations import IMPLEMENTATIONS, Implementation, Published, found_in
 from capsnet_lab.wild.network import WildCapsNet, WildLoss
 from capsnet_lab.wild.parts import Parts
 

@@ -11,8 +11,6 @@ from capsnet.fast.convolution import correlate, relu_conv2d, transform_kernel
 from capsnet.fast.network import cudnn_pays_off
 from capsnet_lab.wild.parts import Parts, uniform
 
-PAPERS = routing.over_parents, uniform  # with one iteration a softmax over parents is uniform
-
 
 class FastWildCapsNet(FastCapsNet):
     """:class:`FastCapsNet` for a :class:`WildCapsNet`.
@@ -24,7 +22,7 @@ class FastWildCapsNet(FastCapsNet):
     @staticmethod
     def has_kernels(model: Any) -> bool:
         parts = model.parts
-        kept = parts.share in PAPERS and not parts.stop_gradient
+        kept = parts.share in (routing.over_parents, uniform) and not parts.stop_gradient
         return kept and has_fast_routing(parts) and FastCapsNet.has_kernels(model)
 
     def compile(self) -> None:
@@ -54,7 +52,7 @@ class FastWildCapsNet(FastCapsNet):
         if parts.shared_w:  # the children of a type lie side by side
             weight = weight.repeat_interleave(children.shape[1] // len(weight), dim=0)
         share = parts.share
-        if share is uniform:
+        if share is uniform:  # as a softmax over parents is with one iteration
             share, iterations, prior = routing.over_parents, 1, None
         return routing.routed_capsules(
             children,

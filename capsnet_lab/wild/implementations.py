@@ -74,13 +74,13 @@ class Implementation:
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.title}", f"  {self.link}"]
         lines.append(f"  {self.command}")
-        lines += [f"  {of.accuracy:.2f} % {of.what} ({of.source})" for of in self.published]
+        lines += [f"  {p.accuracy:.2f} % {p.what} ({p.source})" for p in self.published]
         if self.remarks:
             lines.append(f"  not so with --as: {self.remarks}")
         if self.options:
             lines.append(f"  network: {listed(self.options)}")
         lines.append(f"  recipe: {listed(self.recipe | {'dataset': self.dataset})}")
-        return "\n".join(lines + [f"  - {of.name}: {of.code}" for of in self.deviations])
+        return "\n".join(lines + [f"  - {d.name}: {d.code}" for d in self.deviations])
 
     def make(self, **options: Any) -> WildCapsNet:
         """Its network; options as of :class:`WildCapsNet`, in place of its own."""

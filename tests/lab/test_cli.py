@@ -503,9 +503,7 @@ def test_a_run_goes_on_but_no_other_does_in_its_folder(
     assert train(one) == 0  # this very run again
     assert (out / WEIGHTS).read_bytes() == whole
     assert train(other) == 2
-    advice = (
-        f"choose another folder, which may start from {out / WEIGHTS}, or remove {out}"
-    )
+    advice = f"choose another folder, which may start from {out / WEIGHTS}, or remove {out}"
     assert f"{advice}\n" in capsys.readouterr().err
     (out / WEIGHTS).unlink()  # as of a run that was interrupted
     assert train(other) == 2
