@@ -256,9 +256,7 @@ _TABLE = {
         recipe={"fresh_adam": True},
     ),
     "rate-by-epoch": Deviation(
-        RATE,
-        "The rate is multiplied by 0.9 after each epoch.",
-        recipe={"schedule": "by-epoch"},
+        RATE, "The rate is multiplied by 0.9 after each epoch.", recipe={"schedule": "by-epoch"}
     ),
     "constant-rate": Deviation(RATE, "The rate is constant.", recipe={"schedule": "constant"}),
     "plateau-rate": Deviation(

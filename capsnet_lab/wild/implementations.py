@@ -189,10 +189,7 @@ _TABLE = {
         "Its test images are shifted, too.",
     ),
     "sarasra": Implementation(
-        "Sara Sabour: the authors' released code",
-        SARASRA,
-        named(RELEASED),
-        remarks=ADAMS_EPSILON,
+        "Sara Sabour: the authors' released code", SARASRA, named(RELEASED), remarks=ADAMS_EPSILON
     ),
     "sarasra-cifar10": Implementation(
         "Sara Sabour: the authors' released code, for CIFAR-10",

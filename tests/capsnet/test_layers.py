@@ -49,9 +49,12 @@ def test_primary_capsules_are_channels_grouped_by_type_row_column(
 
 
 def test_the_defaults_are_the_papers_and_a_capsule_may_have_one_number() -> None:
-    layer = PrimaryCapsules(256)
-    assert (layer.conv.kernel_size, layer.conv.stride) == ((9, 9), (2, 2))
-    assert (layer.conv.out_channels, layer.capsule_dim) == (32 * 8, 8)
+    primary, layer = PrimaryCapsules(256), CapsuleLayer(5, 4, 3, 2)
+    assert (primary.conv.kernel_size, primary.conv.stride) == ((9, 9), (2, 2))
+    assert primary(torch.rand(1, 256, 20, 20)).shape == (1, 1152, 8)
+    units = [layer.out_features for layer in Decoder(10, 16, (1, 28, 28)).children()]
+    assert units == [512, 1024, 784]
+    assert layer.routing_iterations == 3 and layer.prior is None
     numbers = torch.arange(8.0).view(1, 2, 2, 2)
     assert torch.equal(channels_to_capsules(numbers, 1), numbers.view(1, 8, 1))
 
@@ -100,12 +103,16 @@ def test_capsule_layer_routes_by_procedure_1(
     assert_close(v, stacked(expected, dtype), rtol=10 * rtol, atol=rtol)
 
 
-def test_capsule_layer_learns_a_prior_that_starts_at_zero() -> None:
+def test_capsule_layer_learns_a_prior_that_starts_at_zero_and_is_reset() -> None:
     layer = CapsuleLayer(5, 4, 3, 2, learn_prior=True)
     assert [name for name, _ in layer.named_parameters()] == ["weight", "prior"]
     assert layer.prior is not None and (layer.prior == 0).all()
     layer(torch.randn(2, 5, 4) * 10).square().sum().backward()
     assert layer.prior.grad is not None and layer.prior.grad.abs().max() > 1e-4
+    nn.init.ones_(layer.prior)
+    before = layer.weight.detach().clone()
+    layer.reset_parameters()
+    assert (layer.weight != before).all() and (layer.prior == 0).all()
 
 
 def test_capsule_layer_draws_its_weight_from_a_truncated_normal() -> None:
@@ -116,16 +123,6 @@ def test_capsule_layer_draws_its_weight_from_a_truncated_normal() -> None:
     assert float(weight.min()) < -0.19 and float(weight.max()) > 0.19
     assert float(weight.mean()) == pytest.approx(0, abs=0.002)
     assert float(weight.std()) == pytest.approx(0.08796, abs=0.001)
-
-
-def test_reset_parameters_draws_anew() -> None:
-    layer = CapsuleLayer(5, 4, 3, 2, learn_prior=True)
-    assert layer.prior is not None
-    nn.init.ones_(layer.prior)
-    before = layer.weight.detach().clone()
-    layer.reset_parameters()
-    assert (layer.weight != before).all()
-    assert (layer.prior == 0).all()
 
 
 @pytest.mark.parametrize("iterations", [1, 3])
@@ -188,11 +185,3 @@ def test_decoder_takes_a_mask_of_one_or_several_capsules(dtype: torch.dtype) -> 
     both[0, 0] = 0
     everything = torch.ones(2, 3)
     assert_close(decoder(capsules, mask)[0], decoder(both, everything)[0], rtol=0, atol=0)
-
-
-def test_layers_are_the_papers_by_default() -> None:
-    assert PrimaryCapsules(256)(torch.rand(1, 256, 20, 20)).shape == (1, 1152, 8)
-    decoder = Decoder(10, 16, (1, 28, 28))
-    assert [layer.out_features for layer in decoder.children()] == [512, 1024, 784]
-    layer = CapsuleLayer(5, 4, 3, 2)
-    assert layer.routing_iterations == 3 and layer.prior is None

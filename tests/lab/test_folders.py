@@ -139,10 +139,8 @@ def test_folders_of_splits(tmp_path: Path, refuses, name: str) -> None:
     with refuses("no 'test' images", "its splits are: train, validation, all"):
         load_split(f"folder:{tmp_path}", "test")
     shutil.rmtree(tmp_path / name)  # train/ alone: a sixth of it is held out
-    assert [len(load_split(f"folder:{tmp_path}", part)) for part in ("train", "validation")] == [
-        12,
-        3,
-    ]
+    lengths = [len(load_split(source.name, part)) for part in ("train", "validation")]
+    assert lengths == [12, 3]
     two_classes(tmp_path / "test", 1)
     picture(tmp_path / "test" / "odd" / "0.png", 1)
     with refuses("train/ and test/ must hold the same classes", "odd"):

@@ -154,9 +154,8 @@ def test_efficient_capsnet_is_as_released() -> None:
     assert out.capsules.shape == (2, 10, 16) and out.reconstruction.shape == images.shape
     assert_close(out.lengths, out.capsules.norm(dim=2))
     assert model.routing_trace(images)[0].c.shape == (2, 16, 10)
-    assert (
-        TrainingConfig.for_model(model, 60_000) == TrainingConfig()
-    )  # few children for each parent
+    few_children = TrainingConfig.for_model(model, 60_000)
+    assert few_children == TrainingConfig()
     assert EfficientCapsNet((3, 27, 29), 5).eval()(torch.rand(1, 3, 27, 29)).lengths.shape == (1, 5)
 
 

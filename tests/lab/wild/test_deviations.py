@@ -10,6 +10,7 @@ from torch import Tensor
 
 from capsnet.fast import FastCapsNet, arrange
 from capsnet_lab.wild import DEVIATIONS, WildCapsNet, WildLoss
+from helpers import Refuses
 
 CLASSES = 5
 
@@ -48,18 +49,17 @@ def test_refuses(names: Any, message: str) -> None:
         WildCapsNet(deviations=names)
 
 
-@pytest.mark.parametrize("name", ["prediction-mask", "batch-mask"])
-def test_labels_out_of_range_are_refused_where_no_mask_is_made_of_them(name: str) -> None:
-    with pytest.raises(ValueError, match=r"^class indices must lie in 0 … 4, got 5$"):
-        network(name)(batch()[0], torch.arange(8) % 6)
-
-
-@pytest.mark.parametrize("arrangement", ["plain", "fast"])
-def test_no_iteration_is_refused_even_with_one_more(arrangement: str) -> None:
-    model = network("one-iteration-more")
+def test_refuses_labels_that_no_mask_needs_and_no_iterations_with_one_more(
+    refuses: Refuses,
+) -> None:
+    model, images = network("one-iteration-more"), batch()[0]
     model.digits.routing_iterations = 0
-    with pytest.raises(ValueError, match=r"^iterations must be a whole number .*, got 0$"):
-        arrange(model, arrangement)(batch()[0])
+    for arrangement in ("plain", "fast"):
+        with refuses("iterations must be a whole number of at least 1, got 0"):
+            arrange(model, arrangement)(images)
+    for name in ("prediction-mask", "batch-mask"):
+        with refuses("class indices must lie in 0 … 4, got 5"):
+            network(name)(images, torch.arange(8) % 6)
 
 
 def test_arguments_may_be_iterators() -> None:
