@@ -41,7 +41,7 @@ PREPARATION_BY_NAME = {"mnist": "digit", "fashion-mnist": "figure"}
 DESCRIPTIONS = {
     "digit": "the ink of one digit, white on black and centred",
     "figure": "the ink, white on black and centred",
-    "picture": "the largest centred part, with its own ground",
+    "picture": "the largest centred crop, with its background",
 }
 SEED = 0
 SAMPLE_SIZE = 50  # pictures that decide size and colour
@@ -224,7 +224,7 @@ class FolderSource(DataSource):
         classes_of = {part: pictures_by_class(folder) for part, folder in roots.items()}
         fewest = min(len(files) for files in classes_of["train"].values())
         names = ", ".join(f"{folder.name}/" for folder in part_folder.values())
-        split_by = f"split by {names or 'their names'}"
+        split_by = f"split by {names or 'file names'}"
         if not part_folder:
             classes_of = split_off(classes_of, "test", self.path, 1 / 6)
         if holds_out := "validation" not in classes_of:

@@ -55,8 +55,8 @@ class Run:
         # torch.optim.swa_utils.AveragedModel, this does not wait for a GPU.
         update = get_ema_multi_avg_fn(self.decay if self.step > 1 else 0.0)
         update([*self.averaged.parameters()], [*self.model.parameters()], self.step)
-        for mean, now in zip(self.averaged.buffers(), self.model.buffers(), strict=True):
-            mean.copy_(now)
+        for mean, current in zip(self.averaged.buffers(), self.model.buffers(), strict=True):
+            mean.copy_(current)
 
     def save(self, path: Path) -> None:
         """Write the checkpoint atomically."""
@@ -92,10 +92,11 @@ class Run:
             raise ValueError(f"{path} is damaged: {type(error).__name__} {error}") from error
         if difference is not None:
             weights = path.parent / WEIGHTS
-            start = f", which may start from {weights}," if weights.exists() else ""
+            start = f" (--init {weights} starts from the weights of this one)"
             raise ValueError(
-                f"{path} is of another run: {difference}. To go on with that run, give its "
-                f"options; for a new one, choose another folder{start} or remove {path.parent}"
+                f"{path} belongs to another run: {difference}. To continue that run, give its "
+                "options; to begin a new one, choose another folder"
+                f"{start if weights.exists() else ''}, or remove {path.parent}"
             )
 
     def _networks(self) -> dict[str, Tensor]:
@@ -106,12 +107,10 @@ class Run:
 
     def _difference(self, identity: dict[str, dict[str, Any]]) -> str | None:
         for part, expected in self.identity.items():
-            found = identity.get(part, {})
-            for key in [*expected, *sorted(found.keys() - expected.keys())]:
-                if expected.get(key) != found.get(key):
-                    return (
-                        f"its {part} has {key} = {found.get(key)}, this one has {expected.get(key)}"
-                    )
+            saved = identity.get(part, {})
+            for key in [*expected, *sorted(saved.keys() - expected.keys())]:
+                if expected.get(key) != saved.get(key):
+                    return f"its {part} has {key} = {saved.get(key)}, yours has {expected.get(key)}"
         return None
 
     def _load(self, tensors: dict[str, Tensor], document: dict[str, Any]) -> None:
@@ -194,8 +193,7 @@ def resumed(
         if saved is not None:
             run.restore(*saved, path=folder / CHECKPOINT)
         if writes:
-            written = RunFolder(folder, run, hint)
-            yield stack.enter_context(contextlib.closing(written))
+            yield stack.enter_context(contextlib.closing(RunFolder(folder, run, hint)))
         else:
             yield None
 

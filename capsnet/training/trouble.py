@@ -48,24 +48,24 @@ def diagnose(result: Evaluation, rate: float, seen: int = MIN_SAMPLES_SEEN) -> s
         rate: the learning rate of its training.
         seen: the images of the whole training run, each counted as often as it is seen.
     """
-    usual = int(result.labels.bincount().max())
-    if usual == result.total:  # of one class, which tells nothing
+    baseline = int(result.labels.bincount().max())
+    if baseline == result.total:  # of one class, which tells nothing
         return None
-    spread = math.sqrt(usual * (1 - usual / result.total))  # of a binomial distribution
-    if result.correct > min(usual + 2 * spread, result.total - 1):
+    spread = math.sqrt(baseline * (1 - baseline / result.total))  # of a binomial distribution
+    if result.correct > min(baseline + 2 * spread, result.total - 1):
         return None
     shortest, longest = (float(bound.mean()) for bound in result.lengths.aminmax(dim=1))
     lower = f"a lower rate, such as {rate / 3:.1g}"
     if shortest > 0.5:
-        found, advice = "saturated", lower
+        state, advice = "saturated", lower
     elif longest < 0.15:
-        found, advice = "silent", f"more epochs, or a rate of {3 * rate:.1g}"
+        state, advice = "silent", f"more epochs, or a rate of {3 * rate:.1g}"
     else:
-        found, advice = "alike", f"more epochs, or {lower}"
+        state, advice = "alike", f"more epochs, or {lower}"
     if seen < MIN_SAMPLES_SEEN:
         advice = f"more epochs first (the run uses only {seen:,} images, repetitions included)"
     return (
-        f"hardly better than one answer for all ({result.correct} of {result.total} right, "
-        f"{usual} by that answer): the capsules are {found}, {shortest:.2f} to {longest:.2f} long "
-        f"on average; try {advice}"
+        f"hardly better than giving every image the same answer ({result.correct} of "
+        f"{result.total} right, {baseline} with the most frequent class): the capsules are "
+        f"{state}, with mean lengths from {shortest:.2f} to {longest:.2f}; try {advice}"
     )

@@ -19,7 +19,7 @@ from capsnet_lab.predict import Prediction
 def print_evaluation(result: Evaluation) -> None:
     print(f"accuracy {result.accuracy:.2%} ({result.correct}/{result.total})")
     error = result.reconstruction
-    squared = "" if error is None else f", squared error an image {error:.2f}"
+    squared = "" if error is None else f", squared error per image {error:.2f}"
     print(f"margin loss {result.margin:.5f}{squared}")
     print(f"\n{per_class_table(result.per_class, result.classes)}")
     print(f"\n{confusion_text(result.confusion, result.classes)}")
@@ -43,7 +43,7 @@ def confusion_text(confusion: Tensor, classes: Sequence[str]) -> str:
 
 
 def print_predictions(
-    args: argparse.Namespace, found: Iterable[Prediction], total: int
+    args: argparse.Namespace, predictions: Iterable[Prediction], total: int
 ) -> tuple[list[Prediction], list[Prediction]]:
     """Print each prediction as it comes, over a bar.
 
@@ -58,18 +58,20 @@ def print_predictions(
 
     answered: list[Prediction] = []
     failed: list[Prediction] = []
-    kept = 0
-    show = total > 1 and stderr_is_terminal()
-    for one in tqdm(found, total=total, unit=" pictures", leave=False, disable=not show):
-        if not one.answer:
-            failed.append(one)
+    images = 0
+    hide = total == 1 or not stderr_is_terminal()
+    for prediction in tqdm(predictions, total=total, unit=" pictures", leave=False, disable=hide):
+        if not prediction.answer:
+            failed.append(prediction)
             continue
-        kept += one.image is not None
-        answered.append(one if kept <= SHEET else one._replace(image=None, reconstruction=None))
+        images += prediction.image is not None
+        if images > SHEET:
+            prediction = prediction._replace(image=None, reconstruction=None)
+        answered.append(prediction)
+        text = prediction.table() if total == 1 and prediction.lengths else prediction.line()
         with tqdm.external_write_mode():  # the bar is not written into
-            alone = total == 1 and one.lengths
             try:
-                print(one.table() if alone else one.line(), flush=True)
+                print(text, flush=True)
             except BrokenPipeError:
                 if not args.json:
                     raise
@@ -83,17 +85,18 @@ def write_predictions(
     """Write the files that were asked for; what no drawing can spoil goes first."""
     if args.json:
         names = ("picture", "answer", "length", "lengths")
-        write_json(args.json, [{name: getattr(one, name) for name in names} for one in answered])
+        rows = [{name: getattr(prediction, name) for name in names} for prediction in answered]
+        write_json(args.json, rows)
         print(f"written: {args.json}")
     if args.sheet:
         from capsnet_lab import figures
 
         cells = [
-            (one.image, one.reconstruction, Path(one.picture).name,
-             f"{one.answer} {one.length or 0:.2f}", one.answer in classes)
-            for one in answered if one.image is not None
+            (prediction.image, prediction.reconstruction, Path(prediction.picture).name,
+             f"{prediction.answer} {prediction.length or 0:.2f}", prediction.answer in classes)
+            for prediction in answered if prediction.image is not None
         ]  # fmt: skip
-        drawn = io.BytesIO()
-        figures.contact_sheet(cells).savefig(drawn, format=args.sheet.suffix[1:].lower())
-        write_atomically(args.sheet, drawn.getvalue())
+        buffer = io.BytesIO()
+        figures.contact_sheet(cells).savefig(buffer, format=args.sheet.suffix[1:].lower())
+        write_atomically(args.sheet, buffer.getvalue())
         print(f"written: {args.sheet} ({len(cells)} of {total} pictures)")

@@ -284,7 +284,7 @@ def test_a_folder_of_ones_own_from_training_to_prediction(
     capsys.readouterr()
     assert main([*line.split(), "--skip-unreadable"]) == 0
     said, shown = capsys.readouterr()
-    assert said.startswith(f"folder:{folder}: 2 classes, split by their names\n")
+    assert said.startswith(f"folder:{folder}: 2 classes, split by file names\n")
     assert "left out: 1 of 61 pictures" in said
     assert re.search(r"accuracy [\d.]+% \([789]/9\)", said)
     assert "images/s" in shown and "epoch 40/40" in shown
@@ -315,7 +315,7 @@ def test_evaluate_prints_counts_and_confusion(
     assert main(["evaluate", str(weights), "--no-download", "--json", str(document)]) == 0
     out = capsys.readouterr().out
     result = evaluate(load_weights(weights)[0], few[False])
-    assert f"({result.correct}/120)" in out and "squared error an image" in out
+    assert f"({result.correct}/120)" in out and "squared error per image" in out
     assert f"\n{per_class_table(result.per_class, result.classes)}\n" in out
     assert f"\n{confusion_text(result.confusion, result.classes)}\n" in out
     written = json.loads(document.read_text())
@@ -503,8 +503,8 @@ def test_a_run_goes_on_but_no_other_does_in_its_folder(
     assert train(one) == 0  # this very run again
     assert (out / WEIGHTS).read_bytes() == whole
     assert train(other) == 2
-    advice = f"choose another folder, which may start from {out / WEIGHTS}, or remove {out}"
-    assert f"{advice}\n" in capsys.readouterr().err
+    advice = f"(--init {out / WEIGHTS} starts from the weights of this one), or remove {out}\n"
+    assert advice in capsys.readouterr().err
     (out / WEIGHTS).unlink()  # as of a run that was interrupted
     assert train(other) == 2
-    assert f"for a new one, choose another folder or remove {out}\n" in capsys.readouterr().err
+    assert f"to begin a new one, choose another folder, or remove {out}\n" in capsys.readouterr().err

@@ -187,7 +187,7 @@ def test_what_is_read_is_said(tmp_path: Path, capsys: Captured) -> None:
     assert capsys.readouterr().out == (
         f"folder:{tmp_path}: 2 classes, split by train/, test/, validation by names "
         "(a class of fewer than 6 pictures may have none for validation)\n"
-        "preparation picture: the largest centred part, with its own ground\n"
+        "preparation picture: the largest centred crop, with its background\n"
         "13 images of 1 × 28 × 28 (grey pictures of this size), 0.0 MB in memory as uint8\n"
         "  train: 11 (b: 1; a: 10)\n"
         "  warning: unequal classes, from b: 1 to a: 10\n"

@@ -101,7 +101,7 @@ def test_another_run_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: R
         ({"images": changed(images=255 - digits.images)}, "data"),
         ({"images": changed(labels=digits.labels.flip(0))}, "data"),
         ({"images": changed(classes=digits.classes[::-1])}, "data"),
-        ({"tag": "two"}, "its task has tag = one", "this one has two"),
+        ({"tag": "two"}, "its task has tag = one", "yours has two"),
         (
             {"draw": overlaid_batch},
             "draw = capsnet.data.shifted_batch",

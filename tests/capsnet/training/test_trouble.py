@@ -24,9 +24,9 @@ def evaluation(lengths: float, right: int = 0) -> Evaluation:
 @pytest.mark.parametrize(
     ("lengths", "found"),
     [
-        (0.97, "saturated, 0.97 to 0.98 long on average; try a lower rate, such as 0.001"),
-        (0.02, "silent, 0.02 to 0.03 long on average; try more epochs, or a rate of 0.009"),
-        (0.24, "alike, 0.24 to 0.25 long on average; try more epochs, or a lower rate"),
+        (0.97, "saturated, with mean lengths from 0.97 to 0.98; try a lower rate, such as 0.001"),
+        (0.02, "silent, with mean lengths from 0.02 to 0.03; try more epochs, or a rate of 0.009"),
+        (0.24, "alike, with mean lengths from 0.24 to 0.25; try more epochs, or a lower rate"),
     ],
 )
 def test_capsules_that_say_nothing(lengths: float, found: str) -> None:
@@ -98,4 +98,4 @@ def test_a_rate_that_is_too_high_is_reported(
     validation = some_digits(200, train=False) if held else None
     fit(tiny_model(), some_digits(320), validation, config, progress=True)
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("hardly better than one answer") and "only 320 images" in last
+    assert last.startswith("hardly better than giving every image") and "only 320 images" in last
