@@ -507,4 +507,6 @@ def test_a_run_goes_on_but_no_other_does_in_its_folder(
     assert advice in capsys.readouterr().err
     (out / WEIGHTS).unlink()  # as of a run that was interrupted
     assert train(other) == 2
-    assert f"to begin a new one, choose another folder, or remove {out}\n" in capsys.readouterr().err
+    assert (
+        f"to begin a new one, choose another folder, or remove {out}\n" in capsys.readouterr().err
+    )
