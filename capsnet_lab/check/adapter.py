@@ -100,7 +100,7 @@ def read_output(returned: Any, images: Tensor) -> Output:
     if capsules is None and {x.shape[1] for x in matrices} == {1}:
         lengths = matrices[-1]  # of one class: what looks like lengths are the capsule's components
     if capsules is None and lengths is None:
-        got = [f"a tensor {list(each.shape)}" for each in tensors] or [type(returned).__name__]
+        got = [f"a tensor {list(tensor.shape)}" for tensor in tensors] or [type(returned).__name__]
         raise UserCodeError(
             "expected capsules [n, classes, dim] or lengths [n, classes] with a gradient, got "
             f"{', '.join(got)}"

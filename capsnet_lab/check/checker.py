@@ -30,12 +30,7 @@ from capsnet_lab.check.evidence import (
 )
 from capsnet_lab.check.loss import examine_loss
 from capsnet_lab.check.primary import examine_primary, examine_start, same_type
-from capsnet_lab.check.routing import (
-    EQUAL_SHARES,
-    LAYER_NAMES,
-    NEED_ROUTING,
-    examine_layer,
-)
+from capsnet_lab.check.routing import EQUAL_SHARES, LAYER_NAMES, NEED_ROUTING, examine_layer
 from capsnet_lab.check.subject import Subject, find_routing
 from capsnet_lab.routings import EfficientCapsNet, RoutedCapsNet
 from capsnet_lab.wild.deviations import DEVIATIONS
@@ -119,10 +114,10 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
         adapter = adapter or own_adapter(network)
         try:
             torch.set_default_dtype(torch.float64)
-            known = {name for name, _ in network.named_parameters()}
+            names = {name for name, _ in network.named_parameters()}
             subject = Subject(network, adapter)
             verdicts, failed, unnamed = examine(subject)
-            late = [name for name, _ in subject.model.named_parameters() if name not in known]
+            late = [name for name, _ in subject.model.named_parameters() if name not in names]
             read_as = subject.read_as
         finally:
             torch.set_default_dtype(dtype)
@@ -131,9 +126,13 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
         unnamed.append(f"{text}does not train them: {', '.join(late)}")
     return Report(
         title=type(network).__name__,
-        found={name: of for name, of in verdicts.items() if isinstance(of, str)},
-        clean=[name for name, of in verdicts.items() if of is None],
-        not_examined={name: of.why for name, of in verdicts.items() if isinstance(of, NotExamined)},
+        found={name: verdict for name, verdict in verdicts.items() if isinstance(verdict, str)},
+        clean=[name for name, verdict in verdicts.items() if verdict is None],
+        not_examined={
+            name: verdict.why
+            for name, verdict in verdicts.items()
+            if isinstance(verdict, NotExamined)
+        },
         failed=failed,
         read_as=read_as,
         unnamed=unnamed,
@@ -144,7 +143,7 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
 def without_cuda() -> Iterator[None]:
     """Make ``cuda()``, which some networks call themselves, do nothing."""
 
-    def unchanged(value: Any, *given: Any, **named: Any) -> Any:
+    def unchanged(value: Any, *args: Any, **kwargs: Any) -> Any:
         return value
 
     with (
@@ -170,19 +169,19 @@ def own_adapter(model: nn.Module) -> Adapter:
     """The stages of this project's networks. A subclass may do anything, so it has none."""
     if not isinstance(model, CapsNet | EfficientCapsNet):
         return Adapter()
-    shape = Adapter(image_shape=model.config["image_shape"])
+    adapter = Adapter(image_shape=model.config["image_shape"])
     if type(model) is WildCapsNet:
         return replace(
-            shape,
+            adapter,
             primary=lambda net, images: net.children_of(images),
             digits=lambda net, u: net.route(net.predict(u)),
             loss=lambda net, images, labels: WildLoss(net)(images, labels),
         )
     routed = type(model) is RoutedCapsNet and model.config["routing"] != "em"
     if type(model) is not CapsNet and not routed:
-        return shape
+        return adapter
     return replace(
-        shape,
+        adapter,
         primary=lambda net, images: net.primary(F.relu(net.conv(images))),
         digits=lambda net, u: net.route(u) if routed else net.digits(u),
         loss=lambda net, images, labels: TrainingLoss(net)(images, labels),
@@ -218,9 +217,9 @@ def examine_inside(net: Subject) -> Findings:
     with contextlib.suppress(UserCodeError):
         # If no child has a twin, the module may follow another layer of capsules.
         if net.adapter.primary is None and same_type(inside.uniform):
-            found = PRIMARY.decide(inside) | START.decide(inside)
-            del found["squash-over-children"]  # u may be squashed only inside the module
-            yield from without_unnamed(found).items()
+            shown = PRIMARY.decide(inside) | START.decide(inside)
+            del shown["squash-over-children"]  # u may be squashed only inside the module
+            yield from without_unnamed(shown).items()
 
 
 def without_unnamed(verdicts: Verdicts) -> Verdicts:
@@ -292,12 +291,12 @@ def examine(net: Subject) -> tuple[Verdicts, list[str], list[str]]:
     return verdicts, [*failed.values()], [*unnamed]
 
 
-def stronger_verdict(known: Verdict, verdict: Verdict, at_layer: bool) -> Verdict:
+def stronger_verdict(earlier: Verdict, verdict: Verdict, at_layer: bool) -> Verdict:
     """Of two probes: a finding outweighs its absence, which outweighs an open question."""
-    if at_layer and verdict is None and isinstance(known, str):
-        return NotExamined(f"{known}, but not in the routing")
-    better = isinstance(known, NotExamined) or (known is None and isinstance(verdict, str))
-    return verdict if better else known
+    if at_layer and verdict is None and isinstance(earlier, str):
+        return NotExamined(f"{earlier}, but not in the routing")
+    better = isinstance(earlier, NotExamined) or (earlier is None and isinstance(verdict, str))
+    return verdict if better else earlier
 
 
 def assert_paper(
@@ -350,22 +349,22 @@ def check_by_name(
         ValueError: a name has no colon, cannot be imported, or is that of a module in use here;
             ``adapter`` is not an Adapter; or as :func:`check`.
     """
-    kept = sys.path.copy(), sys.argv
+    saved = sys.path.copy(), sys.argv
     sys.path.insert(0, os.getcwd())
     sys.argv = [target.partition(":")[0]]  # a script that parses its arguments must not see ours
     try:
         with without_cuda():
             model = import_object(target)
-            how = None if adapter is None else import_object(adapter)
-        if how is not None and not isinstance(how, Adapter):
-            raise ValueError(f"{adapter} must be an Adapter, got {type(how).__name__}")
+            chosen = None if adapter is None else import_object(adapter)
+        if chosen is not None and not isinstance(chosen, Adapter):
+            raise ValueError(f"{adapter} must be an Adapter, got {type(chosen).__name__}")
         if image_shape is not None:
-            how = replace(how or Adapter(), image_shape=image_shape)
+            chosen = replace(chosen or Adapter(), image_shape=image_shape)
         if routing is not None:
-            how = replace(how or Adapter(), routing=routing)
-        return check(model, how)  # inside, because a network may import more when it is made
+            chosen = replace(chosen or Adapter(), routing=routing)
+        return check(model, chosen)  # inside, because a network may import more when it is made
     finally:
-        sys.path[:], sys.argv = kept
+        sys.path[:], sys.argv = saved
 
 
 def import_object(target: str) -> Any:

@@ -53,7 +53,7 @@ class UserCodeError(ValueError):
 def user_code(what: str = "") -> Iterator[None]:
     """Turn all that the code of somebody's network raises into a :class:`UserCodeError`.
 
-    Nothing but calls of that code stands inside, so that no fault of ours is taken for its own.
+    Put nothing but calls of that code into the block: a fault of ours would be reported as theirs.
     """
     try:
         yield
@@ -78,10 +78,10 @@ def gradients(value: Tensor, inputs: Sequence[Tensor]) -> Sequence[Tensor | None
         return torch.autograd.grad(value.sum(), inputs, retain_graph=True, allow_unused=True)
 
 
-def one_of(names: Iterable[str], found: str, evidence: str) -> Findings:
+def one_of(names: Iterable[str], present: str, evidence: str) -> Findings:
     """One of several deviations that exclude each other, or none of them."""
     for name in names:
-        yield name, evidence if name == found else None
+        yield name, evidence if name == present else None
 
 
 def tensors_in(value: Any) -> list[Tensor]:
@@ -101,10 +101,10 @@ def without_ones(tensor: Tensor) -> Tensor:
     return tensor.reshape(len(tensor), *(side for side in tensor.shape[1:] if side > 1))
 
 
-def relative_error(one: Tensor, other: Tensor) -> float:
+def relative_error(values: Tensor, reference: Tensor) -> float:
     """The largest difference, relative to the largest element of ``other``; NaN counts as 0."""
-    one, other = one.detach().nan_to_num(), other.detach().nan_to_num()
-    return float((one - other).abs().max() / other.abs().max().clamp(min=1e-300))
+    values, reference = values.detach().nan_to_num(), reference.detach().nan_to_num()
+    return float((values - reference).abs().max() / reference.abs().max().clamp(min=1e-300))
 
 
 def sums_to_one(rows: Tensor) -> bool:
@@ -118,8 +118,8 @@ def depends_on(value: Tensor, model: nn.Module) -> list[nn.Parameter]:
     if not value.requires_grad:
         raise UserCodeError(f"a tensor {list(value.shape)} has no gradient")
     parameters = list(model.parameters())
-    found = zip(parameters, gradients(value, parameters), strict=True)
-    return [parameter for parameter, gradient in found if gradient is not None]
+    pairs = zip(parameters, gradients(value, parameters), strict=True)
+    return [parameter for parameter, gradient in pairs if gradient is not None]
 
 
 @torch.no_grad()
@@ -156,8 +156,8 @@ def unsquash(v: Tensor, squash: Squash, axis: int) -> Tensor:
 
 def batch_verdict(f: CapsuleMap, x: Tensor) -> Verdict:
     """Does an answer depend on the rest of its batch?"""
-    one, other = f(x[[0, 1, 2]])[0], f(x[[0, 3, 4]])[0]
-    difference = relative_error(one, other)
+    first, second = f(x[[0, 1, 2]])[0], f(x[[0, 3, 4]])[0]
+    difference = relative_error(first, second)
     text = f"other images in its batch change an answer by {difference:.1g} of its size"
     return text if difference > FLOAT64_ERROR else None
 
@@ -195,8 +195,8 @@ def gradient_verdict(f: CapsuleMap, x: Tensor, generator: torch.Generator) -> Ve
 def drawn_from(values: Tensor, distribution: Any) -> bool:
     """Whether values may be samples of a symmetric distribution of :mod:`scipy.stats`.
 
-    The test of Kolmogorov and Smirnov hardly sees where a normal is cut off; the standard deviation
-    and the largest value do.
+    The Kolmogorov–Smirnov test hardly notices that a normal distribution is cut off, so the
+    standard deviation and the largest value are tested, too.
     """
     samples = values.detach().flatten().numpy()
     largest = abs(samples).max()

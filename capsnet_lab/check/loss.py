@@ -65,7 +65,7 @@ def examine_loss(net: Subject) -> Findings:
         losses.append(require_shape("a scalar tensor", loss, 0).item())
         for variant, row in terms_of(out, images, labels).items():
             terms.setdefault(variant, []).append(row)
-    if not all(torch.tensor(each).isfinite().all() for each in (losses, *terms.values())):
+    if not all(torch.tensor(values).isfinite().all() for values in (losses, *terms.values())):
         raise UserCodeError("the loss, or what the network returns in training, is NaN or infinite")
     fits = {variant: fit(rows, losses) for variant, rows in terms.items()}
     best = min(fits, key=lambda variant: fits[variant].error)
@@ -116,7 +116,7 @@ def fit(rows: list[list[float]], losses: list[float]) -> Fit:
 
 def fit_text(fits: dict[Variant, Fit], best: Variant, part: str) -> str:
     """How well the best variant fits, and the best of those whose part is the paper's."""
-    paper = min(of.error for variant, of in fits.items() if not getattr(variant, part))
+    paper = min(fit.error for variant, fit in fits.items() if not getattr(variant, part))
     return f"this loss fits to within {fits[best].error:.0e}, the paper's to {paper:.1g} at best"
 
 
@@ -143,7 +143,7 @@ def examine_margin(
         else:  # none, or two: with two classes a mean is a half
             yield name, NotExamined(text, unnamed=not near)
     lengths, softmax = (
-        min(of.error for variant, of in fits.items() if variant.lengths == name)
+        min(fit.error for variant, fit in fits.items() if variant.lengths == name)
         for name in ("norms", "softmax-of-lengths")
     )
     if lengths < MAX_FIT_ERROR:
@@ -158,8 +158,8 @@ def examine_margin(
 def near_weights(weight: float, classes: int) -> list[tuple[str, ...]]:
     """The deviations that give the margin loss this weight: a mean over the classes, a half."""
     mean, halved = WEIGHTS
-    known = (1.0, ()), (1 / classes, (mean,)), (0.5, (halved,)), (0.5 / classes, (mean, halved))
-    return [names for value, names in known if abs(weight / value - 1) < 1e-4]
+    weights = (1.0, ()), (1 / classes, (mean,)), (0.5, (halved,)), (0.5 / classes, (mean, halved))
+    return [names for value, names in weights if abs(weight / value - 1) < 1e-4]
 
 
 def reconstruction_weight_verdict(weight: float, pixels: int) -> Verdict:

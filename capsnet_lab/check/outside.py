@@ -30,7 +30,8 @@ from capsnet_lab.check.subject import Subject
 def examine_zero_weights(net: Subject) -> Findings:
     """Are capsules NaN if weights are zero?
 
-    Only if zeros in W alone, and in all parameters but W, make NaN as well, is it squash's 0 / 0.
+    They come from squash's 0 / 0 only if zeros in W alone, and zeros in all parameters but W, give
+    NaN, too.
     """
     nan: list[float] = []
     for zero_w, zero_others in (True, True), (True, False), (False, True):
@@ -68,10 +69,10 @@ def examine_brightness(net: Subject) -> Findings:
     """Do brightness and contrast of an image matter?"""
     changed = net.images.clone()
     changed[::2] = 2 * changed[::2] + 0.3  # only half of them: the batch may be standardised
-    one, other = net.answer(net.images), net.answer(changed)
-    if relative_error(one[:1], one[1:2]) < FLOAT64_ERROR:
+    before, after = net.answer(net.images), net.answer(changed)
+    if relative_error(before[:1], before[1:2]) < FLOAT64_ERROR:
         raise Unclear("all images get the same answer")
-    difference = relative_error(one, other)
+    difference = relative_error(before, after)
     if difference < FLOAT64_ERROR:
         text = f"another contrast and brightness change an answer by {difference:.0e} of its size"
         yield "standardised-images", text
@@ -101,8 +102,8 @@ def examine_decoder(net: Subject) -> Findings:
 def examine_mask(net: Subject, model: nn.Module, reconstruction: Tensor) -> Findings:
     """Which capsule does the decoder see, if that does not depend on the label?
 
-    A batch of two equal images is shown, too: its softmax over the batch is the same everywhere, so
-    that the first class leads.
+    Batches of two equal images are tried, too: a softmax over such a batch is 0.5 everywhere, so
+    that its argmax is the first class.
     """
     guesses: dict[str, CapsuleMap] = {
         "prediction-mask": lambda lengths: lengths.argmax(dim=1),

@@ -41,14 +41,14 @@ def norms_of_maps(net: Subject) -> set[str]:
     with recorded_calls(net.biased) as calls:
         net.children(net.images)
     norms = [call for call in calls if isinstance(call.module, NORMS)]
-    return {type(of.module).__name__ for of in norms if tensors_in(of.returned)[0].dim() == 4}
+    return {type(call.module).__name__ for call in norms if tensors_in(call.returned)[0].dim() == 4}
 
 
 def examine_maps(net: Subject) -> Findings:
     """Which numbers are squashed together, and what the convolutions do."""
     u = net.children(net.images)
-    own, component = largest_lengths(net)
-    if (length := min(own, component)) > 1 + FLOAT64_ERROR:
+    capsule, component = largest_lengths(net)
+    if (length := min(capsule, component)) > 1 + FLOAT64_ERROR:
         text = f"no known squash fits: primary capsules become {length:.2g} long"
         raise Unclear(text, unnamed=True)
 
@@ -71,15 +71,15 @@ def examine_maps(net: Subject) -> Findings:
 
 @torch.no_grad()
 def largest_lengths(net: Subject) -> tuple[float, float]:
-    """How long a primary capsule, and a number of all of them, become as weights grow."""
+    """The largest norm of a capsule, and of a component over all capsules, as the weights grow."""
     model = copied(net.biased)
-    own, component = 0.0, 0.0
+    capsule, component = 0.0, 0.0
     for _ in range(8):
         u = net.primary(model, net.images).nan_to_num()
-        own = max(own, float(u.norm(dim=2).max()))
+        capsule = max(capsule, float(u.norm(dim=2).max()))
         component = max(component, float(u.norm(dim=1).max()))
         scale_weights(model, 1.5)
-    return own, component
+    return capsule, component
 
 
 def view_verdict(maps: Tensor) -> Verdict:
@@ -149,15 +149,15 @@ def convolutions(net: Subject, model: nn.Module) -> tuple[list[nn.Parameter], li
     wide = {len(p) for p in parameters if p.dim() == 4 and p.shape[2] > 1}
     kernels, loose, biases = [], [], []
     for parameter in parameters:
-        # A bias may have sides of 1. So has the norm of a kernel, one number for each map.
+        # A bias may have dimensions of size 1. So has the norm of a kernel: a number for each map.
         slim = parameter.dim() == 4 and parameter.shape[1] > 1 and parameter.shape[2:] == (1, 1)
         if parameter.dim() == 1 or (slim and parameter.numel() in wide):
             loose.append(parameter)
         elif parameter.dim() == 4:
             kernels.append(parameter)
     for kernel in kernels:
-        own = [n for n, bias in enumerate(loose) if bias.numel() == len(kernel)]
-        biases += [loose.pop(n) for n in own[:1]]
+        matching = [n for n, bias in enumerate(loose) if bias.numel() == len(kernel)]
+        biases += [loose.pop(n) for n in matching[:1]]
     return kernels, biases
 
 

@@ -167,19 +167,19 @@ def parameter_verdict(
     layer: Layer, parameter: nn.Parameter, u: Tensor, almost_zero: Tensor
 ) -> tuple[str, Verdict]:
     """Whether a parameter is a bias of s, or the prior of the routing logits; it stays as it is."""
-    kept, before = parameter.detach().clone(), layer(almost_zero)
-    parameter.data = layer.net.random(*kept.shape)
+    value, before = parameter.detach().clone(), layer(almost_zero)
+    parameter.data = layer.net.random(*value.shape)
     moved = layer(almost_zero)
     parameter.data = 1e3 * parameter.data
     largest = layer(almost_zero).nan_to_num().abs().max().item()
     shifted = []
     for shift in 40, 41:  # changes no softmax; next to these a leak's logit of 0 does not count
-        parameter.data = kept + shift
+        parameter.data = value + shift
         shifted.append(layer(u))
     depends = relative_error(layer(0.5 * u), shifted[1]) > FLOAT64_ERROR  # false if it is all of W
-    parameter.data = kept
+    parameter.data = value
 
-    sides = without_ones(kept[None])[0].shape
+    sides = without_ones(value[None])[0].shape
     shape = " × ".join(map(str, sides))
     if not torch.allclose(moved, before, equal_nan=True):
         lengths = [v.norm(dim=2).mean().item() for v in (before, moved)]
@@ -204,26 +204,26 @@ def examine_squash(layer: Layer, scale: float) -> Findings:
     v = outputs_of_sums(layer, scale)
     errors = squash_errors(v)
     name, axis = min(errors, key=lambda pair: errors[pair])
-    found = Squashed(name, axis, SQUASHES[name], errors[name, axis])
-    if found.error > MAX_NONLINEARITY:
+    best = Squashed(name, axis, SQUASHES[name], errors[name, axis])
+    if best.error > MAX_NONLINEARITY:
         guarded = guarded_fit(v)
-        if guarded and guarded.error < 0.1 * found.error:  # too much better for chance
-            found = guarded
-    if found.error > 1e-3:
-        text = f"the nearest, {found.name or 'the paper’s'}, fits to within {found.error:.1g}"
+        if guarded and guarded.error < 0.1 * best.error:  # too much better for chance
+            best = guarded
+    if best.error > 1e-3:
+        text = f"the nearest, {best.name or 'the paper’s'}, fits to within {best.error:.1g}"
         raise Unclear(f"no known squash fits: {text}", unnamed=True)
 
-    text = f"with this squash s is linear in u to within {found.error:.0e}, with the paper's to "
-    paper = f"{errors['', found.axis]:.1g}"
-    if found.name in SQUASHES:
-        yield from one_of(SQUASH_NAMES, found.name, f"{text}{paper}")
+    text = f"with this squash s is linear in u to within {best.error:.0e}, with the paper's to "
+    paper = f"{errors['', best.axis]:.1g}"
+    if best.name in SQUASHES:
+        yield from one_of(SQUASH_NAMES, best.name, f"{text}{paper}")
     else:
-        why = NotExamined(f"{text}{paper}: squash is guarded by {found.name}", unnamed=True)
+        why = NotExamined(f"{text}{paper}: squash is guarded by {best.name}", unnamed=True)
         yield from dict.fromkeys(SQUASH_NAMES, why).items()
-    own_length = linear_error(v, found.squash, AXES[""])
-    turned = f"; {TRANSPOSED}" if found.axis == "squash-over-classes" else ""
-    yield from one_of(AXIS_NAMES, found.axis, f"{text}{own_length:.1g}{turned}")
-    yield from examine_routing(layer, scale, found)
+    own_length = linear_error(v, best.squash, AXES[""])
+    turned = f"; {TRANSPOSED}" if best.axis == "squash-over-classes" else ""
+    yield from one_of(AXIS_NAMES, best.axis, f"{text}{own_length:.1g}{turned}")
+    yield from examine_routing(layer, scale, best)
 
 
 @torch.no_grad()
@@ -243,8 +243,9 @@ def linear_error(v: Tensor, squash: Squash, axis: int) -> float:
 def squash_errors(v: Tensor) -> dict[tuple[str, str], float]:
     """The error of each squash along each axis, until one fits."""
     errors: dict[tuple[str, str], float] = {}
-    for name, by in SQUASHES.items():
-        errors |= {(name, axis): linear_error(v, by, along) for axis, along in AXES.items()}
+    for name in SQUASHES:
+        for axis, dim in AXES.items():
+            errors[name, axis] = linear_error(v, SQUASHES[name], dim)
         if min(errors.values()) < MAX_NONLINEARITY:  # no other one fits
             break
     return errors
@@ -281,12 +282,12 @@ def s_grows(v: Tensor, squash: Squash, axis: int) -> bool:
 
 
 @torch.no_grad()
-def examine_routing(layer: Layer, scale: float, found: Squashed) -> Findings:
+def examine_routing(layer: Layer, scale: float, best: Squashed) -> Findings:
     """Which routing gives v of a strong u, and how W, measured with faint u, is initialised."""
     # Eight children, and two of one type, which may be added before they are routed.
     sample = torch.linspace(0, layer.children - 1, 8).long()
     sample = torch.cat([sample, torch.tensor(same_type(layer.net.uniform)[:2]).long()]).unique()
-    c_w = weights_times_share(layer, sample, 0.1 * scale, found)
+    c_w = weights_times_share(layer, sample, 0.1 * scale, best)
     classes = c_w.shape[2]
 
     u = torch.zeros(1, layer.children, layer.dim)
@@ -299,7 +300,7 @@ def examine_routing(layer: Layer, scale: float, found: Squashed) -> Findings:
         equal[name] = float(share(torch.zeros(1, layer.children, classes))[0, 0, 0])
         u_hat = torch.zeros(1, layer.children, classes, v.shape[2])
         u_hat[:, sample] = torch.einsum("nik,ikjd->nijd", u[:, sample], c_w) / equal[name]
-        others = Parts(share=share, squash=found.squash, digits_axis=AXES[found.axis])
+        others = Parts(share=share, squash=best.squash, digits_axis=AXES[best.axis])
         steps: list[RoutingStep] = []
         route_with(others, u_hat, MOST_ITERATIONS, trace=steps)
         errors |= {(name, n): relative_error(step.v, v) for n, step in enumerate(steps, start=1)}
@@ -333,13 +334,13 @@ def examine_routing(layer: Layer, scale: float, found: Squashed) -> Findings:
     yield from examine_weights(c_w / equal[name], layer.children)
 
 
-def weights_times_share(layer: Layer, sample: Tensor, scale: float, found: Squashed) -> Tensor:
+def weights_times_share(layer: Layer, sample: Tensor, scale: float, best: Squashed) -> Tensor:
     """W of a few children times an equal share, from faint u: [few, in_dim, classes, out_dim]."""
     eye = torch.zeros(len(sample), layer.dim, layer.children, layer.dim)
     for row, child in enumerate(sample):
         eye[row, :, child] = torch.eye(layer.dim)
     v = torch.cat([layer(u) for u in (scale * eye.flatten(0, 1)).split(8)])
-    s = unsquash(v, found.squash, AXES[found.axis])
+    s = unsquash(v, best.squash, AXES[best.axis])
     return (s / scale).unflatten(0, (len(sample), layer.dim))
 
 
@@ -357,11 +358,11 @@ def examine_weights(w: Tensor, children: int) -> Findings:
 
 def sharing_verdict(layer: Layer, u: Tensor) -> Verdict:
     """Do children of one type have the same W?"""
-    one, *others = same_type(layer.net.uniform)[:6] or [0]
+    first, *others = same_type(layer.net.uniform)[:6] or [0]
     if not others:
         return NotExamined("no two primary capsules are of one type")
     rows = torch.zeros(1 + len(others), layer.children, layer.dim)
-    for row, child in enumerate((one, *others)):
+    for row, child in enumerate((first, *others)):
         rows[row, child] = u[0, 0]
     v = torch.cat([layer(row[None]) for row in rows])
     difference = relative_error(v[1:], v[:1].expand_as(v[1:]))

@@ -188,8 +188,8 @@ class Call(NamedTuple):
 
     name: str
     module: nn.Module
-    given: tuple[Any, ...]
-    named: dict[str, Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
     returned: Any
 
 
@@ -232,10 +232,10 @@ def find_routing(net: Subject) -> Adapter:
         norms = net.output(net.rescaled).norms
     names = [call.name for call in calls]
     for call in calls:  # inner modules come before those that contain them
-        given = [value for value in (*call.given, *call.named.values()) if value is not None]
-        if len(given) != 1 or not is_capsules(given[0]) or not isinstance(call.returned, Tensor):
+        inputs = [value for value in (*call.args, *call.kwargs.values()) if value is not None]
+        if len(inputs) != 1 or not is_capsules(inputs[0]) or not isinstance(call.returned, Tensor):
             continue
-        _, children, dim = given[0].shape
+        _, children, dim = inputs[0].shape
         weights = [p for p in call.module.parameters() if p.dim() > 1]
         if children == net.classes or children <= dim or not weights:
             continue
@@ -264,17 +264,16 @@ def stages_of_module(net: Subject, name: str) -> Adapter:
 
     # The children may lie in rows and columns, and the number of iterations may be given, too.
     call = only_call(net.model, net.images)
-    first, *others = call.given
+    first, *others = call.args
     if not isinstance(first, Tensor) or first.dim() < 3:
         raise UserCodeError(f"{name} must be given u, [n, children, dim], first")
     places = first.shape[1:-1]
 
     def primary(model: nn.Module, images: Tensor) -> Tensor:
-        u = only_call(model, images).given[0]
-        return cast(Tensor, u.flatten(1, -2))
+        return cast(Tensor, only_call(model, images).args[0].flatten(1, -2))
 
     def digits(model: nn.Module, u: Tensor) -> Tensor:
-        v: Tensor = model.get_submodule(name)(u.unflatten(1, places), *others, **call.named)
+        v: Tensor = model.get_submodule(name)(u.unflatten(1, places), *others, **call.kwargs)
         return v
 
     return replace(net.adapter, primary=primary, digits=digits, routing=None)
