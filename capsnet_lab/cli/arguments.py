@@ -108,10 +108,9 @@ def check_network(args: argparse.Namespace) -> None:
         raise ValueError("--as fixes the routing: give neither --routing nor --stack with it")
     if args.routing_iterations and args.routing in WITHOUT_ITERATIONS:
         raise ValueError(f"--routing {args.routing} has no --routing-iterations")
-    if args.dataset is None and args.init:
-        args.dataset = dataset_of(args.init)
     if args.dataset is None:
-        args.dataset = IMPLEMENTATIONS[args.implementation or "paper"]
+        usual = IMPLEMENTATIONS[args.implementation or "paper"]
+        args.dataset = dataset_of(args.init) if args.init else usual
 
 
 def dataset_of(weights: Path) -> str:
