@@ -23,7 +23,7 @@ from capsnet.model import CapsNet
 SCALE = ".scale"  # ends the name of the scales of a tensor that is stored in 8 bits
 TOO_LARGE = "expected finite numbers of moderate size"
 REGISTERED: dict[str, Any] = {}  # the classes that `load_weights` makes, by module and name
-OWN_KEYS = ("class", "model", "int8")  # of a file's document, besides the user's
+RESERVED_KEYS = ("class", "model", "int8")  # of a file's document: metadata must not use them
 Network = TypeVar("Network", bound=type[nn.Module])
 
 
@@ -98,8 +98,8 @@ def save_weights(
     model = unwrapped(model)
     metadata = metadata or {}
     check_savable(model, metadata)
-    own = {"class": full_name(type(model)), "model": cast(Any, model).config}
-    document: dict[str, Any] = {**metadata, **own}
+    document: dict[str, Any] = dict(metadata)
+    document |= {"class": full_name(type(model)), "model": cast(Any, model).config}
     tensors = model.state_dict()
     if dtype == torch.int8:
         tensors, document["int8"] = quantized(tensors)
@@ -136,8 +136,8 @@ def check_savable(model: nn.Module, metadata: Mapping[str, Any]) -> None:
         ValueError: it has no dict ``config``, or they do not; or ``metadata`` uses one of the
             format's own keys, or is not JSON-able.
     """
-    if taken := [key for key in OWN_KEYS if key in metadata]:
-        raise ValueError(f"metadata must not use the keys {', '.join(OWN_KEYS)}, got {taken}")
+    if taken := [key for key in RESERVED_KEYS if key in metadata]:
+        raise ValueError(f"metadata must not use the keys {', '.join(RESERVED_KEYS)}, got {taken}")
     try:
         json.dumps({**metadata})
     except (TypeError, ValueError) as error:
@@ -151,8 +151,8 @@ def check_savable(model: nn.Module, metadata: Mapping[str, Any]) -> None:
         )
     try:
         with torch.device("meta"):
-            again = type(model)(**json.loads(json.dumps(config)))
-        check_state(again.state_dict(), model.state_dict())
+            remade = type(model)(**json.loads(json.dumps(config)))
+        check_state(remade.state_dict(), model.state_dict())
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"the network could not be loaded again: a {kind} made from its config is another one "
@@ -163,10 +163,10 @@ def check_savable(model: nn.Module, metadata: Mapping[str, Any]) -> None:
 def quantized(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], list[str]]:
     """Tensors with matrices in 8 bits and the scales of these, and the names of the matrices.
 
-    A matrix becomes integers −127 … 127, int8, times float16 scales. Each row has a scale of its
-    own; of a tensor with more dimensions, what lies in its last two has one: the kernel from one
-    channel to another, or the W_ij of a child and a parent. What :func:`load_weights` reads differs
-    by at most half a scale, which is 1/127 of the largest number that it belongs to.
+    A matrix becomes integers −127 … 127, int8, times float16 scales. Each row of a matrix has a
+    scale. In a tensor with more dimensions, each slice of the last two has one: the kernel from one
+    channel to another, or the W_ij of a child and a parent. A scale is 1/127 of the largest number
+    that it belongs to, and what :func:`load_weights` reads differs by at most half of it.
 
     Raises:
         ValueError: a number is not finite, or too large.
@@ -202,24 +202,24 @@ def load_weights(path: str | Path) -> tuple[Any, dict[str, Any]]:
     Raises:
         FileNotFoundError: there is no such file.
         OSError: it cannot be read.
-        ValueError: it is no safetensors file, is damaged or cut short, is not capsnet's, names a
-            class that is not registered, or its tensors are not those of the network that it names,
-            or no finite numbers.
+        ValueError: the file is no safetensors file, is damaged or cut short, is not capsnet's, or
+            names a class that is not registered; or its tensors are not those of the network that
+            it names, or not finite.
     """
     tensors, metadata = read_tensors(path)
     config = metadata.pop("model", None)
     if not isinstance(config, dict):
         raise ValueError(f"{path} does not say which network it holds")
     dequantize(path, tensors, metadata.pop("int8", []))
-    name = str(metadata.pop("class", full_name(CapsNet)))
-    if name not in REGISTERED:
+    class_name = str(metadata.pop("class", full_name(CapsNet)))
+    if class_name not in REGISTERED:
         raise ValueError(
-            f"{path} holds a {name}, which is not registered: import its module first, and see "
-            "capsnet.checkpoint.register"
+            f"{path} holds a {class_name}, which is not registered: import its module first, and "
+            "see capsnet.checkpoint.register"
         )
     try:
         with torch.device("meta"):  # no memory and no random numbers before the shapes are checked
-            model = REGISTERED[name](**config)
+            model = REGISTERED[class_name](**config)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"{path} describes a network this version does not know: {error}"

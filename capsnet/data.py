@@ -64,11 +64,13 @@ class ImageSet:
 
     def __post_init__(self, trusted: bool) -> None:
         if self.images.dtype != torch.uint8 or self.images.dim() != 4:
-            expected = "a tensor, uint8 [n, c, h, w]"
-            raise ValueError(f"images must be {expected}, got {kind(self.images)}")
+            raise ValueError(
+                f"images must be a tensor, uint8 [n, c, h, w], got {kind(self.images)}"
+            )
         if self.labels.dtype != torch.int64 or self.labels.shape != self.images.shape[:1]:
-            expected = f"a tensor, int64 [{len(self.images)}]"
-            raise ValueError(f"labels must be {expected}, got {kind(self.labels)}")
+            raise ValueError(
+                f"labels must be a tensor, int64 [{len(self.images)}], got {kind(self.labels)}"
+            )
         if trusted or len(self.labels) == 0:
             return
         low, high = (int(bound) for bound in self.labels.aminmax())
@@ -103,8 +105,10 @@ class ImageSet:
 
     @cached_property
     def by_class(self) -> tuple[Tensor, Tensor, int]:
-        """(order, starts, present), found once for all batches: the images of class k are
-        ``order[starts[k] : starts[k + 1]]``, and ``present`` classes have any.
+        """(order, starts, present), computed once for all batches.
+
+        ``order[starts[k] : starts[k + 1]]`` are the images of class k; ``present`` is the number of
+        classes that have an image.
         """
         ordered, order = self.labels.sort(stable=True)
         bounds = torch.arange(len(self.classes) + 1, device=ordered.device)
@@ -132,13 +136,13 @@ def as_image_set(data: Any, num_classes: int) -> ImageSet:
     """
     if isinstance(data, ImageSet):
         return data
-    loaded = isinstance(data, DataLoader)
-    dataset, options = data.dataset if loaded else data, dict[str, Any]()
+    is_loader = isinstance(data, DataLoader)
+    dataset, options = data.dataset if is_loader else data, dict[str, Any]()
     if isinstance(dataset, Tensor | str) or not hasattr(dataset, "__len__"):
         expected = "an ImageSet, a Dataset with a length, a DataLoader of one, "
         expected += "or a tuple or list of images and labels"
         raise ValueError(f"expected {expected}, got {kind(dataset)}")
-    if loaded:
+    if is_loader:
         sampler = getattr(data.batch_sampler, "sampler", None)
         if not isinstance(sampler, RandomSampler | SequentialSampler):
             raise ValueError(
@@ -153,9 +157,9 @@ def as_image_set(data: Any, num_classes: int) -> ImageSet:
     batches = [data] if in_one else DataLoader(dataset, READ_AT_ONCE, **options)
     images, labels = [], []
     try:
-        for some_images, some_labels in batches:
-            images.append(as_bytes(torch.as_tensor(some_images)))
-            labels.append(as_indices(torch.as_tensor(some_labels), num_classes))
+        for batch_images, batch_labels in batches:
+            images.append(as_bytes(torch.as_tensor(batch_images)))
+            labels.append(as_indices(torch.as_tensor(batch_labels), num_classes))
         joined = torch.cat(images), torch.cat(labels)
     except (TypeError, RuntimeError, ValueError) as error:
         raise ValueError(
@@ -208,9 +212,9 @@ def hold_out(image_set: ImageSet) -> tuple[ImageSet, ImageSet]:
 def load(name: str, train: bool = True, *, download: bool = True) -> ImageSet:
     """Load the training or the test images of a data set.
 
-    They are looked for where torchvision puts them, below ``$CAPSNET_DATA``, ``data`` of the
-    working directory and of the folders above it, then of the repository. Only where they are
-    nowhere does torchvision download them, into ``$CAPSNET_DATA`` or ``./data``.
+    The search goes through ``$CAPSNET_DATA``, then ``data`` in the working directory, in the
+    folders above it, and in the repository, each laid out as torchvision does. If none of them has
+    the files, torchvision downloads them into ``$CAPSNET_DATA`` or ``./data``.
 
     Args:
         name: mnist, fashion-mnist or cifar-10.
@@ -219,12 +223,12 @@ def load(name: str, train: bool = True, *, download: bool = True) -> ImageSet:
 
     Raises:
         ValueError: an unknown name, or a damaged archive.
-        FileNotFoundError: the data are neither here nor to be downloaded.
+        FileNotFoundError: the data are not here, and were not downloaded.
     """
     if name not in NAMES:
         raise ValueError(f"unknown data set {name!r}; expected one of: {', '.join(NAMES)}")
-    below = "." if name == "cifar-10" else f"{SOURCES[name]}/raw"
-    folders = [root / below for root in data_folders()]
+    subfolder = "." if name == "cifar-10" else f"{SOURCES[name]}/raw"
+    folders = [root / subfolder for root in data_folders()]
     for folder in folders if name != "cifar-10" else ():
         if all((folder / file).is_file() for file in archives(train)):
             return read_archives(name, folder, train)
@@ -233,14 +237,14 @@ def load(name: str, train: bool = True, *, download: bool = True) -> ImageSet:
             return by_torchvision(name, root, train, download=False)
     trouble = "not downloaded, as download=False"
     if download:
-        made = [path for path in (folders[0], *folders[0].parents) if not path.exists()]
+        new_folders = [path for path in (folders[0], *folders[0].parents) if not path.exists()]
         timeout = socket.getdefaulttimeout()
         socket.setdefaulttimeout(DOWNLOAD_TIMEOUT)  # torchvision would wait for ever
         try:
             return by_torchvision(name, data_folders()[0], train, download=True)
         except (RuntimeError, OSError, HTTPException) as error:
             trouble = f"the download failed: {' '.join(str(error).split())}"
-            for path in made:  # torchvision leaves its folders
+            for path in new_folders:  # torchvision leaves its folders
                 with contextlib.suppress(OSError):
                     path.rmdir()
         finally:
@@ -253,11 +257,11 @@ def load(name: str, train: bool = True, *, download: bool = True) -> ImageSet:
 
 def data_folders() -> list[Path]:
     """``$CAPSNET_DATA``, ``data`` here and above, and the repository's: tried in this order."""
-    given = os.environ.get("CAPSNET_DATA")
-    first = [Path(given).expanduser()] if given else []
+    variable = os.environ.get("CAPSNET_DATA")
+    chosen = [Path(variable).expanduser()] if variable else []
     # A notebook of a clone runs in a folder of the clone, perhaps with an installed package.
     above = [folder / "data" for folder in Path.cwd().parents if (folder / "data").is_dir()]
-    return [*first, Path("data"), *above, Path(__file__).resolve().parents[1] / "data"]
+    return [*chosen, Path("data"), *above, Path(__file__).resolve().parents[1] / "data"]
 
 
 def archives(train: bool) -> tuple[str, str]:
@@ -400,10 +404,10 @@ def draw(
     device: torch.device | str | None,
 ) -> Tensor:
     """Draw where the generator is, then move to `device`; the host does not wait for it."""
-    drawn = sampler(shape, generator=generator, device=generator.device if generator else device)
-    if device is not None and torch.device(device).type == "cuda" and not drawn.is_cuda:
-        return drawn.pin_memory().to(device, non_blocking=True)
-    return drawn.to(device)
+    sample = sampler(shape, generator=generator, device=generator.device if generator else device)
+    if device is not None and torch.device(device).type == "cuda" and not sample.is_cuda:
+        return sample.pin_memory().to(device, non_blocking=True)
+    return sample.to(device)
 
 
 def kind(value: object) -> str:

@@ -46,16 +46,16 @@ def multimnist(
     order, starts, present = image_set.by_class
     if present < 2:
         raise ValueError(f"pairs of different classes take at least two classes, got {present}")
-    own = image_set.labels[index]
-    start, count = starts[own], starts.diff()[own]  # of the image's own class in `order`
+    labels = image_set.labels[index]
+    start, count = starts[labels], starts.diff()[labels]  # of the image's own class in `order`
     place = random_integers(len(image_set) - count, generator)
     pair = torch.stack([index, order[place + count * (place >= start)]], dim=1)  # [n, 2]
     size = h + 2 * max_shift if size is None else size
     middle = pad_centred(image_set.images[pair].flatten(0, 1), size)
     digits = random_shift(middle, max_shift, generator).unflatten(0, (len(index), 2))
     first, second = digits.unbind(1)
-    both = first + torch.minimum(second, 255 - first)  # a uint8 sum that stops at 255
-    return MultiMNIST(both, image_set.labels[pair], digits)
+    overlaid = first + torch.minimum(second, 255 - first)  # a uint8 sum that stops at 255
+    return MultiMNIST(overlaid, image_set.labels[pair], digits)
 
 
 def overlaid_batch(

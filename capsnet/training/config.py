@@ -109,13 +109,13 @@ class TrainingConfig:
         weight = self.reconstruction_weight
         if not 0 <= weight < math.inf:
             raise ValueError(f"reconstruction_weight must be at least 0, got {weight}")
-        known: dict[str, Sequence[Any]] = {
+        choices: dict[str, Sequence[Any]] = {
             "schedule": SCHEDULES,
             "precision": PRECISIONS,
             "arrangement": ARRANGEMENTS,
             "compile": (True, False, None),
         }
-        for name, values in known.items():
+        for name, values in choices.items():
             value = getattr(self, name)
             if value not in values:
                 expected = ", ".join(map(str, values))

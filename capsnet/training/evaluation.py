@@ -158,8 +158,8 @@ def images_for(model: nn.Module, data: Any) -> ImageSet:
     """``data`` as an :class:`ImageSet` with a network's image shape and classes.
 
     Raises:
-        ValueError: it is another one, or it is empty, or the network has no ``config`` to tell, or
-            is not float32.
+        ValueError: the images or classes are others, there are no images, or the network has no
+            ``config`` that says which it takes, or is not float32.
     """
     config: Any = getattr(model, "config", None)
     if not isinstance(config, dict) or not {"image_shape", "num_classes"} <= config.keys():
@@ -176,15 +176,15 @@ def images_for(model: nn.Module, data: Any) -> ImageSet:
     image_set = as_image_set(data, config["num_classes"])
     if len(image_set) == 0:
         raise ValueError(f"data set {image_set.name} holds no images")
-    expected, found = list(config["image_shape"]), list(image_set.images.shape[1:])
-    if expected != found:
+    expected, shape = list(config["image_shape"]), list(image_set.images.shape[1:])
+    if shape != expected:
         raise ValueError(
             f"the network takes images of {expected} [channels, height, width], data set "
-            f"{image_set.name} has {found}"
+            f"{image_set.name} has {shape}"
         )
-    known, classes = config["num_classes"], len(image_set.classes)
-    if known != classes:
+    num_classes, classes = config["num_classes"], len(image_set.classes)
+    if classes != num_classes:
         raise ValueError(
-            f"the network knows {known} classes, data set {image_set.name} has {classes}"
+            f"the network knows {num_classes} classes, data set {image_set.name} has {classes}"
         )
     return image_set

@@ -55,7 +55,7 @@ def make_schedule(
 
 
 class Batches:
-    """The batches of a run, of each this process's share."""
+    """The batches of a run; of each batch, the rows of this process."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Batches:
         self.draw, self.order = draw, order
         self.size = share * processes  # images per batch, over all processes
         self.images = len(training) // self.size * self.size  # an epoch, over all processes
-        self.mine = slice(fabric.global_rank * share, (fabric.global_rank + 1) * share)
+        self.rows = slice(fabric.global_rank * share, (fabric.global_rank + 1) * share)
 
     def __len__(self) -> int:
         return self.images // self.size
@@ -90,10 +90,10 @@ class Batches:
         order = self.order(len(self.training), generator=generator)
         order = order.to(self.training.images.device)
         for index in order[: self.images].split(self.size):
-            # Every process draws the whole batch, so that their number changes nothing: W processes
-            # do W times the work.
-            drawn = self.draw(self.training, index, self.config.shift, generator)
-            yield tuple(part[self.mine] for part in drawn)
+            # Every process draws the whole batch, so that their number changes no batch. With W
+            # processes this is W times the work.
+            batch = self.draw(self.training, index, self.config.shift, generator)
+            yield tuple(tensor[self.rows] for tensor in batch)
 
 
 def fit(
@@ -186,7 +186,7 @@ def fit(
     scheduler = schedule(optimizer, config, config.epochs * len(batches))
     run = Run(model, optimizer, scheduler, config.average, identity)
     show = progress and fabric.is_global_zero and sys.stderr is not None
-    how: dict[str, Any] = {"precision": config.precision, "arrangement": config.arrangement}
+    options: dict[str, Any] = {"precision": config.precision, "arrangement": config.arrangement}
     path = None if out is None else Path(out)
     last = config.epochs
     if stop_after is not None:
@@ -196,13 +196,12 @@ def fit(
         if run.records:  # a new run does so after its first batch, which shows that it works
             compile_and_capture(step, config, batches)
             if show:
-                done = len(run.records)
-                print_to_stderr(f"continuing after epoch {done} of {config.epochs}")
+                print_to_stderr(f"continuing after epoch {len(run.records)} of {config.epochs}")
         while len(run.records) < last:
             record = train_epoch(run, step, batches, folder, show)
             result = None
             if fabric.is_global_zero and validation is not None:
-                result = evaluate(run.averaged, validation, compile=step.compiled, **how)
+                result = evaluate(run.averaged, validation, compile=step.compiled, **options)
                 record |= validation_record(result, config)
             record = fabric.broadcast(record)
             if on_epoch is not None:
@@ -214,8 +213,8 @@ def fit(
             if show:
                 print_to_stderr(describe(record, config.epochs))
                 if validation is None and len(run.records) == config.epochs:
-                    few = random_subset(training)
-                    result = evaluate(run.averaged, few, compile=step.compiled, **how)
+                    subset = random_subset(training)
+                    result = evaluate(run.averaged, subset, compile=step.compiled, **options)
                 seen = config.epochs * batches.images
                 trouble = find_trouble(run.records, config, seen, result)
                 if trouble is not None:
@@ -295,8 +294,8 @@ def check_finite(name: str, value: float, step: int) -> None:
 
 def compile_and_capture(step: Step, config: TrainingConfig, batches: Batches) -> None:
     """Compile and capture the step, where that works and pays."""
-    few = config.compile is None and config.epochs * batches.images < WORTH_COMPILING
-    if not few and resolve_compile(config.compile, step.device):
+    too_short = config.compile is None and config.epochs * batches.images < WORTH_COMPILING
+    if not too_short and resolve_compile(config.compile, step.device):
         step.compile()
     step.capture()
 
@@ -326,12 +325,12 @@ def identify(
     functions: dict[str, Any],
     tag: str | None,
 ) -> dict[str, Any]:
-    """What must be equal for a checkpoint to belong to a run, in four groups."""
-    # A run may go on with other arithmetic, but must compute the same.
-    free = ("arrangement", "compile")
+    """What must be equal for a checkpoint to belong to this run, in four groups."""
+    # Another arithmetic computes the same, so a run may go on with it.
+    ignored = ("arrangement", "compile")
     arrays = [part.cpu().contiguous().numpy().data for part in (training.images, training.labels)]
     identity = {
-        "config": {k: v for k, v in dataclasses.asdict(config).items() if k not in free},
+        "config": {k: v for k, v in dataclasses.asdict(config).items() if k not in ignored},
         "model": cast(Any, model).config,
         "data": {
             "classes": list(training.classes),
@@ -354,8 +353,8 @@ def name_of(argument: str, function: Any, tag: str | None) -> str:
     """
     name = getattr(function, "__qualname__", "").removeprefix("_VariableFunctionsClass.")  # torch's
     owner = getattr(function, "__self__", None)  # None of a function, its module of a built-in one
-    named = name and "<" not in name and isinstance(owner, NoneType | ModuleType | type)
-    if not named and tag is None:
+    is_named = name and "<" not in name and isinstance(owner, NoneType | ModuleType | type)
+    if not is_named and tag is None:
         raise ValueError(
             f"{argument} ({name or type(function).__name__}) has no name that tells it from "
             "others: give a function of a module, or a tag= that names this run"

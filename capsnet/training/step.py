@@ -97,12 +97,12 @@ class Step:
     def capture(self) -> None:
         """Capture forward and backward pass as a CUDA graph, if a single GPU computes them.
 
-        Three calls later every call is a replay, so nothing that Python decides is decided again,
-        such as a margin that grows, or what ``requires_grad``. If the host waits for the device,
-        for example to read a value, a warning says so, and the steps are not captured.
+        From the fourth call on, every call is a replay. What Python decides, such as a margin that
+        grows or which weights are frozen, is not decided again. If the host waits for the device,
+        for example to read a value, a warning says so and nothing is captured.
         """
-        alone = self.fabric is None or self.fabric.world_size == 1
-        if alone and self.device.type == "cuda":
+        single = self.fabric is None or self.fabric.world_size == 1
+        if single and self.device.type == "cuda":
             self.calls_to_capture = WARM_UP + 1
 
     def __call__(self, *batch: Tensor) -> Tensor:
