@@ -64,13 +64,13 @@ def export_onnx(model: CapsNet, path: str | Path) -> float:
 
     try:
         session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-        found = [session.run(None, {"images": images.numpy()}) for images in batches]
+        results = [session.run(None, {"images": images.numpy()}) for images in batches]
     except Exception as error:  # all that onnxruntime's own have in common
         raise RuntimeError(f"onnxruntime cannot run the network: {reason(error)}") from error
     difference = torch.stack([  # a NaN is the largest
-        (theirs - torch.from_numpy(ours)).abs().max()
-        for pair in zip(expected, found, strict=True)
-        for theirs, ours in zip(*pair, strict=True)
+        (torch_output - torch.from_numpy(onnx_output)).abs().max()
+        for pair in zip(expected, results, strict=True)
+        for torch_output, onnx_output in zip(*pair, strict=True)
     ]).max().item()  # fmt: skip
     if not difference <= TOLERANCE:
         raise RuntimeError(

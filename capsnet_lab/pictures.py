@@ -46,8 +46,8 @@ LARGE_SIDE = 0.4  # of the picture's side: a frame, a sheet and a line are at le
 MAX_LINE_WIDTH = 0.15  # of its length: a line is no broader
 MIN_LINE_LENGTH = 0.8  # of the picture's side: a thin line of this length is taken out of the ink
 MIN_RECTANGLE_FILL = 0.84  # of its bounding box that a sheet or a card fills
-MAX_TILT = 0.08  # of a sheet's side: so far from the corners of its box a tilted sheet is seen
-SIMILAR_SIZE = 0.55  # of the longest component: another one as long is a figure of its own
+MAX_TILT = 0.08  # of a sheet's side: this far inside the corners of its box there must be sheet
+SIMILAR_SIZE = 0.55  # of the longest component: a longer one is another figure
 MAX_FLOATING_GAP = 0.15  # of a figure's height: the bar of a five may float so far above it
 # Of the largest component at the border: if no other has this area, that one is the figure.
 MIN_INNER_AREA = 0.3
@@ -71,34 +71,34 @@ class BlankPicture(RefusedPicture):
 
 
 def pictures_in(folder: Path) -> list[Path]:
-    """The files at any depth that are not hidden, nor named like what is never read as a picture.
+    """The pictures in a folder, at any depth: no hidden files, and only endings that pictures have.
 
     Raises:
         ValueError: there is none.
     """
     # Of formats that are read, and no others: a .psd is mostly a working file beside its export.
-    known = Image.registered_extensions().items()
-    endings = {ending for ending, of in known if of in FORMATS} | {"", *PHONE_SUFFIXES}
-    found = []
+    formats = Image.registered_extensions().items()
+    endings = {ending for ending, name in formats if name in FORMATS} | {"", *PHONE_SUFFIXES}
+    files = []
     for path in folder.iterdir():
         if path.suffix.lower() in endings and not path.name.startswith(".") and path.is_file():
-            found.append(path)
+            files.append(path)
     for inner in folders_in(folder):
         with contextlib.suppress(ValueError):
-            found += pictures_in(inner)
-    if not found:
+            files += pictures_in(inner)
+    if not files:
         raise ValueError(f"no pictures in {folder}")
-    return sorted(found)
+    return sorted(files)
 
 
 def folders_in(folder: Path) -> list[Path]:
     """The folders in a folder, also by links, but no hidden one and none that holds the folder."""
-    whole, found = folder.resolve(), []
+    root, folders = folder.resolve(), []
     for path in folder.iterdir():
         named = not path.name.startswith(".") and path.name != "__MACOSX"  # a Mac's archives' own
-        if named and path.is_dir() and not whole.is_relative_to(path.resolve()):
-            found.append(path)
-    return sorted(found)
+        if named and path.is_dir() and not root.is_relative_to(path.resolve()):
+            folders.append(path)
+    return sorted(folders)
 
 
 def read_pictures(
@@ -122,19 +122,19 @@ def read_pictures(
             images[i] = read_picture(paths[i], image_shape, preparation)
         except (ValueError, OSError) as error:
             if isinstance(error, RefusedPicture) and error.ink is not None:
-                found = resize(error.ink, *image_shape[1:], Image.Resampling.BOX)
-                images[i] = torch.from_numpy(found)
+                pixels = resize(error.ink, *image_shape[1:], Image.Resampling.BOX)
+                images[i] = torch.from_numpy(pixels)
             error.__traceback__ = error.__context__ = None  # their frames hold the picture
             return error
         return None
 
     pool = ThreadPoolExecutor()
     try:
-        found = tqdm(  # which shows nothing of what takes less than a second
+        errors = tqdm(  # which shows nothing of what takes less than a second
             pool.map(read, range(len(paths))), "reading", len(paths), unit=" pictures", delay=1,
             leave=False, disable=not progress or sys.stderr is None, mininterval=bar_interval(),
         )  # fmt: skip
-        return images, {i: error for i, error in enumerate(found) if error}
+        return images, {i: error for i, error in enumerate(errors) if error}
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -195,8 +195,8 @@ def check_shape(image_shape: tuple[int, int, int]) -> None:
 def check_preparation(preparation: str) -> None:
     """Refuse what is no preparation."""
     if preparation not in PREPARATIONS:
-        known = ", ".join(PREPARATIONS)
-        raise ValueError(f"unknown preparation {preparation!r}; expected one of: {known}")
+        names = ", ".join(PREPARATIONS)
+        raise ValueError(f"unknown preparation {preparation!r}; expected one of: {names}")
 
 
 def open_picture(path: Path) -> Picture:
@@ -211,8 +211,8 @@ def open_picture(path: Path) -> Picture:
         with Image.open(path, formats=formats) as picture:  # reads the header only
             if 0 in picture.size:
                 raise ValueError("it has no pixels")
-            whole = with_end_marker(picture, path) if picture.format == "JPEG" else picture
-            return eight_bits(ImageOps.exif_transpose(whole))
+            complete = with_end_marker(picture, path) if picture.format == "JPEG" else picture
+            return eight_bits(ImageOps.exif_transpose(complete))
     except PermissionError:
         raise
     except Image.DecompressionBombError:
@@ -235,12 +235,12 @@ def with_end_marker(picture: Picture, path: Path) -> Picture:
         picture.load()
         return picture
     except OSError:
-        ended = Image.open(io.BytesIO(path.read_bytes() + b"\xff\xd9"), formats=["JPEG"])
-        ended.load()
+        completed = Image.open(io.BytesIO(path.read_bytes() + b"\xff\xd9"), formats=["JPEG"])
+        completed.load()
         # Rows that are missing are of one colour.
-        if np.ptp(np.asarray(ended)[-1], axis=0).max() == 0:
+        if np.ptp(np.asarray(completed)[-1], axis=0).max() == 0:
             raise
-        return ended
+        return completed
 
 
 def eight_bits(picture: Picture) -> Picture:
@@ -352,17 +352,21 @@ def find_figure(grey: Pixels, single: bool = True, depth: int = 0) -> Pixels:
         inner = component.surrounds(components)
         if inner and depth < MAX_NESTED_FRAMES:  # look at what is inside as at another picture
             return find_figure(grey[inner], single, depth + 1)
-    drawn = [one for one in components if not one.is_line and not (single and one.is_frame)]
-    figures = [one for one in drawn if not one.at_border]
+    drawn = [
+        component
+        for component in components
+        if not component.is_line and not (single and component.is_frame)
+    ]
+    figures = [component for component in drawn if not component.at_border]
     # A digit may reach over the border: then it is far larger than the specks inside.
     if not figures or figures[0].area < MIN_INNER_AREA * drawn[0].area:
         figures = drawn
-    figures = [one for one in figures if one.area > MAX_SPECK_AREA * figures[0].area]
+    figures = [figure for figure in figures if figure.area > MAX_SPECK_AREA * figures[0].area]
     if not figures:
         nothing = "no digit" if single else "no figure"
         message = f"{nothing} found: there are only lines, and what the border cuts off"
         raise RefusedPicture(nothing, message, ink)
-    ink = np.where(np.isin(labels, [0, *(one.label for one in figures)]), ink, 0)
+    ink = np.where(np.isin(labels, [0, *(figure.label for figure in figures)]), ink, 0)
     if single and (count := side_by_side(figures)) > 1:
         message = f"{count} figures found where one digit was expected"
         raise RefusedPicture("several digits", message, ink)
@@ -401,9 +405,11 @@ class Component:
             slice(rows.start + top, rows.stop + top),
             slice(columns.start + left, columns.stop + left),
         )
-        large = [one for one in components if one.area > MAX_SPECK_AREA * self.area]
-        inside = any(overlap(one.box, hole) for one in large if one is not self)
-        return hole if inside else None
+        for component in components:
+            large = component is not self and component.area > MAX_SPECK_AREA * self.area
+            if large and overlap(component.box, hole):
+                return hole
+        return None
 
 
 def largest_component(mask: Mask) -> tuple[Mask, Box]:
@@ -413,8 +419,9 @@ def largest_component(mask: Mask) -> tuple[Mask, Box]:
     return labels == index + 1, ndimage.find_objects(labels)[index]
 
 
-def overlap(one: Box, other: Box) -> bool:
-    return all(a.start < b.stop and b.start < a.stop for a, b in zip(one, other, strict=True))
+def overlap(first: Box, second: Box) -> bool:
+    """Whether two boxes have a pixel in common."""
+    return all(a.start < b.stop and b.start < a.stop for a, b in zip(first, second, strict=True))
 
 
 def is_rectangle(mask: Mask) -> bool:
@@ -441,14 +448,16 @@ def sheet_on_desk(grey: Pixels) -> Box | None:
 
 def side_by_side(components: list[Component]) -> int:
     """How many figures there are: components of similar size that are apart, across or down."""
-    largest = max(max(one.mask.shape) for one in components)
-    boxes = [one.box for one in components if max(one.mask.shape) > SIMILAR_SIZE * largest]
+    sizes = [max(component.mask.shape) for component in components]
+    largest = max(sizes)
+    similar = zip(components, sizes, strict=True)
+    boxes = [component.box for component, size in similar if size > SIMILAR_SIZE * largest]
     count = 1
     for axis, gap in ((0, round(MAX_FLOATING_GAP * largest)), (1, 0)):
-        taken = np.zeros(components[0].whole[axis] + gap, dtype=bool)
+        occupied = np.zeros(components[0].whole[axis] + gap, dtype=bool)
         for box in boxes:
-            taken[box[axis].start : box[axis].stop + gap] = True
-        count = max(count, ndimage.label(taken)[1])
+            occupied[box[axis].start : box[axis].stop + gap] = True
+        count = max(count, ndimage.label(occupied)[1])
     return count
 
 
@@ -470,11 +479,11 @@ def without_lines(ink: Pixels) -> Pixels:
         across[1 - axis] = max(2, ink.shape[1 - axis] // 20)
         lines = ndimage.binary_opening(mask, np.ones(along))
         lines &= ~ndimage.binary_opening(lines, np.ones(across))
-        rest = (ink > FAINT_INK) & ~lines
-        rest |= (ink > FAINT_INK) & ndimage.binary_closing(rest, np.ones(across))
+        remaining = (ink > FAINT_INK) & ~lines
+        remaining |= (ink > FAINT_INK) & ndimage.binary_closing(remaining, np.ones(across))
         # The bar of a seven that fills the picture is no line: the figure is as long.
-        if longest_part(rest, axis) < MIN_LINE_LENGTH * longest_part(lines, axis):
-            ink = np.where(rest, ink, 0)
+        if longest_part(remaining, axis) < MIN_LINE_LENGTH * longest_part(lines, axis):
+            ink = np.where(remaining, ink, 0)
     return ink
 
 
@@ -484,9 +493,9 @@ def cropped(ink: Pixels) -> Pixels:
 
 def drawn_ink(grey: Pixels) -> Pixels | None:
     """The ink on a ground of one level, with a peak of 255; None if there is no such ground."""
-    around = border_levels(grey)
-    ground = float(np.median(around))
-    if (around == ground).mean() <= 0.5:  # noise or uneven light is on it
+    border = border_levels(grey)
+    ground = float(np.median(border))
+    if (border == ground).mean() <= 0.5:  # noise or uneven light is on it
         return None
     difference = grey - ground
     ink = np.maximum(difference * np.sign(difference.sum()), 0)

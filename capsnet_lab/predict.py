@@ -49,8 +49,8 @@ def find_pictures(paths: Sequence[Path]) -> list[Path]:
     """
     from capsnet_lab.pictures import pictures_in
 
-    found = [pictures_in(path) if path.is_dir() else [path] for path in paths]
-    return [*chain.from_iterable(found)]
+    pictures = [pictures_in(path) if path.is_dir() else [path] for path in paths]
+    return [*chain.from_iterable(pictures)]
 
 
 def predict(

@@ -34,7 +34,7 @@ def train(args: argparse.Namespace) -> int:
     recipe = {"compile": None, **(implementation.recipe if implementation else {}), **chosen}
     settings, fit_options = split_recipe(recipe)
     fabric = make_fabric(args.device)
-    first = fabric.is_global_zero  # this process alone prints
+    is_main = fabric.is_global_zero  # this process alone prints
     model, source = network_to_train(args, implementation, recipe)
     if args.test:
         source.parts_of("test")  # which raises if there is none
@@ -58,14 +58,14 @@ def train(args: argparse.Namespace) -> int:
     if args.compile and not can_compile(fabric.device):
         raise ValueError("--compile: torch.compile does not work here; is there a C++ compiler?")
 
-    sets = source.read(parts, args.skip_unreadable, progress=first)
+    sets = source.read(parts, args.skip_unreadable, progress=is_main)
     test, train_set, validation = sets.pop("test", None), sets["train"], sets.get("validation")
     if args.all:
         train_set, validation = folders.concatenated(sets.values()), None
         if implementation and args.dataset == implementation.dataset:
             train_set = train_set.subset(slice(implementation.images))
     config = TrainingConfig.for_model(model, len(train_set), **settings)
-    if first:
+    if is_main:
         parameters = sum(p.numel() for p in model.parameters())
         print(f"{parameters:,} parameters, {len(train_set):,} images, {fabric.device}")
         text = f"{config.epochs} epoch{'s' * (config.epochs > 1)}"
@@ -82,7 +82,7 @@ def train(args: argparse.Namespace) -> int:
     fit_options["facts"] = {"preparation": source.preparation}
     fit_options |= {"out": args.out, "fabric": fabric, "tag": tag}
     training.fit(model, train_set, validation, config, **fit_options)
-    if first:
+    if is_main:
         print(f"weights: {args.out / arguments.WEIGHTS}")
         if test:
             outputs.print_evaluation(training.evaluate(model, test))
@@ -171,17 +171,17 @@ def predict(args: argparse.Namespace) -> int:
     model, metadata = load_weights(args.weights)
     classes = folders.printable_names(class_names(metadata, model, args.weights))
     preparation = args.preparation or folders.preparation_of(metadata)
-    found = predictions.predict(model.to(device), classes, pictures, preparation, args.threshold)
-    answered, failed = outputs.print_predictions(args, found, len(pictures))
+    results = predictions.predict(model.to(device), classes, pictures, preparation, args.threshold)
+    answered, failed = outputs.print_predictions(args, results, len(pictures))
     if answered:
         outputs.write_predictions(args, answered, classes, len(pictures))
-    errors = [one.error for one in [*answered, *failed] if one.error]
+    errors = [prediction.error for prediction in [*answered, *failed] if prediction.error]
     if len(pictures) == 1 and errors:
         raise errors[0]
     if failed:
         from capsnet_lab.pictures import describe_unreadable
 
-        names, first = [one.picture for one in failed], failed[0].error
+        names, first = [prediction.picture for prediction in failed], failed[0].error
         raise ValueError(describe_unreadable(names, first, len(pictures)))
     if len(errors) == len(pictures):
         raise ValueError(f"none of {len(pictures)} pictures is classified; the first: {errors[0]}")

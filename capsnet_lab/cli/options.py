@@ -80,15 +80,15 @@ def parse_weights(text: str) -> Path | str:
 def parse_figure(text: str) -> Path:
     path = parse_path(text)
     if path.suffix.lower() not in FIGURE_SUFFIXES:
-        known = ", ".join(FIGURE_SUFFIXES)
-        raise argparse.ArgumentTypeError(f"a figure's file must end in {known}, got {path.name}")
+        suffixes = ", ".join(FIGURE_SUFFIXES)
+        raise argparse.ArgumentTypeError(f"a figure's file must end in {suffixes}, got {path.name}")
     return path
 
 
 def parse_dataset(text: str) -> str:
     if text not in DATASETS and not re.match("folder:.", text):
-        known = ", ".join([*DATASETS, f"folder:{text if os.path.isdir(text) else 'PATH'}"])
-        raise argparse.ArgumentTypeError(f"unknown data set {text!r}; expected one of: {known}")
+        names = ", ".join([*DATASETS, f"folder:{text if os.path.isdir(text) else 'PATH'}"])
+        raise argparse.ArgumentTypeError(f"unknown data set {text!r}; expected one of: {names}")
     return text
 
 
@@ -162,8 +162,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def add_train_options(command: argparse.ArgumentParser) -> None:
     option = command.add_argument
-    text = f"{SETS} (mnist; with --as that of its network)"
-    option("--dataset", type=parse_dataset, help=text)
+    option("--dataset", type=parse_dataset, help=f"{SETS} (mnist; with --as that of its network)")
     text = "where weights, checkpoint and metrics are (runs/DATASET, with --as runs/DATASET-NAME); "
     text += "a cut-off run there goes on"
     option("--out", type=parse_path, help=text)

@@ -45,10 +45,10 @@ def confusion_text(confusion: Tensor, classes: Sequence[str]) -> str:
 def print_predictions(
     args: argparse.Namespace, predictions: Iterable[Prediction], total: int
 ) -> tuple[list[Prediction], list[Prediction]]:
-    """Print each prediction as it comes, over a bar.
+    """Print each prediction as it comes, above a progress bar.
 
-    One picture gets the lengths of all capsules. Where nobody reads the lines, it goes on only if
-    there is a file to write.
+    A single picture gets the lengths of all capsules. If whoever read stdout has gone, the command
+    goes on only if there is a file to write.
 
     Returns:
         the answers, of which the first SHEET that have an image keep it; and those of pictures

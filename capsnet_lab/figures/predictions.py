@@ -7,16 +7,7 @@ import matplotlib as mpl
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capsnet_lab.figures.style import (
-    INK,
-    MISTAKE,
-    PER_ROW,
-    STYLE,
-    WIDTH,
-    Figure,
-    array,
-    show,
-)
+from capsnet_lab.figures.style import INK, MISTAKE, PER_ROW, STYLE, WIDTH, Figure, array, show
 
 # Of figures with the names of files and classes: a $ in one is a $, and begins no mathematics.
 NAMING = STYLE | {"text.parse_math": False}
@@ -56,8 +47,8 @@ def reconstructions(
     Images and reconstructed are [n, channels, height, width], uint8 or floating point in 0 … 1;
     labels and predictions are class indices [n].
     """
-    drawn = map(array, (images, reconstructed, labels, predictions))
-    rows = [*zip(*drawn, strict=True)]
+    arrays = map(array, (images, reconstructed, labels, predictions))
+    rows = [*zip(*arrays, strict=True)]
     columns = min(len(rows), PER_ROW)
     bands = -(-len(rows) // columns)
     side = (WIDTH - 0.25) / max(columns, 4)  # inches of an image
