@@ -51,6 +51,6 @@ def address(root: Path = ROOT) -> Address:
     if not url and (root / ".git").exists():  # else git would look in the folders above
         command = ["git", "-C", str(root), "remote", "get-url", "origin"]
         remote = subprocess.run(command, capture_output=True, text=True).stdout.strip()
-        found = REMOTE.fullmatch(remote)
-        url = f"https://{found[1]}/{found[2]}" if found else ""
+        match = REMOTE.fullmatch(remote)
+        url = f"https://{match[1]}/{match[2]}" if match else ""
     return Address(url, config["branch"])

@@ -77,11 +77,11 @@ class Notes(SphinxDirective):
         opening, closing = (nodes.raw("", tag, format="html") for tag in (chip, "</details>"))
         checks = [nodes.paragraph("", "", nodes.literal("", test)) for test in tests]
         checks = [opening, *checks, closing]
-        found = nodes.definition_list()
+        definitions = nodes.definition_list()
         for term, lines in {"Computed by": where, "Tested by": checks}.items():
             definition = nodes.definition("", *lines)
-            found += nodes.definition_list_item("", nodes.term("", term), definition)
-        return nodes.container("", found, classes=["computed"])
+            definitions += nodes.definition_list_item("", nodes.term("", term), definition)
+        return nodes.container("", definitions, classes=["computed"])
 
 
 def fold(title: str, code: nodes.Node) -> list[nodes.Node]:

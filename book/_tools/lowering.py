@@ -76,18 +76,18 @@ class Prose:
             return colour_quantities(source)
         if token.type == "myst_target":
             return source.replace(f"({token.content})=", f'<a id="{token.content}"></a>')
-        found = myst.directive(token, self.chapter.name)
-        if found and found.name in self.directives and token.level == 0:
-            return self.directives[found.name](found)
-        if found or token.type not in ("fence", "code_block"):
+        directive = myst.directive(token, self.chapter.name)
+        if directive and directive.name in self.directives and token.level == 0:
+            return self.directives[directive.name](directive)
+        if directive or token.type not in ("fence", "code_block"):
             line = source.splitlines()[0]
             raise self.error(f"a block has no plain Markdown yet; add it here: {line!r}")
         return source
 
-    def admonition(self, found: myst.Directive) -> str:
-        title, text = found.name.capitalize(), f"{found.argument}\n{found.content}"
-        if found.name == "admonition":
-            title, text = found.argument, found.content
+    def admonition(self, directive: myst.Directive) -> str:
+        title, text = directive.name.capitalize(), f"{directive.argument}\n{directive.content}"
+        if directive.name == "admonition":
+            title, text = directive.argument, directive.content
         quoted = self.lower(f"**{title}**\n\n{text.strip()}").splitlines()
         return "\n".join(f"> {line}".rstrip() for line in quoted)
 
@@ -95,15 +95,15 @@ class Prose:
     def notes(self) -> Listings:
         return read_notes(self.chapter, self.root)
 
-    def annotate(self, found: myst.Directive) -> str:
+    def annotate(self, directive: myst.Directive) -> str:
         return "\n\n".join(
             f'<a id="{listing.anchor}"></a><sub>{Path(listing.file).name} {listing.lines}</sub>\n\n'
             f"```python\n{listing.code}\n```\n\n{self.lower(listing.note or '')}".strip()
-            for listing in self.notes[found.argument, found.content.strip()]
+            for listing in self.notes[directive.argument, directive.content.strip()]
         )
 
-    def computed(self, found: myst.Directive) -> str:
-        groups, tests = lines_and_tests(self.notes, self.root, found.argument)
+    def computed(self, directive: myst.Directive) -> str:
+        groups, tests = lines_and_tests(self.notes, self.root, directive.argument)
         where = [
             f"  - `{group[0].within}`, {location(group)}"
             + ", ".join(f"[{listing.lines}](#{listing.anchor})" for listing in group)

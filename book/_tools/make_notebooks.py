@@ -8,8 +8,8 @@ cells, the modules that they loaded, a file of the ledger that they asked for, o
 the lock names for a package that they imported (``book/_tools/dependencies.py``). A change of the
 prose alone, or of the repository's address, is not.
 
-What a chapter does not have and a notebook needs is added, and left out again where the two are
-compared: a first cell, which installs capsnet where it is missing, and the folding of solutions.
+A notebook also has a first cell, which installs capsnet where it is missing, and folded solutions.
+The chapter has neither, so a comparison of the two ignores them.
 
 The book's HTML shows the outputs of these very notebooks: they are staged in the cache that
 Jupyter Book reads, so its build executes nothing.
@@ -320,8 +320,8 @@ def stage(root: Path = ROOT) -> None:
         notebook = nbformat.read(notebook_path(chapter, root), as_version=4)
         notebook.cells = code_cells(notebook)
         for cell in notebook.cells:  # as they stand in the chapter
-            own = {name: value for name, value in cell.metadata.items() if name not in FOLDED}
-            cell.metadata = nbformat.from_dict(own)
+            metadata = {name: value for name, value in cell.metadata.items() if name not in FOLDED}
+            cell.metadata = nbformat.from_dict(metadata)
         bundle = CacheBundleIn(notebook, str(chapter))
         cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
         try:
@@ -343,8 +343,8 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown := set(options.chapters) - {page.stem for page in wanted}:
         raise ChapterError(f"there is no chapter {', '.join(sorted(unknown))}")
     if options.stale:
-        made = [(notebook_path(page), with_outputs(page)) for page in wanted]
-        stale = [path for path, notebook in made if notebook is None or is_stale(notebook)]
+        notebooks = [(notebook_path(page), with_outputs(page)) for page in wanted]
+        stale = [path for path, notebook in notebooks if notebook is None or is_stale(notebook)]
         print(*(path.relative_to(ROOT) for path in stale if path.exists()))
         return 0
     for chapter in wanted:

@@ -42,10 +42,10 @@ def located(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline,
 
     def run(state: StateInline, silent: bool) -> bool:
         start, count = state.pos, len(state.tokens)
-        found = rule(state, silent)
-        for token in state.tokens[count:] if found and not silent else []:
+        matches = rule(state, silent)
+        for token in state.tokens[count:] if matches and not silent else []:
             token.meta.setdefault("span", (start, state.pos))
-        return found
+        return matches
 
     return run
 
@@ -125,14 +125,14 @@ def walk(
     """
     for token in parse(text, page):
         token.map = [number + line for number in token.map or [0]]
-        found = directive(token, page)
-        yield token, found
-        if found and found.name not in NO_PROSE:
-            if found.name in ADMONITIONS:
-                yield from walk(found.argument, page, token.map[0])
-            yield from walk(found.content, page, found.line)
+        block = directive(token, page)
+        yield token, block
+        if block and block.name not in NO_PROSE:
+            if block.name in ADMONITIONS:
+                yield from walk(block.argument, page, token.map[0])
+            yield from walk(block.content, page, block.line)
 
 
 def directives(text: str, page: str = "a page") -> list[Directive]:
     """The directives of a page, those within others included."""
-    return [found for _, found in walk(text, page) if found]
+    return [block for _, block in walk(text, page) if block]

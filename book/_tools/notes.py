@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby, islice, pairwise, zip_longest
+from itertools import chain, groupby, islice, pairwise, zip_longest
 from pathlib import Path
 
 from myst import ChapterError, Directive, directives, parse
@@ -57,30 +57,33 @@ def read_notes(page: Path, root: Path) -> Listings:
         ChapterError: a listing has no note, or it is not what the file holds there.
     """
     name = page.relative_to(root).as_posix()
-    found = [d for d in directives(page.read_text(encoding="utf-8"), name) if d.name == "annotate"]
+    quoted: dict[str, Quoted] = {}  # by file
+    for directive in directives(page.read_text(encoding="utf-8"), name):
+        if directive.name == "annotate":
+            in_file = quoted.setdefault(directive.argument, {})
+            in_file[directive.content.strip()] = list(quotes(directive, name))
     listings: Listings = {}
-    for file in dict.fromkeys(each.argument for each in found):
+    for file, noted in quoted.items():
         if not (root / file).is_file():
             raise ChapterError(f"{name}: there is no {file}")
-        noted = {d.content.strip(): list(quotes(d, name)) for d in found if d.argument == file}
         text = (root / file).read_text(encoding="utf-8")
-        listings |= {
-            (file, content): made for content, made in match_source(noted, name, file, text)
-        }
+        for content, matched in match_source(noted, name, file, text):
+            listings[file, content] = matched
     return listings
 
 
-def quotes(found: Directive, page: str) -> Iterator[tuple[Lines, str]]:
+def quotes(directive: Directive, page: str) -> Iterator[tuple[Lines, str]]:
     """The listings of an ``annotate`` directive, each with the note under it."""
-    lines = found.content.splitlines()
-    fences = [t.map for t in parse(found.content, page) if t.info.strip() == "python" and t.map]
+    lines = directive.content.splitlines()
+    fences = [t.map for t in parse(directive.content, page) if t.info.strip() == "python" and t.map]
     if not fences or fences[0][0] > 0:
-        raise ChapterError(f"{page}:{found.line + 1}: expected a listing, got {lines[:1]}")
+        raise ChapterError(f"{page}:{directive.line + 1}: expected a listing, got {lines[:1]}")
     for (first, end), (following, _) in pairwise([*fences, [len(lines), 0]]):
-        code = numbered(lines[first + 1 : end - 1], found.line + first + 2)
+        start = directive.line + first + 1  # the page's line of the fence
+        code = numbered(lines[first + 1 : end - 1], start + 1)
         note = "\n".join(lines[end:following]).strip()
         if not code or not note:
-            raise ChapterError(f"{page}:{found.line + first + 1}: expected a listing and its note")
+            raise ChapterError(f"{page}:{start}: expected a listing and its note")
         yield code, note
 
 
@@ -93,8 +96,8 @@ def match_source(
 ) -> Iterator[tuple[str, list[Listing]]]:
     """Give each directive of a file its lines as they are, and the docstrings on the way."""
     lines, tree = text.splitlines(), ast.parse(text)
-    every = list(ast.walk(tree))  # outer nodes come before inner ones
-    scopes = [node for node in every if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    nodes = list(ast.walk(tree))  # outer nodes come before inner ones
+    scopes = [node for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef)]
     documents = [node.body[0] for node in (tree, *scopes) if ast.get_docstring(node)]
     docstrings = sorted((node.lineno, node.end_lineno or node.lineno) for node in documents)
     left_out = {n for first, last in docstrings for n in range(first, last + 1)}
@@ -115,11 +118,12 @@ def match_source(
         indent = min(len(line) - len(line.lstrip()) for code, _ in pairs for _, line in code)
         listings = []
         for code, note in pairs:
-            own = list(islice(numbers, len(code)))
-            passed = [each for each in docstrings if done < each[0] < own[0]]
-            listings += [listing(*docstring, indent) for docstring in passed]
-            listings.append(listing(own[0], own[-1], indent, note))
-            done = own[-1]
+            code_numbers = list(islice(numbers, len(code)))
+            first, last = code_numbers[0], code_numbers[-1]
+            passed = [span for span in docstrings if done < span[0] < first]
+            listings += [listing(*span, indent) for span in passed]
+            listings.append(listing(first, last, indent, note))
+            done = last
         yield content, listings
 
 
@@ -132,12 +136,13 @@ def lines_and_tests(
         ChapterError: there is no such note, or no such test.
     """
     link = f"](#equation-{equation.replace(' ', '-')})"
-    found = [each for group in listings.values() for each in group if link in (each.note or "")]
+    all_listings = chain.from_iterable(listings.values())
+    noted = [listing for listing in all_listings if link in (listing.note or "")]
     tests = contracts(root).get(equation)
-    if not found or not tests:
-        missing = f"test carries @pytest.mark.equation({equation})" if found else f"note has {link}"
+    if not noted or not tests:
+        missing = f"test carries @pytest.mark.equation({equation})" if noted else f"note has {link}"
         raise ChapterError(f"equation {equation}: no {missing}")
-    return [list(group) for _, group in groupby(found, lambda x: (x.file, x.within))], tests
+    return [list(group) for _, group in groupby(noted, lambda x: (x.file, x.within))], tests
 
 
 def location(group: list[Listing]) -> str:
@@ -149,7 +154,7 @@ def location(group: list[Listing]) -> str:
 @cache
 def contracts(root: Path) -> dict[str, list[str]]:
     """The tests of every equation, as pytest names them, from their marks."""
-    found: dict[str, list[str]] = {}
+    tests: dict[str, list[str]] = {}
     for path in sorted((root / "tests").rglob("test_*.py")):
         text = path.read_text(encoding="utf-8")
         tree = ast.parse(text if "mark.equation" in text else "")  # few files have any
@@ -157,5 +162,5 @@ def contracts(root: Path) -> dict[str, list[str]]:
             for mark in node.decorator_list:
                 if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.equation":
                     test = f"{path.relative_to(root).as_posix()}::{node.name}"
-                    found.setdefault(str(ast.literal_eval(mark.args[0])), []).append(test)
-    return found
+                    tests.setdefault(str(ast.literal_eval(mark.args[0])), []).append(test)
+    return tests

@@ -22,8 +22,8 @@ details.own { display: block !important; }
 
 def chromium(playwright: Playwright) -> Browser:
     """This machine's Chromium, or the one that Playwright installs."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    return playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    return playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
 
 
 def print_page(browser: Browser, page: Path, to: Path) -> None:

@@ -27,14 +27,13 @@ def draw() -> bytes:
     labels, images = test.labels[first], test.images[first]
     with torch.no_grad():
         out = model(to_float(images), labels)
-    cells = zip(images, out.reconstruction, strict=True)
-    figure = contact_sheet([(image, drawn, "", "", True) for image, drawn in cells])
-    return figure.png()
+    pairs = zip(images, out.reconstruction, strict=True)
+    return contact_sheet([(image, decoded, "", "", True) for image, decoded in pairs]).png()
 
 
-def same(one: bytes, other: bytes) -> bool:
+def same(*drawings: bytes) -> bool:
     """Whether two PNGs differ by no more than another machine's rounding."""
-    a, b = (np.asarray(Image.open(io.BytesIO(png)).convert("RGBA"), float) for png in (one, other))
+    a, b = (np.asarray(Image.open(io.BytesIO(png)).convert("RGBA"), float) for png in drawings)
     return a.shape == b.shape and np.abs(a - b).mean() < 1  # of 255
 
 

@@ -38,7 +38,7 @@ def cell_role(source: str, metadata: Mapping[str, Any]) -> Role:
         return "check"
     if "figure" in metadata.get("mystnb", {}):
         return "figure"
-    if body and all(isinstance(each, ast.Import | ast.ImportFrom) for each in body):
+    if body and all(isinstance(statement, ast.Import | ast.ImportFrom) for statement in body):
         return "setup"
     if body and all(map(is_glue, body)):
         return "glue"
@@ -58,8 +58,11 @@ def is_glue(statement: ast.stmt) -> bool:
 
 def glue_lines(source: str) -> set[int]:
     """The lines of a cell, from 0, that only name values for the text."""
-    glued = (each for each in statements(source) if is_glue(each))
-    return {n for each in glued for n in range(each.lineno - 1, each.end_lineno or each.lineno)}
+    lines: set[int] = set()
+    for statement in statements(source):
+        if is_glue(statement):
+            lines.update(range(statement.lineno - 1, statement.end_lineno or statement.lineno))
+    return lines
 
 
 def split_check(source: str) -> list[tuple[str, str]]:
@@ -69,11 +72,11 @@ def split_check(source: str) -> list[tuple[str, str]]:
         ValueError: code stands above the first sentence, or a sentence has no code.
     """
     source = source.strip() + "\n"
-    found = CLAIM.findall(source)
-    if "".join(map("".join, found)) != source or not all(proof.strip() for _, proof in found):
+    claims = CLAIM.findall(source)
+    if "".join(map("".join, claims)) != source or not all(proof.strip() for _, proof in claims):
         expected = "expected comments at the margin, each with its proof under it"
         raise ValueError(f"{expected}, got {source!r}")
-    return [(MARGIN.sub(" ", text).strip(), proof.strip("\n")) for text, proof in found]
+    return [(MARGIN.sub(" ", text).strip(), proof.strip("\n")) for text, proof in claims]
 
 
 @cache
@@ -84,34 +87,31 @@ def blocks(text: str) -> list[tuple[Token, Directive | None]]:
 def outside_exercises(text: str) -> Iterator[tuple[Token, Directive | None]]:
     """The blocks of a page and of its directives, without exercises and what a question offers."""
     skipped = asked = 0  # the lines on which an exercise and a question end
-    for token, found in blocks(text):
+    for token, block in blocks(text):
         line, *end = token.map or [0]
-        if found and found.argument == "Predict first":
+        if block and block.argument == "Predict first":
             asked = end[0]
         choices = token.type == "bullet_list_open" and line < asked
-        if choices or (found and found.argument.startswith("Exercise")):
+        if choices or (block and block.argument.startswith("Exercise")):
             skipped = end[0]
         elif line >= skipped:
-            yield token, found
+            yield token, block
 
 
 def count_words(text: str) -> int:
     """The words of a page's prose: without code, equations, captions and exercises."""
     blocks = outside_exercises(text)
-    prose = [t.content for t, found in blocks if t.type == "inline" and not found]
-    return sum(len(re.findall(r"\w[\w'’-]*", each)) for each in prose)
+    prose = [token.content for token, _ in blocks if token.type == "inline"]
+    return sum(len(re.findall(r"\w[\w'’-]*", block)) for block in prose)
 
 
 def count_lines(text: str) -> int:
     """The lines of code of a page that a reader sees without unfolding anything."""
     count = 0
-    for _, found in blocks(text):
-        if (
-            found
-            and found.name == "code-cell"
-            and cell_role(found.content, found.options) == "code"
-        ):
-            hidden = glue_lines(found.content)
-            code = found.content.strip("\n").splitlines()
-            count += sum(1 for n, line in enumerate(code) if line.strip() and n not in hidden)
+    for _, cell in blocks(text):
+        if not cell or cell.name != "code-cell" or cell_role(cell.content, cell.options) != "code":
+            continue
+        hidden = glue_lines(cell.content)
+        code = cell.content.strip("\n").splitlines()
+        count += sum(1 for n, line in enumerate(code) if line.strip() and n not in hidden)
     return count

@@ -57,8 +57,7 @@ def affine(
     row_y = [-sin / scale_y, cos / scale_y, zero]
     inverse = torch.stack(row_x + row_y, dim=1).view(-1, 2, 3)
     grid = F.affine_grid(inverse, list(canvas.shape), align_corners=False)
-    sampled = F.grid_sample(canvas.float(), grid, align_corners=False)
-    return sampled.round().to(torch.uint8)
+    return F.grid_sample(canvas.float(), grid, align_corners=False).round().to(torch.uint8)
 
 
 def moved_whole(images: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -82,16 +81,16 @@ def matrix(
     angle = math.radians(degrees)
     cos, sin = math.cos(angle), math.sin(angle)
     rotation = torch.tensor([[cos, -sin], [sin, cos]])
-    leaning = torch.tensor([[1.0, shear], [0.0, 1.0]])
+    shearing = torch.tensor([[1.0, shear], [0.0, 1.0]])
     scaling = torch.tensor([[width, 0.0], [0.0, height]])
-    return rotation @ leaning @ scaling
+    return rotation @ shearing @ scaling
 
 
 def bend(images: Tensor, A: Tensor) -> Tensor:
     """Change images [n, c, side, side] by A, [2, 2] or [n, 2, 2], about their middle."""
-    backwards = F.pad(torch.linalg.inv(A), (0, 1))  # t = 0, [2, 3]
-    backwards = backwards.expand(len(images), 2, 3)
-    grid = F.affine_grid(backwards, list(images.shape), align_corners=False)
+    inverse = F.pad(torch.linalg.inv(A), (0, 1))  # t = 0, [2, 3]
+    inverse = inverse.expand(len(images), 2, 3)
+    grid = F.affine_grid(inverse, list(images.shape), align_corners=False)
     return F.grid_sample(images, grid, align_corners=False)
 
 
@@ -99,8 +98,8 @@ def sweep(model: nn.Module, images: ImageSet) -> dict[str, Sweep]:
     """How a network answers as digits change more and more, in one way at a time.
 
     Returns:
-        By the name of the change, as in :data:`LIMITS`: the amounts; at each the percentage of
-        right answers; and the mean length of the true digit's capsule.
+        By the name of the change, as in :data:`LIMITS`: its amounts, and for each amount the
+        percentage of right answers and the mean length of the true digit's capsule.
     """
     ways = {
         "size a = b": (SIZES, [matrix(width=size, height=size) for size in SIZES]),
@@ -112,8 +111,8 @@ def sweep(model: nn.Module, images: ImageSet) -> dict[str, Sweep]:
         accuracy, length = [], []
         for change in changes:
             changed = (255 * bend(to_float(images.images), change)).round().to(torch.uint8)
-            found = evaluate(model, dataclasses.replace(images, images=changed), precision="auto")
-            accuracy.append(100 * found.accuracy)
-            length.append(found.lengths.gather(1, found.labels[:, None]).mean().item())
+            result = evaluate(model, dataclasses.replace(images, images=changed), precision="auto")
+            accuracy.append(100 * result.accuracy)
+            length.append(result.lengths.gather(1, result.labels[:, None]).mean().item())
         swept[name] = amounts, accuracy, length
     return swept

@@ -16,6 +16,7 @@ from capsnet import CapsNet
 from capsnet.data import ImageSet, to_float
 from capsnet.functional import RoutingStep, dynamic_routing
 from capsnet_book import glue, ledger, matched
+from capsnet_book.statistics import t95
 
 Errors = Mapping[int, float]  # percent of images classified wrongly, by seed
 Table = list[tuple[str, ...]]  # for capsnet.text.columns
@@ -43,7 +44,7 @@ class Claim:
         fewer: those of the network that is said to be better.
         paired: runs of one seed share initial weights or the draw of their images.
         at_least: the difference that the claim's source reports, in percentage points; 0 if none.
-        ratio: `at_least` is how many times the errors of `fewer` the source reports of `more`.
+        ratio: `at_least` is a ratio: the source says that `more` makes so many times the errors.
         rates: why the learning rates may decide, one of the constants above, unless there is an
             `other_rate`; "" where each was the best of three or more in runs as long as these, and
             not the highest or lowest.
@@ -98,7 +99,7 @@ def difference(claim: Claim) -> Difference:
     """
     seeds = sorted(claim.more.keys() & claim.fewer.keys())
     if claim.paired and len(seeds) >= 3:
-        more, fewer = ([of[seed] for seed in seeds] for of in (claim.more, claim.fewer))
+        more, fewer = [claim.more[seed] for seed in seeds], [claim.fewer[seed] for seed in seeds]
         test = stats.ttest_rel(more, fewer)
     else:
         more, fewer = list(claim.more.values()), list(claim.fewer.values())
@@ -106,19 +107,19 @@ def difference(claim: Claim) -> Difference:
     interval = test.confidence_interval(0.95)
     points = statistics.mean(more) - statistics.mean(fewer)
     half = (interval.high - interval.low) / 2
-    found = half * smallest_found(float(test.df))
-    return Difference(points, half, float(test.pvalue), min(len(more), len(fewer)), found)
+    detectable = half * smallest_found(float(test.df))
+    return Difference(points, half, float(test.pvalue), min(len(more), len(fewer)), detectable)
 
 
 @functools.cache
 def smallest_found(degrees: float) -> float:
     """The true difference found in nine of ten tests, as a multiple of half the 95 % interval."""
-    t = stats.t.ppf(0.975, degrees)
+    t = t95(degrees)
 
     def missed(errors: float) -> float:  # a true difference of so many standard errors
         return float(stats.nct.cdf(t, degrees, errors)) - 0.1
 
-    return float(optimize.brentq(missed, 0, 4 * t)) / float(t)
+    return float(optimize.brentq(missed, 0, 4 * t)) / t
 
 
 def ratio(claim: Claim) -> tuple[float, float, float]:
@@ -126,27 +127,28 @@ def ratio(claim: Claim) -> tuple[float, float, float]:
 
     The test is that of :func:`difference`, of the logarithms of the errors.
     """
-    more, fewer = ({s: math.log(e) for s, e in of.items()} for of in (claim.more, claim.fewer))
-    found = difference(Claim(more, fewer, claim.paired))
-    low, high = found.points - found.half, found.points + found.half
-    return math.exp(found.points), math.exp(low), math.exp(high)
+    more = {seed: math.log(rate) for seed, rate in claim.more.items()}
+    fewer = {seed: math.log(rate) for seed, rate in claim.fewer.items()}
+    log = difference(Claim(more, fewer, claim.paired))
+    return math.exp(log.points), math.exp(log.points - log.half), math.exp(log.points + log.half)
 
 
-def gap(one: Claim, other: Claim) -> Difference:
+def gap(first: Claim, second: Claim) -> Difference:
     """By how much the difference of one claim is larger than that of another, by seed."""
-    return difference(Claim(minus(one.more, other.more), minus(one.fewer, other.fewer), one.paired))
+    more, fewer = minus(first.more, second.more), minus(first.fewer, second.fewer)
+    return difference(Claim(more, fewer, first.paired))
 
 
-def depends(one: Claim, other: Claim, p: float | None = None) -> bool:
+def depends(first: Claim, second: Claim, p: float | None = None) -> bool:
     """Whether it matters in which of two ways a claim is counted.
 
     It does if the two differences differ significantly, unless both are significant and agree in
     their sign. `p` is the p-value of their :func:`gap`, where it was adjusted.
     """
-    p = gap(one, other).p if p is None else p
-    of_one, of_other = difference(one), difference(other)
-    agree = of_one.points * of_other.points > 0
-    agree = agree and of_one.significant() and of_other.significant()
+    p = gap(first, second).p if p is None else p
+    differences = difference(first), difference(second)
+    agree = differences[0].points * differences[1].points > 0
+    agree = agree and all(result.significant() for result in differences)
     return p <= 0.05 and not agree
 
 
@@ -162,18 +164,18 @@ def ways(claim: Claim) -> dict[str, tuple[Claim, Claim]]:
 
 def excluded(claim: Claim) -> bool:
     """Whether the claimed difference, or ratio, lies above the interval, at each learning rate."""
-    ways = [claim] if claim.other_rate is None else [claim, claim.other_rate]
+    claims = [claim] if claim.other_rate is None else [claim, claim.other_rate]
     if claim.ratio:
-        return all(ratio(each)[2] < claim.at_least for each in ways)
-    return all(each.points + each.half < claim.at_least for each in map(difference, ways))
+        return all(ratio(rated)[2] < claim.at_least for rated in claims)
+    return all(result.points + result.half < claim.at_least for result in map(difference, claims))
 
 
 def narrowly(claim: Claim, holds: Callable[[Claim], bool]) -> str:
-    """What to add to a verdict: nothing, unless it no longer holds without some seed."""
+    """What to add to a verdict: ", narrowly" if it fails to hold without some seed, else ""."""
 
-    def without(of: Claim, seed: int) -> Claim:
-        more, fewer = ({s: e[s] for s in e if s != seed} for e in (of.more, of.fewer))
-        return dataclasses.replace(of, more=more, fewer=fewer)
+    def without(claim: Claim, seed: int) -> Claim:
+        more, fewer = ({s: e[s] for s in e if s != seed} for e in (claim.more, claim.fewer))
+        return dataclasses.replace(claim, more=more, fewer=fewer)
 
     for seed in claim.more.keys() | claim.fewer.keys():
         other = claim.other_rate and without(claim.other_rate, seed)
@@ -182,7 +184,7 @@ def narrowly(claim: Claim, holds: Callable[[Claim], bool]) -> str:
     return ""
 
 
-def verdict(claim: Claim, found: Difference, p: float, causes: Sequence[str]) -> str:
+def verdict(claim: Claim, result: Difference, p: float, causes: Sequence[str]) -> str:
     """What the primary analysis says about a claim, by the rule that the chapter explains.
 
     `p` is the p-value after the Benjamini–Hochberg adjustment over all claims. `causes` are the
@@ -193,20 +195,20 @@ def verdict(claim: Claim, found: Difference, p: float, causes: Sequence[str]) ->
     significant = p <= 0.05
     if not significant and not (claim.at_least and excluded(claim)):
         return "open"
-    if found.seeds < 3:
+    if result.seeds < 3:
         return "open: fewer than three runs"
     if claim.rates and not claim.other_rate:
         return f"open: {claim.rates}"
     if significant:
-        word = claim.words[0 if found.points > 0 else 1]
-        return word + narrowly(claim, lambda left: difference(left).significant())
+        word = claim.words[0 if result.points > 0 else 1]
+        return word + narrowly(claim, lambda reduced: difference(reduced).significant())
     return f"no difference as large as claimed{narrowly(claim, excluded)}"
 
 
-def adjusted(found: Mapping[Any, Difference]) -> dict[Any, float]:
+def adjusted(differences: Mapping[Any, Difference]) -> dict[Any, float]:
     """The p-value of each difference after the Benjamini–Hochberg adjustment over all of them."""
-    p = stats.false_discovery_control([each.p for each in found.values()])
-    return dict(zip(found, map(float, p), strict=True))
+    p = stats.false_discovery_control([result.p for result in differences.values()])
+    return dict(zip(differences, map(float, p), strict=True))
 
 
 @functools.cache  # a page asks several times, and the ledger is large
@@ -215,23 +217,22 @@ def judged() -> dict[str, tuple[Difference, float, str]]:
     claims = declared()
     pairs = {(name, way): pair for name in claims for way, pair in ways(claims[name]).items()}
     gaps = adjusted({key: gap(*pair) for key, pair in pairs.items()})
-    found = {name: difference(claim) for name, claim in claims.items()}
+    differences = {name: difference(claim) for name, claim in claims.items()}
     judged = {}
-    for name, p in adjusted(found).items():
-        claim = claims[name]
+    for name, p in adjusted(differences).items():
+        claim, result = claims[name], differences[name]
         causes = [way for way, pair in ways(claim).items() if depends(*pair, gaps[name, way])]
-        judged[name] = found[name], p, verdict(claim, found[name], p, causes)
+        judged[name] = result, p, verdict(claim, result, p, causes)
     return judged
 
 
 def quoted(*names: str) -> dict[str, tuple[Difference, float, str]]:
     """These of :func:`judged`, glued for the prose as "name" and as "verdict, name"."""
-    every = judged()
-    for name in names:
-        found, _, said = every[name]
-        glue(name, str(found))
-        glue(f"verdict, {name}", said)
-    return {name: every[name] for name in names}
+    claims = {name: judged()[name] for name in names}
+    for name, (result, _, text) in claims.items():
+        glue(name, str(result))
+        glue(f"verdict, {name}", text)
+    return claims
 
 
 def errors(experiment: str, row: str, budget: str = "cpu", sets: Sequence[str] = ()) -> Errors:
@@ -250,8 +251,8 @@ def by_other_means() -> Table:
     for name, claim in declared().items():
         if name != "error":
             other_test = dataclasses.replace(claim, paired=not claim.paired)
-            every = claim, other_test, claim.other_rate, *(claim.by_writers or (None, None))
-            table.append((name, *(difference(way).signed() if way else "" for way in every)))
+            counted = claim, other_test, claim.other_rate, *(claim.by_writers or (None, None))
+            table.append((name, *(difference(way).signed() if way else "" for way in counted)))
     return table
 
 
@@ -259,31 +260,32 @@ def by_row(experiment: str, budget: str = "cpu", *sets: str) -> Table:
     """A table: each row's mean error, its standard deviation, and how many runs it has."""
     table: Table = [("network", "error, %", "deviation", "runs")]
     for row, runs in ledger.trainings(experiment, budget).items():
-        of = [ledger.missed(record, *sets) for record in runs.values()]
-        deviation = f"{statistics.stdev(of):.2f}" if len(of) > 1 else ""
-        table.append((row, f"{statistics.mean(of):.2f}", deviation, str(len(of))))
+        rates = [ledger.missed(record, *sets) for record in runs.values()]
+        deviation = f"{statistics.stdev(rates):.2f}" if len(rates) > 1 else ""
+        table.append((row, f"{statistics.mean(rates):.2f}", deviation, str(len(rates))))
     return table
 
 
-def mean_of(one: Errors, other: Errors) -> Errors:
+def mean_of(first: Errors, second: Errors) -> Errors:
     """Seed by seed, the mean of two error rates."""
-    return {seed: (one[seed] + other[seed]) / 2 for seed in one.keys() & other.keys()}
+    return {seed: (first[seed] + second[seed]) / 2 for seed in first.keys() & second.keys()}
 
 
-def minus(one: Errors, other: Errors) -> Errors:
+def minus(first: Errors, second: Errors) -> Errors:
     """Seed by seed, the difference of two error rates."""
-    return {seed: one[seed] - other[seed] for seed in one.keys() & other.keys()}
+    return {seed: first[seed] - second[seed] for seed in first.keys() & second.keys()}
 
 
-def of_table_1(claim: str, experiment: str, sets: Sequence[str] = (), **options: object) -> Claim:
+def of_table_1(claim: str, experiment: str, sets: Sequence[str], **options: object) -> Claim:
     """A claim about the four networks of the paper's Table 1, at one learning rate."""
-    of = functools.partial(errors, experiment, budget="gpu", sets=sets)
-    one, three = of("1 iteration"), of("3 iterations")
-    one_drawn, three_drawn = of("1 iteration, reconstruction"), of("3 iterations, reconstruction")
+    rates = functools.partial(errors, experiment, budget="gpu", sets=sets)
+    one, three = rates("1 iteration"), rates("3 iterations")
+    one_with_decoder = rates("1 iteration, reconstruction")
+    three_with_decoder = rates("3 iterations, reconstruction")
     more, fewer = {
-        "routing": (mean_of(one, one_drawn), mean_of(three, three_drawn)),
-        "reconstruction": (mean_of(one, three), mean_of(one_drawn, three_drawn)),
-        "together": (minus(three, three_drawn), minus(one, one_drawn)),
+        "routing": (mean_of(one, one_with_decoder), mean_of(three, three_with_decoder)),
+        "reconstruction": (mean_of(one, three), mean_of(one_with_decoder, three_with_decoder)),
+        "together": (minus(three, three_with_decoder), minus(one, one_with_decoder)),
     }[claim]
     return Claim(more, fewer, **options)  # type: ignore[arg-type]
 
@@ -292,11 +294,10 @@ def of_table_1(claim: str, experiment: str, sets: Sequence[str] = (), **options:
 def declared() -> dict[str, Claim]:
     """The claims that compare training runs. The primary analysis of each is fixed here."""
     familiar, new = on_both_writers("unseen"), on_both_writers("test")
-    both = {
-        name: dataclasses.replace(claim, by_writers=(familiar[name], new[name]))
-        for name, claim in on_both_writers().items()
-    }
-    return on_test_writers() | both
+    claims = on_test_writers()
+    for name, claim in on_both_writers().items():
+        claims[name] = dataclasses.replace(claim, by_writers=(familiar[name], new[name]))
+    return claims
 
 
 def on_all_images() -> Errors:
@@ -307,8 +308,8 @@ def on_all_images() -> Errors:
     rows = [("headline", budget, row) for budget in ("cpu", "gpu") for row in LONG[budget]]
     rows += [("published", "gpu", f"ours, {epochs} epochs") for epochs in (50, 250)]
     rows += [("all-images", "gpu", "3 iterations, rate 0.003")]
-    every = [errors(experiment, row, budget).values() for experiment, budget, row in rows]
-    return dict(enumerate(itertools.chain(*every)))
+    rates = [errors(experiment, row, budget).values() for experiment, budget, row in rows]
+    return dict(enumerate(itertools.chain(*rates)))
 
 
 def on_test_writers() -> dict[str, Claim]:
@@ -332,7 +333,7 @@ def on_test_writers() -> dict[str, Claim]:
     reported = (100 - 66) / (100 - 79)
     affine = at_equal("CNN", "3 iterations")
     claims["affine"] = Claim(*affine, paired=False, at_least=reported, ratio=True)
-    claims["routing, affine"] = Claim(*at_equal("1 iteration", "3 iterations"))
+    claims["routing, affine"] = Claim(*at_equal("1 iteration", "3 iterations"), words=OF_FINDINGS)
     claims["shared W, affine"] = Claim(*at_equal("3 iterations", "shared W"))
 
     attacked = functools.partial(errors, "attacks", sets=["attacked"])
@@ -373,27 +374,27 @@ def on_both_writers(*sets: str) -> dict[str, Claim]:
         )
 
     for count in (10, 100):
-        of_each = f"{count} of each class"
-        capsules = errors_in("labels", f"capsules, {of_each}")
+        suffix = f"{count} of each class"
+        capsules = errors_in("labels", f"capsules, {suffix}")
         for name, row in (
             ("routing", "capsules, 1 iteration"),
             ("pooled CNN", "CNN"),
             ("CNN with decoder", "CNN, margin loss and decoder"),
         ):
             claims[f"{name}, {count} labels"] = Claim(
-                errors_in("labels", f"{row}, {of_each}"), capsules, words=OF_FINDINGS
+                errors_in("labels", f"{row}, {suffix}"), capsules, words=OF_FINDINGS
             )
 
     short, controls = (functools.partial(errors_in, name) for name in ("deviations", "controls"))
     plain = short("none")
     faster = controls("1 iteration, louder votes, W 0.025")
     # Their rate is the default, which was chosen before trials of rates were recorded.
-    own = functools.partial(Claim, words=OF_FINDINGS, rates=UNRECORDED)
-    claims["faster W, early"] = own(plain, faster)
-    claims["routing, early"] = own(short("uniform-shares"), plain)
-    claims["eight, early"] = own(plain, controls("8 iterations"))
-    claims["stopped gradient"] = own(plain, short("stopped-gradient"), words=OF_CLAIMS)
-    claims["stack"] = own(errors_in("routings", "a stack of two"), plain, words=OF_CLAIMS)
+    claim = functools.partial(Claim, words=OF_FINDINGS, rates=UNRECORDED)
+    claims["faster W, early"] = claim(plain, faster)
+    claims["routing, early"] = claim(short("uniform-shares"), plain)
+    claims["eight, early"] = claim(plain, controls("8 iterations"))
+    claims["stopped gradient"] = claim(plain, short("stopped-gradient"), words=OF_CLAIMS)
+    claims["stack"] = claim(errors_in("routings", "a stack of two"), plain, words=OF_CLAIMS)
     return claims
 
 
@@ -420,14 +421,14 @@ def of_network(model: CapsNet, images: ImageSet) -> dict[str, float]:
     longest, answers = torch.cat(lengths).max(dim=1)
     empty = model.primary(F.relu(model.conv(torch.zeros(1, *images.images.shape[1:]))))
     ten = model.primary(F.relu(model.conv(to_float(images.images[:10]))))
-    long: list[RoutingStep] = []
-    dynamic_routing(model.digits.predict(ten), 300, trace=long)
+    long_trace: list[RoutingStep] = []
+    dynamic_routing(model.digits.predict(ten), 300, trace=long_trace)
     return {
         "length": longest.mean().item(),
         "accuracy": (answers == images.labels).double().mean().item(),
         "empty page": empty.norm(dim=2).mean().item(),
         "decided": decided / (len(images) * u.shape[1]),
-        "decided after 300": (long[-1].c.amax(dim=2) > 0.9).double().mean().item(),
+        "decided after 300": (long_trace[-1].c.amax(dim=2) > 0.9).double().mean().item(),
         "same answer": (torch.cat(once) == answers).double().mean().item(),
         "sign": sign,
     }

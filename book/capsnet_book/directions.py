@@ -44,8 +44,7 @@ def sweep(
         [n, k, steps, height, width].
     """
     moved = v[:, None, None] + steps[:, None] * directions[:, None]
-    pictures = reconstruct(decoder, moved.flatten(0, 2), digit)
-    return pictures.unflatten(0, moved.shape[:3])
+    return reconstruct(decoder, moved.flatten(0, 2), digit).unflatten(0, moved.shape[:3])
 
 
 def changes(
@@ -54,8 +53,8 @@ def changes(
     """How much each property rises along each direction, from end to end, in its spreads."""
     steps = STEPS[::2]
     pictures = sweep(decoder, v, digit, directions, steps)
-    found = image_moments(pictures.flatten(0, 2)).unflatten(0, pictures.shape[:3])
-    slope = (steps[:, None] * found).sum(2).mean(0) / steps.square().sum()
+    moments = image_moments(pictures.flatten(0, 2)).unflatten(0, pictures.shape[:3])
+    slope = (steps[:, None] * moments).sum(2).mean(0) / steps.square().sum()
     return (steps[-1] - steps[0]) * slope / spread
 
 
@@ -67,7 +66,7 @@ def handwriting(pictures: Tensor) -> Tensor:  # [n, 28, 28] -> [n, 3]
     because a long stroke has two sides; the length is the sum of the gradient's norm.
     """
     ink, slant, width, height = image_moments(pictures)[:, :4].T
-    around = (width.square() - (slant * height).square()).clamp(min=0).sqrt()
+    upright_width = (width.square() - (slant * height).square()).clamp(min=0).sqrt()
     down, right = pictures.diff(dim=1)[:, :, 1:], pictures.diff(dim=2)[:, 1:]
     outline = torch.hypot(down, right).sum((1, 2))
-    return torch.stack([slant.atan().rad2deg(), 12**0.5 * around, 2 * ink / outline], dim=1)
+    return torch.stack([slant.atan().rad2deg(), 12**0.5 * upright_width, 2 * ink / outline], dim=1)

@@ -12,7 +12,7 @@ from capsnet_lab.wild import IMPLEMENTATIONS
 def published_trainings() -> dict[str, Records]:
     """The ledger's runs of the experiment "published", by row and seed.
 
-    The two budgets train for as long; of a seed that has both, the run on a GPU.
+    Both budgets train equally long. Where a seed has a run of each, the one on a GPU counts.
     """
     on_cpu, on_gpu = (trainings("published", budget) for budget in ("cpu", "gpu"))
     return {row: on_cpu.get(row, {}) | on_gpu.get(row, {}) for row in on_cpu | on_gpu}
@@ -23,18 +23,18 @@ def accuracy_table(runs: Mapping[str, Records]) -> str:
     epochs; and ours after as many. `runs` are those of :func:`published_trainings`.
     """
     rows: list[tuple[str, ...]] = [("", "published", "epochs", "here", "ours")]
-    for name, made in IMPLEMENTATIONS.items():
+    for name, network in IMPLEMENTATIONS.items():
         if name not in runs:
             continue
-        last = [of.accuracy for of in made.published if of.what == made.published[-1].what]
+        results = network.published
+        last = [result.accuracy for result in results if result.what == results[-1].what]
         published = "/".join(f"{percent:.2f}" for percent in last)
-        epochs = runs[name][0]["records"][-1]["epoch"]
+        epochs, all_epochs = runs[name][0]["records"][-1]["epoch"], network.recipe["epochs"]
         here = accuracy(runs[name])
-        ours = accuracy(runs.get(f"ours, {epochs} epochs", {}))
-        of_all = made.recipe["epochs"]
-        share = str(of_all) if epochs == of_all else f"{epochs}/{of_all}"
-        rows.append((name, published, share, here, ours))
-    return columns([[row[0], *(cell or "·" for cell in row[1:])] for row in rows])
+        ours = accuracy(runs.get(f"ours, {epochs} epochs", {})) or "·"
+        share = str(epochs) if epochs == all_epochs else f"{epochs}/{all_epochs}"
+        rows.append((name, published or "·", share, here, ours))
+    return columns(rows)
 
 
 def mean_accuracy(runs: Records) -> float:
@@ -43,7 +43,7 @@ def mean_accuracy(runs: Records) -> float:
 
 
 def accuracy(runs: Records) -> str:
-    """The mean of a row's test accuracies in percent and, of several, their range; "" of none."""
+    """A row's mean test accuracy in percent, with the range if there are several; "" if none."""
     shares = [100 - missed(record, "test") for record in runs.values()]
     several = f" ({min(shares):.2f}–{max(shares):.2f})" if len(shares) > 1 else ""
     return f"{mean_accuracy(runs):.2f}{several}" if shares else ""

@@ -50,7 +50,7 @@ def records_file(experiment: str) -> str:
     return f"experiments/{experiment}.jsonl"
 
 
-def record_name(experiment: str, row: str, seed: int = 0, budget: str = "cpu") -> str:
+def record_name(experiment: str, row: str, seed: int, budget: str) -> str:
     """The name of one run's record; of the row "Baseline CNN, 10 %" it has "baseline-cnn-10"."""
     words = re.findall(r"[^\W_]+", row.lower())
     return f"experiments/{experiment}/{budget}/{'-'.join(words)}/seed-{seed}"
@@ -67,12 +67,12 @@ def record_lines(file: Path) -> dict[str, str]:
         return lines
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         try:
-            found = json.loads(line)
-            if missing := REQUIRED - found.keys():
+            record = json.loads(line)
+            if missing := REQUIRED - record.keys():
                 raise ValueError(f"it lacks {', '.join(sorted(missing))}")
         except (ValueError, AttributeError) as error:
             raise ValueError(f"{file}, line {number}: no record: {error}") from error
-        name = record_name(found["experiment"], found["row"], found["seed"], found["budget"])
+        name = record_name(record["experiment"], record["row"], record["seed"], record["budget"])
         lines[name] = line
     return lines
 
@@ -104,10 +104,10 @@ def trainings(experiment: str, budget: str = "cpu") -> dict[str, dict[int, dict[
     records = [json.loads(line) for name, line in lines.items() if name.startswith(prefix)]
     if not records:
         raise FileNotFoundError(f"the ledger has no record of {experiment}, budget {budget}")
-    found: dict[str, dict[int, dict[str, Any]]] = {record["row"]: {} for record in records}
+    rows: dict[str, dict[int, dict[str, Any]]] = {record["row"]: {} for record in records}
     for record in sorted(records, key=lambda record: record["seed"]):
-        found[record["row"]][record["seed"]] = record
-    return found
+        rows[record["row"]][record["seed"]] = record
+    return rows
 
 
 def missed(record: Mapping[str, Any], *sets: str) -> float:

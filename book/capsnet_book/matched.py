@@ -10,14 +10,14 @@ Course = Sequence[tuple[float, float]]  # percent of errors on plain and on affi
 
 def courses(row: str) -> dict[int, Course]:
     """The training runs of a row of the experiment "places", by seed."""
-    found: dict[int, Course] = {}
+    by_seed: dict[int, Course] = {}
     for seed, run in ledger.trainings("places", "gpu")[row].items():
         plain, affine = (
             [100 * (1 - epoch[kind] / run[kind]["total"]) for epoch in run["records"]]
             for kind in ("placed", "test")
         )
-        found[seed] = list(zip(plain, affine, strict=True))
-    return found
+        by_seed[seed] = list(zip(plain, affine, strict=True))
+    return by_seed
 
 
 def common_level(*rows: str) -> float:

@@ -1,4 +1,4 @@
-"""What a chapter shows beside pictures: live source, and values for its prose."""
+"""What a chapter shows besides pictures: live source, and values for its prose."""
 
 import ast
 import inspect
@@ -35,8 +35,8 @@ def source(thing: Any, start: str = "") -> Any:
         if not lines:
             raise ValueError(f"no line of {thing.__qualname__} holds {start!r}")
         del lines[0]
-    shown = textwrap.dedent("\n".join(lines)).strip()
-    return Markdown(f"```python\n{shown}\n```")
+    code = textwrap.dedent("\n".join(lines)).strip()
+    return Markdown(f"```python\n{code}\n```")
 
 
 def glue(name: str, value: str) -> None:

@@ -35,16 +35,16 @@ class PairsLoss(TrainingLoss):
             )
         with autocast(images.device, self.precision):
             out = self.model(images, labels[:, 0])
-            drawn = out.reconstruction
-            if drawn is not None:
+            reconstruction = out.reconstruction
+            if reconstruction is not None:
                 network = self.model.model if isinstance(self.model, FastCapsNet) else self.model
                 decoder: Any = network.decoder
                 others = [decoder(out.capsules, k) for k in labels[:, 1:].unbind(1)]
-                drawn = torch.stack([drawn, *others], dim=1)
+                reconstruction = torch.stack([reconstruction, *others], dim=1)
         masks = [class_mask(k, *out.lengths.shape) for k in labels.unbind(1)]
         loss = self.criterion(out.lengths, torch.stack(masks).any(dim=0))
-        if drawn is None:
+        if reconstruction is None:
             return loss
         return loss + self.reconstruction_weight * reconstruction_loss(
-            drawn.to(objects.dtype), objects
+            reconstruction.to(objects.dtype), objects
         )

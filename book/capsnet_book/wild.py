@@ -79,8 +79,8 @@ def board(costs: Mapping[str, str]) -> dict[str, Any]:
         for name, deviation in DEVIATIONS.items()
     ]
     networks = [
-        {"name": name, "link": made.link, "cost": costs.get(f"all of {name}", "")}
-        for name, made in IMPLEMENTATIONS.items()
-        if made.deviations
+        {"name": name, "link": network.link, "cost": costs.get(f"all of {name}", "")}
+        for name, network in IMPLEMENTATIONS.items()
+        if network.deviations
     ]
     return {"deviations": deviations, "networks": networks}

@@ -46,36 +46,36 @@ def runs(
 
 @styled
 def intervals(
-    found: Mapping[str, tuple[float, float, float]], label: str, hollow: Collection[str] = ()
+    values: Mapping[str, tuple[float, float, float]], label: str, hollow: Collection[str] = ()
 ) -> Figure:
     """Named rows, each a dot on its interval: value, lower and upper end. Some are hollow, in ink.
 
     Where a value or an end is below zero, a line is at zero. `label` names the values.
     """
-    figure, axes = Figure.single(0.8 + 0.28 * len(found))
-    if min(low for _, low, _ in found.values()) < 0:
+    figure, axes = Figure.single(0.8 + 0.28 * len(values))
+    if min(low for _, low, _ in values.values()) < 0:
         axes.axvline(0, color=FAINT, linewidth=0.9)
-    for row, (name, (value, low, high)) in enumerate(found.items()):
+    for row, (name, (value, low, high)) in enumerate(values.items()):
         colour, inside = (INK, PAPER) if name in hollow else (V, V)
         axes.hlines(row, low, high, color=colour, linewidth=1.6)
         axes.plot([value], [row], "o", color=colour, mfc=inside, ms=6)
-    name_rows(axes, list(found))
+    name_rows(axes, list(values))
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.set_xlabel(label)
     return figure
 
 
 @styled
-def errors_added(found: Mapping[str, tuple[float, float]]) -> Figure:
+def errors_added(costs: Mapping[str, tuple[float, float]]) -> Figure:
     """The error in percentage points that each deviation adds, from the most to the least.
 
-    `found` has each with the half-width of its interval. The axis is linear, but where some cost
-    more than a point: then within ± 0.1 point. The rows "all of …" are hollow.
+    `costs` has each with the half-width of its interval. The axis is linear or, if a deviation adds
+    more than a point, linear within ± 0.1 points only. The rows "all of …" are hollow.
     """
-    order = sorted(found, key=lambda name: -found[name][0])
+    order = sorted(costs, key=lambda name: -costs[name][0])
     ends = {}
     for name in order:
-        points, half = found[name]
+        points, half = costs[name]
         ends[name] = points, points - half, points + half
     whole = [name for name in order if name.startswith("all of ")]
     figure = intervals(ends, "error added, percentage points", whole)
@@ -113,11 +113,12 @@ def bars(rows: Mapping[str, Sequence[float]], names: Sequence[str], unit: str) -
 
 @styled
 def membership(rows: Mapping[str, Sequence[str]], columns: Sequence[str]) -> Figure:
-    """A dot for whatever somebody has: rows of things with their owners, columns of owners."""
+    """A row for each thing, a column for each owner, and a dot where the owner has the thing."""
     figure, axes = Figure.single(1.2 + 0.14 * len(rows), width=4.2)  # narrow: legible on a phone
-    for row, who in enumerate(rows.values()):
+    for row, owners in enumerate(rows.values()):
         axes.axhline(row, color=FAINT, linewidth=0.3)
-        axes.plot([columns.index(each) for each in who], [row] * len(who), "o", color=INK, ms=4)
+        places = [columns.index(owner) for owner in owners]
+        axes.plot(places, [row] * len(places), "o", color=INK, ms=4)
     name_rows(axes, list(rows))
     axes.tick_params(left=False, bottom=False, labeltop=True, labelbottom=False)
     axes.set_xticks(range(len(columns)), columns, rotation=90)

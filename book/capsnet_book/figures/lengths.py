@@ -60,24 +60,24 @@ def length_histogram(true: ArrayLike, others: ArrayLike, margins: tuple[float, f
 
 @styled
 def before_squash(
-    found: Mapping[str, Mapping[str, ArrayLike]],
+    samples: Mapping[str, Mapping[str, ArrayLike]],
     lengths: ArrayLike,
     slopes: Mapping[str, ArrayLike],
 ) -> Figure:
     """How long vectors are before squash, and under that how steep squash is there.
 
-    `found` has the vectors' lengths, positive, by the network's name and by what the vectors see
+    `samples` are the vectors' lengths, positive, by the network's name and by what the vectors see
     (two at most): the first are filled, the second an outline. `slopes` of squash (two at most) are
     at `lengths`, which rise, [m] each.
     """
     x = array(lengths)
-    ratios = [*[0.95] * len(found), 1.3]
-    figure, (*rows, below) = stacked(2.3 + 0.95 * len(found), len(ratios), height_ratios=ratios)
+    ratios = [*[0.95] * len(samples), 1.3]
+    figure, (*rows, below) = stacked(2.3 + 0.95 * len(samples), len(ratios), height_ratios=ratios)
     looks: tuple[dict[str, Any], ...] = (
         {"fill": True, "color": U},
         {"color": INK, "linewidth": 1.2},
     )
-    for axes, (name, groups) in zip(rows, found.items(), strict=True):
+    for axes, (name, groups) in zip(rows, samples.items(), strict=True):
         for (group, values), look in zip(groups.items(), looks[: len(groups)], strict=True):
             histogram(axes, values, np.geomspace(x[0], x[-1], 51), label=group, **look)
         axes.text(0.5, 0.5, name, ha="center", va="center", transform=axes.transAxes)

@@ -88,9 +88,9 @@ def by_change(
 ) -> Figure:
     """Two measures against changes of the image, a column for each change.
 
-    By the name of the change, with its unit: amounts [k] and both measures, [k] or, of n capsules,
-    [k, n]: then a line is their median, a band their middle half. `labels` name the measures. The
-    range of `usual` amounts of a change is shaded.
+    `changes` has, by the name of each change with its unit, the amounts [k] and both measures, [k]
+    or [k, n] for n capsules. A line is the median over the capsules, a band their middle half.
+    `labels` name the measures. The range of `usual` amounts of a change is shaded.
     """
     figure = Figure(4.1)
     grid = figure.subplots(2, len(changes), squeeze=False, sharey="row", sharex="col")

@@ -109,7 +109,7 @@ def _draw_ghosts(axes: Axes, scene: Scene) -> None:
 def _box(scene: Scene) -> tuple[NDArray[Any], NDArray[Any]]:
     """The lowest and the highest x and y of all that is drawn, and a margin."""
     outlines = [placed(kind, pose) for kind, pose in scene.parts]
-    points = np.concatenate(outlines + [each for ghost in _ghosts(scene) for each in ghost])
+    points = np.concatenate(outlines + [outline for ghost in _ghosts(scene) for outline in ghost])
     return points.min(axis=0) - MARGIN, points.max(axis=0) + MARGIN
 
 

@@ -80,8 +80,8 @@ def misclassified(
     names = [f"{classes[t]} → {classes[p]}" for t, p in pairs]
     figure = gallery(array(images), names, MISTAKES_PER_ROW, mistakes=range(len(names)))
     for axes, of_image, pair in zip(figure.axes, values, pairs, strict=False):
-        both = (f"{of_image[k]:.2f}".lstrip("0") for k in pair)
-        axes.set_xlabel(" → ".join(both), fontsize=9)
+        texts = (f"{of_image[k]:.2f}".lstrip("0") for k in pair)
+        axes.set_xlabel(" → ".join(texts), fontsize=9)
     rows = -(-len(names) // MISTAKES_PER_ROW)
     figure.set_figheight(figure.get_figheight() + 0.22 * rows)
     # keeps a row's lengths off the next row's titles
@@ -202,15 +202,15 @@ def orientation_field(images: ArrayLike, fields: ArrayLike) -> Figure:
     of the dash; the first component goes to the right, the second down, as rows go.
     """
     vectors = array(fields).astype(float)
-    length = np.linalg.norm(vectors, axis=1)
-    length = length / (length.max() or 1.0)
-    angle = np.arctan2(vectors[:, 1], vectors[:, 0]) / 2
+    lengths = np.linalg.norm(vectors, axis=1)
+    lengths = lengths / (lengths.max() or 1.0)
+    angles = np.arctan2(vectors[:, 1], vectors[:, 0]) / 2
     figure = gallery(array(images), [""] * len(vectors), len(vectors))
-    for axes, long, turned in zip(figure.axes, length, angle, strict=True):
-        rows, columns = np.nonzero(long)  # a dash without length would only make the file larger
-        long, turned = long[rows, columns], turned[rows, columns]
+    for axes, length, angle in zip(figure.axes, lengths, angles, strict=True):
+        rows, columns = np.nonzero(length)  # a dash without length would only make the file larger
+        length, angle = length[rows, columns], angle[rows, columns]
         axes.quiver(
-            columns, rows, long * np.cos(turned), long * np.sin(turned),
+            columns, rows, length * np.cos(angle), length * np.sin(angle),
             angles="xy", pivot="mid", scale_units="xy", scale=0.55, width=0.011, minlength=0,
             headwidth=0, headlength=0, headaxislength=0, color=U,
         )  # fmt: skip

@@ -97,7 +97,7 @@ def routing_votes(
     return figure
 
 
-def disc(axes: Axes, votes: NDArray[Any], shares: NDArray[Any], numbers: bool = False) -> None:
+def disc(axes: Axes, votes: NDArray[Any], shares: NDArray[Any], numbers: bool) -> None:
     """Votes [children, 2] from the middle of a circle of radius 1, as thick as their shares."""
     axes.add_patch(Circle((0, 0), 1, fill=False, color=FAINT, linewidth=0.8))
     for vote, share in zip(votes, shares, strict=True):

@@ -51,18 +51,18 @@ def network(
     lengths = np.linalg.norm(parents, axis=1)
     longest = int(lengths.argmax())
     by_type = np.linalg.norm(children, axis=1).reshape(-1, grid[0] * grid[1]).mean(axis=1)
-    some = np.abs(votes[:: max(1, len(votes) // 48), longest].T)
+    sample = np.abs(votes[:: max(1, len(votes) // 48), longest].T)
     greys = sheet(fullest(maps, 16), 4)
-    kept = np.zeros_like(parents)
-    kept[longest] = np.abs(parents[longest]) / np.abs(parents[longest]).max()
+    masked = np.zeros_like(parents)
+    masked[longest] = np.abs(parents[longest]) / np.abs(parents[longest]).max()
     on_faint = _fading(V, FAINT, 0.4)
     boxes = [
         _Box("image", picture.shape, INK, lambda a: show(a, picture), "conv"),
         _Box("feature maps", maps.shape, INK, lambda a: _cells(a, greys, "gray"), "conv"),
         _Box("primary capsules u", children.shape, U, lambda a: _tiles(a, by_type, grid), "$W$"),
-        _Box("votes û", votes.shape, U_HAT, lambda a: _cells(a, some, _fading(U_HAT)), "routing"),
+        _Box("votes û", votes.shape, U_HAT, lambda a: _cells(a, sample, _fading(U_HAT)), "routing"),
         _Box("digit capsules v", parents.shape, V, lambda a: _bars(a, lengths), "mask"),
-        _Box("one is kept", [parents.size], V, lambda a: _cells(a, kept, on_faint), "decode"),
+        _Box("one is kept", [parents.size], V, lambda a: _cells(a, masked, on_faint), "decode"),
         _Box("reconstruction", decoded.shape, INK, lambda a: show(a, decoded)),
     ]  # fmt: skip
     return _flow(boxes, across=4)
@@ -76,8 +76,8 @@ def fullest(maps: NDArray[Any], count: int) -> NDArray[Any]:
 def sheet(maps: NDArray[Any], across: int, gap: int = 1) -> NDArray[Any]:
     """Maps [n, height, width] in rows as one, with lines of nan between them."""
     tiles = torch.from_numpy(maps.astype(float)).unsqueeze(1)
-    whole = make_grid(tiles, across, gap, pad_value=np.nan)[0].numpy()
-    return whole[gap:-gap, gap:-gap] if len(maps) > 1 else whole
+    mosaic = make_grid(tiles, across, gap, pad_value=np.nan)[0].numpy()
+    return mosaic[gap:-gap, gap:-gap] if len(maps) > 1 else mosaic
 
 
 def _flow(boxes: Sequence[_Box], across: int) -> Figure:
@@ -156,11 +156,11 @@ def capsule_members(members: Mapping[str, ArrayLike], grid: tuple[int, int]) -> 
     `members` are the [channel, row, column] of each component, [dim, 3]; `grid` is the (rows,
     columns) of the feature map.
     """
-    found = {name: array(where) for name, where in members.items()}
-    channels = sorted({int(channel) for where in found.values() for channel in where[:, 0]})
-    figure = Figure(1.25 * len(found))
-    bands = np.atleast_1d(np.array(figure.subfigures(len(found), 1), dtype=object))
-    for (name, where), band in zip(found.items(), bands, strict=True):
+    places = {name: array(where) for name, where in members.items()}
+    channels = sorted({int(channel) for where in places.values() for channel in where[:, 0]})
+    figure = Figure(1.25 * len(places))
+    bands = np.atleast_1d(np.array(figure.subfigures(len(places), 1), dtype=object))
+    for (name, where), band in zip(places.items(), bands, strict=True):
         band.suptitle(name, size=10)
         panels = band.subplots(1, len(channels), squeeze=False)[0]
         for channel, axes in zip(channels, panels, strict=True):
