@@ -108,16 +108,16 @@ def train_missing(
     rates it chose. No training begins that would end after so many minutes if it took as long as
     the longest before it.
     """
-    failed, longest, start, begun = 0, 0.0, time.monotonic(), set[Training]()
-    while left := [
+    failed, longest, start, started = 0, 0.0, time.monotonic(), set[Training]()
+    while missing := [
         training
         for training, record in find_records(plan(), ledger).items()
-        if record is None and training not in begun
+        if record is None and training not in started
     ]:
-        training, before = left[0], time.monotonic()
-        if before - start + longest >= 60 * minutes:
+        training, begin = missing[0], time.monotonic()
+        if begin - start + longest >= 60 * minutes:
             break
-        begun.add(training)
+        started.add(training)
         print(f"\n{training}", flush=True)
         # Each network is compiled anew: after eight, torch.compile would compile no more.
         torch.compiler.reset()
@@ -131,7 +131,7 @@ def train_missing(
             print(f"{work / training.name}: {error}", file=sys.stderr, flush=True)
             failed += 1
             continue
-        longest = max(longest, time.monotonic() - before)
+        longest = max(longest, time.monotonic() - begin)
         test = record["test"]
         print(f"{test['correct']}/{test['total']} in {record['seconds'] / 60:.1f} minutes")
     return failed
@@ -139,23 +139,24 @@ def train_missing(
 
 def progress(records: Records, work: Path) -> str:
     """A line for each experiment: done, left, hours; and one for each unfinished training."""
-    rows, begun = [("experiment", "budget", "done", "left", "hours done", "hours left")], []
+    rows, unfinished = [("experiment", "budget", "done", "left", "hours done", "hours left")], []
     for name in [*dict.fromkeys(training.experiment for training in records), "all"]:
-        mine = [training for training in records if name in (training.experiment, "all")]
-        done = [record for training in mine if (record := records[training])]
-        hours = [hours_left(training, records, work) for training in mine if not records[training]]
-        left = f"{sum(known for known in hours if known is not None):.1f}"
+        trainings = [training for training in records if name in (training.experiment, "all")]
+        done = [record for training in trainings if (record := records[training])]
+        pending = [training for training in trainings if not records[training]]
+        hours = [hours_left(training, records, work) for training in pending]
+        missing = f"{sum(filter(None, hours)):.1f}"
         if unknown := hours.count(None):
-            left += f" + ? for {unknown}"
+            missing += f" + ? for {unknown}"
         spent = sum(map(seconds_of, done)) / 3600
         counts = f"{len(done)}", f"{len(hours)}"
-        rows.append((name, mine[0].budget, *counts, f"{spent:.1f}", left))
+        rows.append((name, trainings[0].budget, *counts, f"{spent:.1f}", missing))
     for training in records:
         if not records[training] and (epochs := len(epochs_of(training, work))):
-            begun.append(
+            unfinished.append(
                 f"unfinished: {training}, {epochs} epochs, {training.config.epochs} declared"
             )
-    return "\n".join([columns(rows), *begun])
+    return "\n".join([columns(rows), *unfinished])
 
 
 def epochs_of(training: Training, work: Path) -> list[dict[str, Any]]:
@@ -190,12 +191,12 @@ def results_table(name: str, budget: str, experiment: Experiment, ledger: Path) 
     for training, record in find_records(plan({name: experiment}, budget), ledger).items():
         rows.setdefault(training.row, []).append(record)
     lines = [("", "error, %", "95 %", "n", "minutes")]
-    for row, found in rows.items():
-        records = [record for record in found if record is not None]
+    for row, records_or_none in rows.items():
+        records = [record for record in records_or_none if record is not None]
         n = len(records)
         count, error, interval, minutes = str(n), "", "", ""
-        if n < len(found):
-            count += f" of {len(found)}"
+        if n < len(records_or_none):
+            count += f" of {len(records_or_none)}"
         if n:
             errors = [missed({"test": record["test"]}) for record in records]
             error = f"{statistics.mean(errors):.2f}"
@@ -215,8 +216,8 @@ def verify_all(records: Records, budget: str) -> int:
         if record is not None:
             with tempfile.TemporaryDirectory() as work:
                 differences.append(verify(training, record, Path(work)))
-            found = differences[-1] or "the same numbers"
-            print(f"{training}: first epoch: {found}", flush=True)
+            result = differences[-1] or "the same numbers"
+            print(f"{training}: first epoch: {result}", flush=True)
     if not differences:
         print(f"the ledger has no such training of the budget {budget}: nothing to verify")
     return 1 if any(differences) or not differences else 0

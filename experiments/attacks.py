@@ -32,7 +32,7 @@ def attack(
     images: Tensor,
     labels: Tensor,
     epsilon: float,
-    steps: int = STEPS,
+    steps: int,
     generator: torch.Generator | None = None,
 ) -> Tensor:
     """Projected ascent of :func:`error_margin` by the gradient's sign (Madry et al., 2018).
@@ -82,9 +82,4 @@ def count_attacked(model: nn.Module, test: ImageSet) -> dict[str, Any]:
 
     fgsm = {str(epsilon): correct(epsilon, 1) for epsilon in EPSILONS}
     pgd = {str(epsilon): correct(epsilon, STEPS) for epsilon in EPSILONS}
-    return {
-        "correct": pgd[str(EPSILON)],
-        "total": len(images),
-        "fgsm": fgsm,
-        "pgd": pgd,
-    }
+    return {"correct": pgd[str(EPSILON)], "total": len(images), "fgsm": fgsm, "pgd": pgd}

@@ -32,8 +32,8 @@ class Budget:
         config: options of :class:`capsnet.training.TrainingConfig`.
         images: how many training images are used, from the first on; all if None.
         unseen: count the mistakes on these training images, which no training sees, too.
-        first_seed: later than 0 where tuning picked a network among several: from the same seed it
-            would come out again, and look better than its kind is.
+        first_seed: later than 0 where tuning chose the best of several runs: the same seed would
+            repeat the run that was chosen, and look better than the network is.
     """
 
     seeds: int
@@ -83,12 +83,12 @@ class Experiment:
     Attributes:
         canvas: images are put in the middle of so many pixels squared; as they are if None.
         task: a key of :data:`experiments.tasks.TASKS`: what is learned and counted.
-        tuning: something is chosen by it, so it never sees the test set: what it counts on in its
-            place are the budget's unseen images, on which no experiment that it tunes may count.
-        watched: evaluate on the test set after each epoch, as the logs do that are to be compared.
-            It chooses nothing, but the rate of a row whose schedule is a plateau.
-        tuned_by: the experiment that chooses the learning rate of each row ROW: of its rows
-            "ROW, rate …", the one that makes the fewest mistakes, or the lowest of equal ones.
+        tuning: it chooses something, so it never sees the test set. It counts on the budget's
+            unseen images instead, on which no experiment that it tunes may count.
+        watched: evaluate on the test set after each epoch, as the published logs do. Nothing is
+            chosen by it but the rate of a row whose schedule is a plateau.
+        tuned_by: the experiment that chooses the learning rate of each row ROW: among its rows
+            "ROW, rate …" the one with the fewest mistakes; among equal ones the lowest rate.
     """
 
     question: str
@@ -127,23 +127,24 @@ def rate(learning_rate: float) -> dict[str, Any]:
 
 def with_our_recipe(name: str, **options: Any) -> Row:
     """A published network and its loss, by :mod:`capsnet_lab.wild`, trained our way."""
-    return wild(*(of.name for of in IMPLEMENTATIONS[name].deviations if of.parts), **options)
+    deviations = IMPLEMENTATIONS[name].deviations
+    return wild(*(deviation.name for deviation in deviations if deviation.parts), **options)
 
 
 def as_published(name: str, epochs: int, **options: Any) -> Row:
     """A published network, by :mod:`capsnet_lab.wild`, trained its way, for so many epochs."""
-    made = IMPLEMENTATIONS[name]
-    config = made.recipe | options.pop("config", {}) | {"epochs": epochs}
-    names = (deviation.name for deviation in made.deviations)
-    return wild(*names, config=config, images=made.images, **options)
+    implementation = IMPLEMENTATIONS[name]
+    config = implementation.recipe | options.pop("config", {}) | {"epochs": epochs}
+    names = (deviation.name for deviation in implementation.deviations)
+    return wild(*names, config=config, images=implementation.images, **options)
 
 
 def at_each_rate(rows: dict[str, Row]) -> dict[str, Row]:
     """A row "ROW, rate …" for each row and each of its rates."""
     return {
-        f"{name}, rate {each}": replace(row, config=row.config | rate(each), rates=())
+        f"{name}, rate {value}": replace(row, config=row.config | rate(value), rates=())
         for name, row in rows.items()
-        for each in row.rates
+        for value in row.rates
     }
 
 
@@ -260,16 +261,16 @@ AFFINE = DENSE | {"pooled CNN": Row(kind="cnn-pooled", rates=(0.004, 0.008, 0.01
 FAST_W = {"same_start": True}
 EIGHT_ITERATIONS = {"routing_iterations": 8}
 # Of three rates, tuning chose the highest for the first five of these networks: one more.
-FOUR_RATES = (*THREE_RATES, 0.012)
+HIGHER_RATES = (*THREE_RATES, 0.012)
 SPEEDS = {
-    "1 iteration": wild(network=ONE_ITERATION, rates=FOUR_RATES),
-    "1 iteration, fast W": Row(ONE_ITERATION | FAST_W, "amplified", rates=FOUR_RATES),
-    "3 iterations": wild(rates=FOUR_RATES),
-    "3 iterations, fast W": Row(FAST_W, "amplified", rates=FOUR_RATES),
-    "8 iterations": wild(network=EIGHT_ITERATIONS, rates=FOUR_RATES),
-    "8 iterations, fast W": Row(EIGHT_ITERATIONS | FAST_W, "amplified", rates=FOUR_RATES),
-    "two layers": Row({"stack": [32]}, "routed", rates=FOUR_RATES),
-    "W 0.24": Row(kind="capsnet-stack-w", rates=FOUR_RATES),
+    "1 iteration": wild(network=ONE_ITERATION, rates=HIGHER_RATES),
+    "1 iteration, fast W": Row(ONE_ITERATION | FAST_W, "amplified", rates=HIGHER_RATES),
+    "3 iterations": wild(rates=HIGHER_RATES),
+    "3 iterations, fast W": Row(FAST_W, "amplified", rates=HIGHER_RATES),
+    "8 iterations": wild(network=EIGHT_ITERATIONS, rates=HIGHER_RATES),
+    "8 iterations, fast W": Row(EIGHT_ITERATIONS | FAST_W, "amplified", rates=HIGHER_RATES),
+    "two layers": Row({"stack": [32]}, "routed", rates=HIGHER_RATES),
+    "W 0.24": Row(kind="capsnet-stack-w", rates=HIGHER_RATES),
 }
 SPEEDS_CONFIG = {"epochs": 5, "precision": "fp32"}  # which any machine has
 # The networks of Table 1; the longest trainings first.

@@ -29,16 +29,16 @@ BATCH = 500
 @torch.no_grad()
 def capsules_of(model: CapsNet, images: ImageSet) -> Tensor:
     """The capsules of images with a 1 for the constant of the read-out, [n, classes, 17]."""
-    fast = arrange(model)
-    v = torch.cat([fast(to_float(some)).capsules for some in images.images.split(BATCH)])
+    network = arrange(model)
+    v = torch.cat([network(to_float(batch)).capsules for batch in images.images.split(BATCH)])
     return torch.cat([v, v.new_ones(*v.shape[:2], 1)], dim=2)
 
 
 def fit_read_out(v: Tensor, measured: Tensor, labels: Tensor) -> Tensor:
     """The read-out of each class, [classes, 17, properties], by least squares."""
     classes = range(v.shape[1])
-    each = [torch.linalg.lstsq(v[labels == k, k], measured[labels == k]).solution for k in classes]
-    return torch.stack(each)
+    fits = [torch.linalg.lstsq(v[labels == k, k], measured[labels == k]).solution for k in classes]
+    return torch.stack(fits)
 
 
 def read_out(fit: Tensor, v: Tensor) -> Tensor:
@@ -49,7 +49,7 @@ def read_out(fit: Tensor, v: Tensor) -> Tensor:
 
 def study(model: CapsNet, train: ImageSet, test: ImageSet) -> dict[str, Any]:
     """The read-out, quartiles of the training images of each class, and the test's mean errors."""
-    measured, expected = (handwriting(to_float(of.images[:, 0])) for of in (train, test))
+    measured, expected = (handwriting(to_float(part.images[:, 0])) for part in (train, test))
     fit = fit_read_out(capsules_of(model, train), measured, train.labels)
     errors = (read_out(fit, capsules_of(model, test)) - expected).abs()
     quartiles = [

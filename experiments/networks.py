@@ -49,25 +49,25 @@ class CNN(nn.Module):
         shape = {"image_shape": list(image_shape), "num_classes": num_classes}
         self.config: dict[str, Any] = {**shape, **sizes, "pool": pool, "dropout": dropout}
         self.config["strides"] = list(strides)
-        before, height, width = image_shape
+        inputs, height, width = image_shape
         layers: list[nn.Module] = []
-        for n, (after, side) in enumerate(zip(channels, kernels, strict=True)):
+        for n, (outputs, side) in enumerate(zip(channels, kernels, strict=True)):
             if strides:
-                layers.append(nn.Conv2d(before, after, side, strides[n]))
+                layers.append(nn.Conv2d(inputs, outputs, side, strides[n]))
                 height, width = ((size - side) // strides[n] + 1 for size in (height, width))
             else:
-                layers.append(nn.Conv2d(before, after, side, padding=side // 2))
+                layers.append(nn.Conv2d(inputs, outputs, side, padding=side // 2))
             if pool:
                 layers.append(nn.MaxPool2d(2))
                 height, width = height // 2, width // 2
             layers.append(nn.ReLU())  # after pooling: the largest stays the largest
-            before = after
+            inputs = outputs
         layers.append(nn.Flatten())
-        before *= height * width
-        for after in hidden:
-            layers += [nn.Linear(before, after), nn.ReLU()]
-            before = after
-        self.layers = nn.Sequential(*layers, nn.Dropout(dropout), nn.Linear(before, num_classes))
+        inputs *= height * width
+        for outputs in hidden:
+            layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+            inputs = outputs
+        self.layers = nn.Sequential(*layers, nn.Dropout(dropout), nn.Linear(inputs, num_classes))
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
         logits = self.layers(images)
@@ -113,7 +113,7 @@ GAIN = 4.0  # a little less than three iterations do to s_j of the true digit, o
 
 
 def amplified_softmax(logits: Tensor) -> Tensor:
-    """The softmax's coupling coefficients times :data:`GAIN`: as if votes were so much longer."""
+    """The softmax's coupling coefficients times :data:`GAIN`, as if the votes were longer."""
     return GAIN * over_parents(logits)
 
 
@@ -151,7 +151,7 @@ class ReportingCapsNet(WildCapsNet):
 
 
 class PenalisedLoss(WildLoss):
-    """:class:`WildLoss`, and the mean of the primary capsules' squared lengths, a tenth of it."""
+    """:class:`WildLoss` plus 0.1 times the mean squared length of the primary capsules."""
 
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
         loss = super().forward(images, labels)
@@ -160,15 +160,15 @@ class PenalisedLoss(WildLoss):
 
 
 class DecayedLoss(WildLoss):
-    """:class:`WildLoss`, and half of the sum of all squared weights, a thousandth of it."""
+    """:class:`WildLoss` plus 0.0005 times the sum of all squared weights."""
 
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
-        squares = [each.square().sum() for each in self.model.parameters()]
+        squares = [weight.square().sum() for weight in self.model.parameters()]
         return super().forward(images, labels) + 0.5e-3 * torch.stack(squares).sum()
 
 
 def presence_loss(logits: Tensor, present: Tensor) -> Tensor:
-    """Cross-entropy of each class by itself: is it there?"""
+    """Binary cross-entropy of each class: is it present?"""
     return F.binary_cross_entropy_with_logits(logits, present.to(logits.dtype))
 
 
@@ -224,11 +224,6 @@ KINDS = {
     ),
     # The paper's baseline for two overlapping digits (section 6), of 24.56 million parameters.
     "cnn-pairs": cnn(
-        presence_loss,
-        channels=(512, 256),
-        kernels=(9, 5),
-        pool=True,
-        hidden=(1024,),
-        dropout=0.0,
+        presence_loss, channels=(512, 256), kernels=(9, 5), pool=True, hidden=(1024,), dropout=0.0
     ),
 }

@@ -56,13 +56,13 @@ class Training:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """The budget's options of the training, where the row has no others."""
-        given = {"arrangement": self.kind.arrangement, "compile": None, "seed": self.seed}
-        return given | self.budget_options.config | self.row_options.config
+        """The options of the training: the row's, else the budget's."""
+        defaults = {"arrangement": self.kind.arrangement, "compile": None, "seed": self.seed}
+        return defaults | self.budget_options.config | self.row_options.config
 
     @property
     def config(self) -> TrainingConfig:
-        """The recipe, without what is done by functions."""
+        """The recipe's options of TrainingConfig; the others name functions."""
         return TrainingConfig(**split_recipe(self.recipe)[0])
 
     @property
@@ -121,11 +121,11 @@ def at_chosen_rates(
     ledger: Path = LEDGER,
     declared: Mapping[str, Experiment] = EXPERIMENTS,
 ) -> dict[str, Experiment]:
-    """The experiments, rows of those with ``tuned_by`` at the rates that their tunings chose.
+    """The experiments, with the learning rates that their tunings (``tuned_by``) chose.
 
-    A row whose tuning is not whole yet is left out.
+    A row whose tuning is not complete is left out.
     """
-    found = {}
+    chosen = {}
     for name, experiment in experiments.items():
         rows = dict(experiment.rows)
         if experiment.tuned_by:
@@ -137,8 +137,8 @@ def at_chosen_rates(
                 else:
                     config = options.config | {"learning_rate": best}
                     rows[row] = dataclasses.replace(options, config=config)
-        found[name] = dataclasses.replace(experiment, rows=rows)
-    return found
+        chosen[name] = dataclasses.replace(experiment, rows=rows)
+    return chosen
 
 
 def best_rate(tuning: list[Training], ledger: Path) -> float | None:
@@ -155,7 +155,7 @@ def best_rate(tuning: list[Training], ledger: Path) -> float | None:
     return min(mistakes, key=lambda rate: (mistakes[rate], rate))
 
 
-def find_record(training: Training, ledger: Path = LEDGER) -> dict[str, Any] | None:
+def find_record(training: Training, ledger: Path) -> dict[str, Any] | None:
     """The record of a training as it is declared now, or None.
 
     Raises:
@@ -174,17 +174,17 @@ def find_records(
         name = training.experiment
         if name not in lines:
             lines[name] = record_lines(ledger / records_file(name))
-        found: dict[str, Any] = json.loads(lines[name].get(training.name, "{}"))
+        record: dict[str, Any] = json.loads(lines[name].get(training.name, "{}"))
         expected = json.loads(json.dumps(training.declaration))
-        same = all(found.get(key) == value for key, value in expected.items())
-        records[training] = found if same else None
+        same = all(record.get(key) == value for key, value in expected.items())
+        records[training] = record if same else None
     return records
 
 
 def write_record(training: Training, record: dict[str, Any], ledger: Path) -> None:
     """Put a record into its experiment's file, in place of an older one of the same training.
 
-    Several processes may do so at once: under a lock each replaces the file by a whole new one.
+    Several processes may write at once: each waits for a lock, and replaces the whole file.
     """
     file = ledger / records_file(training.experiment)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -206,9 +206,7 @@ def unseen_images(training: Training) -> ImageSet:
 
 
 def training_images(training: Training) -> tuple[ImageSet, ImageSet | None]:
-    """The images a network learns from, and those that it is evaluated on after each epoch, if it
-    is watched.
-    """
+    """The images a network learns from, and, if it is watched, those of its evaluations."""
     images, validation = load_images(training.declared, True, slice(training.images)), None
     if training.declared.watched:
         validation = load_images(training.declared, train=False)
@@ -221,9 +219,9 @@ def training_images(training: Training) -> tuple[ImageSet, ImageSet | None]:
 
 
 def train(
-    training: Training, work: Path = WORK, stop_after: int | None = None
+    training: Training, work: Path, stop_after: int | None = None
 ) -> tuple[CapsNet, list[dict[str, Any]]]:
-    """Train, or go on with a training that was cut off; the network and a record an epoch."""
+    """Train, or go on with a training that was cut off; the network and a record of each epoch."""
     kind, task = training.kind, TASKS[training.declared.task]
     images, validation = training_images(training)
     torch.manual_seed(training.seed)
@@ -244,7 +242,7 @@ def train(
 
 
 def train_with_epoch_counts(
-    training: Training, work: Path = WORK, stop_after: int | None = None
+    training: Training, work: Path, stop_after: int | None = None
 ) -> tuple[CapsNet, list[dict[str, Any]]]:
     """:func:`train`, with what the task counts after each epoch added to the epoch's record.
 
@@ -264,13 +262,11 @@ def train_with_epoch_counts(
     return model, [epoch | count for epoch, count in zip(records, counts, strict=True)]
 
 
-def train_and_record(
-    training: Training, ledger: Path = LEDGER, work: Path = WORK
-) -> dict[str, Any]:
+def train_and_record(training: Training, ledger: Path, work: Path) -> dict[str, Any]:
     """Train, count on the test set, and write the record; the checkpoint is then removed.
 
-    No other process can train in the folder, or remove it, before the record is written. Where
-    another one wrote the record meanwhile, that is the answer.
+    A lock keeps other processes from training in the folder, or removing it, before the record is
+    written. If another process wrote the record meanwhile, that record is returned.
 
     Raises:
         BlockingIOError: another process trains it.
@@ -287,13 +283,13 @@ def train_and_record(
 def train_and_record_alone(training: Training, ledger: Path, work: Path) -> dict[str, Any]:
     """:func:`train_and_record` under its lock."""
     model, records = train_with_epoch_counts(training, work)
-    device, made = next(model.parameters()).device, work / training.name
+    device, run = next(model.parameters()).device, work / training.name
     keep = training.row_options.keep_weights if training.seed == 0 else ""
     metadata: dict[str, Any] = {}
     if keep:  # What is counted is what is kept.
-        trained, metadata = load_weights(made / WEIGHTS)
-        save_weights(made / keep, trained, metadata, torch.int8)
-        model = load_weights(made / keep)[0].to(device)
+        trained, metadata = load_weights(run / WEIGHTS)
+        save_weights(run / keep, trained, metadata, torch.int8)
+        model = load_weights(run / keep)[0].to(device)
     start = time.perf_counter()
     tested = count_errors(training, model)
     record = training.declaration | {
@@ -306,14 +302,14 @@ def train_and_record_alone(training: Training, ledger: Path, work: Path) -> dict
     }
     if keep:
         folder = ledger / (keep if training.budget == "cpu" else f"{keep}-{training.budget}")
-        write_atomically(folder / WEIGHTS, (made / keep).read_bytes())
-        write_atomically(folder / METRICS, (made / METRICS).read_bytes())
+        write_atomically(folder / WEIGHTS, (run / keep).read_bytes())
+        write_atomically(folder / METRICS, (run / METRICS).read_bytes())
         # What ``capsnet evaluate`` says of the weights.
         if training.declared.task in ("digits", "drawn"):
-            of = {"dataset": training.declared.dataset, "split": "test", "weights": metadata}
-            write_json(folder / EVALUATION, of | tested["test"], indent=None)
+            facts = {"dataset": training.declared.dataset, "split": "test", "weights": metadata}
+            write_json(folder / EVALUATION, facts | tested["test"], indent=None)
     write_record(training, record, ledger)
-    shutil.rmtree(made, ignore_errors=True)
+    shutil.rmtree(run, ignore_errors=True)
     return record
 
 
@@ -321,49 +317,49 @@ def count_errors(training: Training, model: CapsNet) -> dict[str, Any]:
     """The counts of each set of images, as the record has them. Tuning never sees the test set."""
     tuning, arrangement = training.declared.tuning, training.kind.arrangement
     images = unseen_images(training) if tuning else load_images(training.declared, train=False)
-    shift = training.config.shift
-    tested = TASKS[training.declared.task].test(model, images, shift, arrangement)
+    test = TASKS[training.declared.task].test
+    tested = test(model, images, training.config.shift, arrangement)
     if training.budget_options.unseen and not tuning:
         compiled = resolve_compile(training.config.compile, next(model.parameters()).device)
-        found = evaluate(model, unseen_images(training), arrangement=arrangement, compile=compiled)
-        tested["unseen"] = {"correct": found.correct, "total": found.total}
+        result = evaluate(model, unseen_images(training), arrangement=arrangement, compile=compiled)
+        tested["unseen"] = {"correct": result.correct, "total": result.total}
     return tested
 
 
 def thinned(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of more than 50 epochs the first, every tenth, the best where each was evaluated, and the
-    last, so that a record stays small.
+    """The epochs that a record keeps: all of up to 50; else the first, every tenth, the best (where
+    each was evaluated) and the last.
     """
     last = len(records)
     best = max(records, key=lambda epoch: epoch.get("validation_accuracy", 0.0))["epoch"]
-    kept = range(1, last + 1) if last <= 50 else {1, *range(10, last, 10), best, last}
-    return [epoch for n, epoch in enumerate(records, 1) if n in kept]
+    numbers = range(1, last + 1) if last <= 50 else {1, *range(10, last, 10), best, last}
+    return [epoch for n, epoch in enumerate(records, 1) if n in numbers]
 
 
 def without_many_errors(tested: dict[str, Any]) -> dict[str, Any]:
-    """A test without the list of wrong images, where that is more than a quarter of all."""
+    """A test's counts, without the list of errors if these are more than a quarter of all."""
     errors = tested.get("errors", [])
     return tested | {"errors": None} if len(errors) > tested.get("total", 0) / 4 else tested
 
 
 def verify(training: Training, record: dict[str, Any], work: Path) -> str | None:
-    """Train the first epoch of a record again; what differs from the record, or None.
+    """Train the first epoch of a record again; return what differs from the record, or None.
 
-    The last digits differ between machines and versions, so a thousandth is forgiven where they do;
-    a record that does not say which processor it had is held to every digit.
+    On another machine or with other versions, a number may differ by a thousandth, because the last
+    digits do. On the machine that the record describes, every digit must be the same.
     """
     _, records = train_with_epoch_counts(training, work, stop_after=1)
     same_machine = record["machine"].items() <= describe_machine(make_fabric().device).items()
     return first_difference(record["records"][0], records[0], same_machine)
 
 
-def first_difference(before: dict[str, Any], now: dict[str, Any], same_machine: bool) -> str | None:
+def first_difference(old: dict[str, Any], new: dict[str, Any], same_machine: bool) -> str | None:
     """The first value of an epoch that is not as it was; None if there is none."""
-    for name, expected in before.items():
-        found = now.get(name)
-        if name in TIMES or found == expected:
+    for name, expected in old.items():
+        value = new.get(name)
+        if name in TIMES or value == expected:
             continue
-        numbers = isinstance(expected, int | float) and isinstance(found, int | float)
-        if same_machine or not numbers or abs(found - expected) > 1e-3 * abs(expected):
-            return f"expected {name} {expected}, got {found}"
+        numbers = isinstance(expected, int | float) and isinstance(value, int | float)
+        if same_machine or not numbers or abs(value - expected) > 1e-3 * abs(expected):
+            return f"expected {name} {expected}, got {value}"
     return None

@@ -46,12 +46,12 @@ def fixed_generator() -> torch.Generator:
 
 def digits_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
     """The images as they are; and how the routing settles, where there is one."""
-    found = {"test": evaluate(model, test, arrangement=arrangement).summary()}
+    counts = {"test": evaluate(model, test, arrangement=arrangement).summary()}
     if isinstance(model, CapsNet) and type(model.digits) is CapsuleLayer:
-        found["routing"] = routing_statistics(model, test)
+        counts["routing"] = routing_statistics(model, test)
         if arrangement != "plain":  # of a network that has a fast one
-            found["primary"] = primary_lengths(model, test)
-    return found
+            counts["primary"] = primary_lengths(model, test)
+    return counts
 
 
 @torch.no_grad()
@@ -60,12 +60,12 @@ def primary_lengths(model: CapsNet, test: ImageSet) -> dict[str, float]:
     children_of: Any = arrange(model, "fast").children_of
     images = to_float(test.images[:TRACED_IMAGES]).to(model.digits.weight.device)
     lengths, empty = (children_of(seen).norm(dim=2) for seen in (images, 0 * images[:1]))
-    found = {
+    sizes = {
         "mean": lengths.mean(),
         "shortest thousandth": lengths.flatten().sort().values[lengths.numel() // 1000],
         "empty page": empty.mean(),
     }
-    return {name: round(length.item(), 6) for name, length in found.items()}
+    return {name: round(length.item(), 6) for name, length in sizes.items()}
 
 
 @torch.no_grad()
@@ -90,7 +90,7 @@ def routing_statistics(model: CapsNet, test: ImageSet) -> dict[str, Any]:
     first = trace[0].c
     moved = [((step.c - first).abs().mean() / first.mean()).item() for step in trace]
     even = math.log(digits.weight.shape[1])
-    found: dict[str, Any] = {
+    statistics: dict[str, Any] = {
         "images": len(images),
         "change": [round(change, 6) for change in changes],
         "entropy": [round(entropy / even, 6) for entropy in entropies],
@@ -98,8 +98,8 @@ def routing_statistics(model: CapsNet, test: ImageSet) -> dict[str, Any]:
     }
     if digits.prior is not None:
         sizes = {"mean": digits.prior.abs().mean(), "max": digits.prior.abs().max()}
-        found["prior"] = {name: round(size.item(), 6) for name, size in sizes.items()}
-    return found
+        statistics["prior"] = {name: round(size.item(), 6) for name, size in sizes.items()}
+    return statistics
 
 
 def attacked_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
@@ -120,26 +120,26 @@ def distorted(
 
 
 def pairs_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) -> dict[str, Any]:
-    """The two longest capsules must be the two classes: of each image, and of another over it."""
+    """Overlay each image with another: the two longest capsules must be their two classes."""
     pairs = multimnist(
         test, generator=fixed_generator(), max_shift=shift, size=test.images.shape[-1]
     )
-    first = dataclasses.replace(test, images=pairs.images, labels=pairs.labels[:, 0])
-    lengths = evaluate(model, first, BATCH, arrangement=arrangement).lengths
-    named = lengths.topk(2, dim=1).indices
-    among = (pairs.labels.unsqueeze(2) == named.unsqueeze(1)).any(dim=2)
-    right = among.all(dim=1)
-    found: dict[str, Any] = {
+    first_digits = dataclasses.replace(test, images=pairs.images, labels=pairs.labels[:, 0])
+    lengths = evaluate(model, first_digits, BATCH, arrangement=arrangement).lengths
+    predicted = lengths.topk(2, dim=1).indices
+    is_named = (pairs.labels.unsqueeze(2) == predicted.unsqueeze(1)).any(dim=2)
+    right = is_named.all(dim=1)
+    counts: dict[str, Any] = {
         "test": {
             "correct": int(right.sum()),
             "total": len(right),
             "errors": right.logical_not().nonzero().flatten().tolist(),
-            "digits": int(among.sum()),  # single digits that are among the two that are named
+            "digits": int(is_named.sum()),  # single digits that are among the two that are named
         }
     }
     if isinstance(model, CapsNet) and type(model.digits) is CapsuleLayer:
-        found["routing"] = routing_statistics(model, first)
-    return found
+        counts["routing"] = routing_statistics(model, first_digits)
+    return counts
 
 
 def placed(
@@ -161,7 +161,7 @@ def placed_sets(test: ImageSet) -> dict[str, ImageSet]:
         "placed": affnist.moved_whole(test.images, fixed_generator()),
         "bent": bent,
     }
-    return {name: dataclasses.replace(test, images=found) for name, found in images.items()}
+    return {name: dataclasses.replace(test, images=moved) for name, moved in images.items()}
 
 
 def count_placed(model: CapsNet, test: ImageSet, arrangement: str) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def batch(size: int, device: torch.device) -> tuple[Tensor, Tensor]:
 
 
 def matrix_product(dtype: torch.dtype, device: torch.device) -> Call:
-    """A large product of matrices, to compare with."""
+    """A large matrix product, for comparison."""
     n = 2048 if device.type == "cpu" else 8192
     a, b = (torch.randn(n, n, device=device).to(dtype) for _ in range(2))
     return lambda: a @ b
@@ -191,8 +191,8 @@ def routed_layer(
     grad = torch.randn(batch_size, sizes.out_capsules, sizes.out_dim, device=device)
     layer: Any
     if contestant.ours:
-        around = sizes.in_capsules, sizes.in_dim, sizes.out_capsules, sizes.out_dim
-        layer = CapsuleLayer(*around, iterations).to(device)
+        shape = sizes.in_capsules, sizes.in_dim, sizes.out_capsules, sizes.out_dim
+        layer = CapsuleLayer(*shape, iterations).to(device)
     else:
         layer = peers.PEERS[contestant.network].router(sizes, iterations).to(device)
     weight, run = layer.weight, layer

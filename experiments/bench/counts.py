@@ -48,7 +48,7 @@ class OperationCounter(TorchDispatchMode):
 
 
 def count_operations(call: Call, batch_size: int = BATCH) -> dict[str, int]:
-    """What a second call asks for; the first makes what is made once."""
+    """Operations and bytes of a second call, because the first also makes what is made once."""
     call()
     with OperationCounter(batch_size) as count:
         call()
@@ -58,8 +58,8 @@ def count_operations(call: Call, batch_size: int = BATCH) -> dict[str, int]:
 def run(device: torch.device) -> dict[str, Any]:
     """A row for each contestant that runs as it is written, without a compiler."""
     counted = {
-        str(each): count_operations(forward_and_backward(each, device)[0])
-        for each in contestants("counts", device)
-        if not each.compile and each.network != "fast"
+        str(contestant): count_operations(forward_and_backward(contestant, device)[0])
+        for contestant in contestants("counts", device)
+        if not contestant.compile and contestant.network != "fast"
     }
     return {"forward and backward": counted}

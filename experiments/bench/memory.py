@@ -33,11 +33,11 @@ AXES = {"batch_size": (16, 32, 64, 128, 256), "iterations": (1, 3, 5, 10)}
 
 def run(device: torch.device) -> dict[str, Any]:
     """Every contestant's figures, of a training step."""
-    found = {
-        str(each): in_fresh_process(step_peak, each, device)
-        for each in contestants("training step", device)
+    peaks = {
+        str(contestant): in_fresh_process(step_peak, contestant, device)
+        for contestant in contestants("training step", device)
     }
-    return {"batch_size": BATCH, "peaks": {"training step": found}}
+    return {"batch_size": BATCH, "peaks": {"training step": peaks}}
 
 
 def in_fresh_process(function: Callable[..., dict[str, Any]], *arguments: object) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def tensor_peak(call: Call, device: torch.device) -> int:
 
 
 def warm_peak(call: Call, device: torch.device) -> int:
-    """:func:`tensor_peak` of a fourth call: what is made once is there by now."""
+    """:func:`tensor_peak` of a fourth call, because the first ones also make what is made once."""
     for _ in range(3):
         call()
     return tensor_peak(call, device)
@@ -87,14 +87,12 @@ def step_peak(contestant: Contestant, device: torch.device) -> dict[str, int]:
 
 
 def growth(device: torch.device) -> dict[str, Any]:
-    """The routed layer for each size: the common published approach, û kept whole, as labml renders
-    it; and our fast layer.
-    """
-    ours = [each for each in contestants("routed layer", device) if each.network == "fast"][-1]
+    """The routed layer's peak at each size: labml's, which keeps all of û, and our fast one."""
+    fast = [c for c in contestants("routed layer", device) if c.network == "fast"]
     rows = [
-        {"name": str(each), "axis": axis, "value": value}
-        | in_fresh_process(layer_peak, each, DEFAULTS | {axis: value}, device)
-        for each in (CONTESTANTS["labml"], ours)
+        {"name": str(contestant), "axis": axis, "value": value}
+        | in_fresh_process(layer_peak, contestant, DEFAULTS | {axis: value}, device)
+        for contestant in (CONTESTANTS["labml"], fast[-1])
         for axis, values in AXES.items()
         for value in values
     ]

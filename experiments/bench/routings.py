@@ -49,14 +49,14 @@ def row_step(
         step = make_step(model, config=config, criterion=kind.criterion, loss=loss)
         return model, functools.partial(step, images, labels)
 
-    model, mine = step_of(row)
-    mine()
-    peak = tensor_peak(mine, device)
-    _, other = step_of(next(iter(ROUTINGS.rows)))
-    times = time_in_turn([mine, other], device, ROUNDS)
+    model, step = step_of(row)
+    step()
+    peak = tensor_peak(step, device)
+    _, first_step = step_of(next(iter(ROUTINGS.rows)))
+    times = time_in_turn([step, first_step], device, ROUNDS)
     return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "tensors_mib": round(peak / 2**20, 1),
-        "step_ms": round(statistics.median(here for here, _ in times), 1),
-        "ratio": round(statistics.median(here / there for here, there in times), 3),
+        "step_ms": round(statistics.median(time for time, _ in times), 1),
+        "ratio": round(statistics.median(time / time_of_first for time, time_of_first in times), 3),
     }

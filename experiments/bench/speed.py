@@ -33,13 +33,13 @@ STEPS = 10  # of a timing that replays graphs: the host runs ahead of the device
 def run(device: torch.device) -> dict[str, Any]:
     """All times, as a process starts and with an allocator that keeps freed memory."""
     result: dict[str, Any] = {"batch_size": BATCH, "times": in_fresh_process(time_all, device)}
-    if kept := in_fresh_process(time_all_keeping_freed_memory, device):
-        result["times_keeping_freed_memory"] = kept
+    if times := in_fresh_process(time_all_keeping_freed_memory, device):
+        result["times_keeping_freed_memory"] = times
     return result
 
 
 def time_all_keeping_freed_memory(device: torch.device) -> dict[str, dict[str, Any]]:
-    """As :func:`time_all`, in a process that cannot go back; {} where no allocator keeps memory."""
+    """:func:`time_all` with an allocator that keeps freed memory; {} if there is none."""
     return time_all(device) if keep_freed_memory() else {}
 
 
@@ -48,8 +48,8 @@ def time_all(device: torch.device) -> dict[str, dict[str, Any]]:
 
     def seconds(call: Call) -> dict[str, float]:
         times = [1e-3 * milliseconds for (milliseconds,) in time_in_turn([call], device, REPEATS)]
-        found = {"median": statistics.median(times), "min": min(times), "max": max(times)}
-        return found | {"rounds": REPEATS, "images": BATCH}
+        spread = {"median": statistics.median(times), "min": min(times), "max": max(times)}
+        return spread | {"rounds": REPEATS, "images": BATCH}
 
     times: dict[str, dict[str, Any]] = {"matrix product": {}, "convolution": {}}
     for precision, dtype in DTYPES.items():
@@ -77,15 +77,16 @@ def time_launches(device: torch.device) -> dict[str, Any]:
     """
     if device.type != "cuda":
         raise ValueError(f"launches are those of a CUDA device, got {device.type}")
-    others = [each for each in CONTESTANTS.values() if not each.ours and not each.compile]
+    others = [c for c in CONTESTANTS.values() if not c.ours and not c.compile]
     ours = [Contestant(name, precision) for name in ("plain", "fast") for precision in DTYPES]
-    steps = [(each, False) for each in others]
-    steps += [(each, captured) for each in ours for captured in (False, True)]
-    rows = {
-        str(each) + ", as a graph" * captured: in_fresh_process(step_time, each, captured, device)
-        for each, captured in steps
-        if each.can_run(device)
-    }
+    rows: dict[str, Any] = {}
+    for contestant in [*others, *ours]:
+        if not contestant.can_run(device):
+            continue
+        rows[str(contestant)] = in_fresh_process(step_time, contestant, False, device)
+        if contestant.ours:
+            time_of_graph = in_fresh_process(step_time, contestant, True, device)
+            rows[f"{contestant}, as a graph"] = time_of_graph
     return {"batch_size": BATCH, "rows": rows}
 
 
@@ -98,11 +99,10 @@ def step_time(contestant: Contestant, captured: bool, device: torch.device) -> d
             step()
 
     steps()  # what is captured is, by now
-    found = statistics.median(each for (each,) in time_in_turn([steps], device, REPEATS)) / STEPS
-    return {
-        "milliseconds": round(found, 3),
-        "images_per_second": round(1e3 * BATCH / found),
-    }
+    rounds = time_in_turn([steps], device, REPEATS)
+    milliseconds = statistics.median(times[0] for times in rounds) / STEPS
+    per_second = 1e3 * BATCH / milliseconds
+    return {"milliseconds": round(milliseconds, 3), "images_per_second": round(per_second)}
 
 
 def time_in_turn(
