@@ -52,7 +52,7 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], document: Map
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what :func:`write_tensors` wrote; errors as of :func:`load_weights`."""
+    """Read what :func:`write_tensors` wrote; raise what :func:`load_weights` raises."""
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"no such file: {path}")

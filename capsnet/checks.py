@@ -1,4 +1,4 @@
-"""What arguments must be; and class labels as a mask. All errors say what was expected and got."""
+"""Checks of arguments, and class labels as a mask. Errors say what was expected and what came."""
 
 import operator
 from collections.abc import Iterable

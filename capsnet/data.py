@@ -403,7 +403,7 @@ def draw(
     generator: torch.Generator | None,
     device: torch.device | str | None,
 ) -> Tensor:
-    """Draw where the generator is, then move to `device`; the host does not wait for it."""
+    """Sample on the generator's device, then move to `device` without waiting for it."""
     sample = sampler(shape, generator=generator, device=generator.device if generator else device)
     if device is not None and torch.device(device).type == "cuda" and not sample.is_cuda:
         return sample.pin_memory().to(device, non_blocking=True)
@@ -411,7 +411,7 @@ def draw(
 
 
 def kind(value: object) -> str:
-    """Type and shape, for messages; the class of what is no tensor."""
+    """A tensor's type and shape, or another object's class, for messages."""
     if not isinstance(value, Tensor):
         return type(value).__name__
     return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"

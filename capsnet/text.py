@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Align: first column to the left, the others to the right."""
+    """Rows as text: the first column is aligned to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for name, *cells in rows:

@@ -15,7 +15,7 @@ TOLERANCE = 1e-4  # between onnxruntime and PyTorch
 
 
 class _Outputs(nn.Module):
-    """The network with its outputs in the order of OUTPUTS, as far as it has them."""
+    """The network, returning those of OUTPUTS that it has, in this order."""
 
     def __init__(self, model: CapsNet) -> None:
         super().__init__()

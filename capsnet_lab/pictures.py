@@ -56,7 +56,7 @@ EIGHT_NEIGHBOURS = np.ones((3, 3), dtype=bool)  # a pixel and its eight neighbou
 
 
 class RefusedPicture(ValueError):
-    """There is no figure in the picture, or not one alone; ``ink`` is what was found."""
+    """The picture holds no figure, or several; ``ink`` is what was found."""
 
     def __init__(self, answer: str, message: str, ink: Pixels | None = None) -> None:
         super().__init__(message)
@@ -92,7 +92,7 @@ def pictures_in(folder: Path) -> list[Path]:
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """The folders in a folder, also by links, but no hidden one and none that holds the folder."""
+    """The folders in a folder, links too, but none that is hidden or that contains the folder."""
     root, folders = folder.resolve(), []
     for path in folder.iterdir():
         named = not path.name.startswith(".") and path.name != "__MACOSX"  # a Mac's archives' own
@@ -186,14 +186,14 @@ def read_picture(
 
 
 def check_shape(image_shape: tuple[int, int, int]) -> None:
-    """Refuse a shape that no picture is read in."""
+    """Refuse an image shape that pictures cannot be given."""
     channels, height, width = image_shape
     if channels not in (1, 3) or height < 1 or width < 1:
         raise ValueError(f"image_shape must be (1 or 3, height, width), got {tuple(image_shape)}")
 
 
 def check_preparation(preparation: str) -> None:
-    """Refuse what is no preparation."""
+    """Refuse an unknown preparation."""
     if preparation not in PREPARATIONS:
         names = ", ".join(PREPARATIONS)
         raise ValueError(f"unknown preparation {preparation!r}; expected one of: {names}")
@@ -542,7 +542,7 @@ def photographed_ink(grey: Pixels) -> Pixels:
 
 
 def contrast(grey: Pixels, ground: Pixels, darker: bool) -> Pixels:
-    """How far the figure stands out of its ground on the one side, 0..255, or less than 0."""
+    """How much darker, or else lighter, levels are than their ground, up to 255; else negative."""
     if darker:  # it absorbs a part of the light that falls on it, much or little
         return (ground - grey) * (255 / np.maximum(ground, 32))
     return grey - ground
@@ -558,7 +558,7 @@ def border_levels(pixels: NDArray[Any]) -> NDArray[Any]:
 
 
 def fit_into_box(pixels: Pixels, side: int) -> Pixels:
-    """Resized so that the longer side has so many pixels, with the aspect ratio kept."""
+    """Resized so that the longer side has `side` pixels, with the aspect ratio kept."""
     ratio = side / max(pixels.shape)
     return pixels if 1 <= ratio < 1.08 else scaled(pixels, ratio)  # 1 of 20 is not worth the blur
 
@@ -577,7 +577,7 @@ def resize(
 
 
 def paste_inside(pixels: Pixels, top: int, left: int, height: int, width: int) -> Pixels:
-    """Pixels at (top, left) of height × width zeros, or as near to it as they are all inside."""
+    """Pixels at (top, left) of height × width zeros, moved as little as puts all of them inside."""
     h, w = pixels.shape
     top, left = min(max(top, 0), height - h), min(max(left, 0), width - w)
     return np.pad(pixels, ((top, height - h - top), (left, width - w - left)))

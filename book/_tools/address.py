@@ -32,7 +32,7 @@ class Address(NamedTuple):
         return f"https://{host}/{name}/".replace(f"/{host}/{host}/", f"/{host}/") if owner else ""
 
     def hosts(self, notebook: str) -> dict[str, str]:
-        """Who runs a notebook of the repository, and at which address; nobody if not on GitHub."""
+        """The services that run a notebook, each with its address; none if not on GitHub."""
         github = "https://github.com/"
         if not self.url.startswith(github):
             return {}

@@ -90,7 +90,7 @@ def fold(title: str, code: nodes.Node) -> list[nodes.Node]:
 
 
 def add_style(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
-    """A page with notes has a form of its own."""
+    """Add the style sheet of pages with notes."""
     if 'class="annotated ' in context.get("body", ""):
         app.add_css_file("annotated.css", priority=900)
 

@@ -48,7 +48,7 @@ def locked_versions(packages: Iterable[str], root: Path) -> dict[str, list[str]]
 
 @cache
 def code_of(module: bytes) -> bytes:
-    """A module without comments and docstrings; unlike ast.dump's, alike in every Python."""
+    """A module without comments and docstrings, in a form that every Python makes alike."""
     return repr(skeleton(ast.parse(module))).encode()
 
 

@@ -166,7 +166,7 @@ def colour_quantities(text: str) -> str:
 
 @cache
 def references(bibliography: Path) -> dict[str, tuple[str, str]]:
-    """Who wrote each source and when, as the text cites it, by the source's name."""
+    """Authors and year of each source, as the text cites them, by the source's name."""
     from pybtex.database import parse_file
 
     cited = {}

@@ -146,7 +146,7 @@ def lines_and_tests(
 
 
 def location(group: list[Listing]) -> str:
-    """The file of listings of one function, as it stands before their line numbers."""
+    """The text before the line numbers of one function's listings: their file, and "line"."""
     several = len(group) > 1 or group[0].last > group[0].first
     return f"{Path(group[0].file).name}, line{'s' if several else ''} "
 

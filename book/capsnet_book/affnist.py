@@ -63,7 +63,7 @@ def affine(
 def moved_whole(images: Tensor, generator: torch.Generator | None = None) -> Tensor:
     """Move each of images [n, c, h, w] to any place, uniformly, at which no ink is cut off.
 
-    So affNIST moves its digits (section 5.2), by whole pixels. A blank image stays as it is.
+    affNIST moves its digits like this (section 5.2), by whole pixels. A blank image stays as it is.
     """
     ink = images.ne(0).any(dim=1)  # [n, h, w]
     offsets = []

@@ -50,7 +50,7 @@ def sweep(
 def changes(
     decoder: Decoder, v: Tensor, digit: int, directions: Tensor, spread: Tensor
 ) -> Tensor:  # [n, 16], [k, 16], [6] -> [k, 6]
-    """How much each property rises along each direction, from end to end, in its spreads."""
+    """The rise of each property along each direction, from end to end, in units of `spread`."""
     steps = STEPS[::2]
     pictures = sweep(decoder, v, digit, directions, steps)
     moments = image_moments(pictures.flatten(0, 2)).unflatten(0, pictures.shape[:3])

@@ -19,8 +19,10 @@ def published_trainings() -> dict[str, Records]:
 
 
 def accuracy_table(runs: Mapping[str, Records]) -> str:
-    """Test accuracies in percent: published; the same network here, after so many of the published
-    epochs; and ours after as many. `runs` are those of :func:`published_trainings`.
+    """A table of test accuracies in percent: those published, those of the same network here after
+    some or all of its epochs, and those of our network after as many epochs.
+
+    `runs` are those of :func:`published_trainings`.
     """
     rows: list[tuple[str, ...]] = [("", "published", "epochs", "here", "ours")]
     for name, network in IMPLEMENTATIONS.items():

@@ -79,7 +79,7 @@ def matrix(right: float, up: float, turn: float) -> Tensor:
 
 
 def build(whole: str, where: Tensor, kinds: Sequence[str] = PAIR) -> list[tuple[str, Tensor]]:
-    """The parts of a whole at a pose, each with its own pose: what W says, the other way round."""
+    """The parts of a whole at a pose, each with its own pose: W, inverted."""
     return [(kind, torch.linalg.solve(matrix(*SEEN[kind, whole]), where.float())) for kind in kinds]
 
 

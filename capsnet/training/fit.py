@@ -115,7 +115,7 @@ def fit(
     stop_after: int | None = None,
     progress: bool = True,
 ) -> list[dict[str, Any]]:
-    """Train a model; where ``out`` holds a checkpoint of this very run, go on from it.
+    """Train a model; if ``out`` holds a checkpoint of the same run, go on from it.
 
     Under ``torchrun`` every process takes its share of each batch, on one or several machines. On a
     single GPU the step becomes a CUDA graph (:meth:`capsnet.training.step.Step.capture`).
@@ -346,10 +346,10 @@ def identify(
 
 
 def name_of(argument: str, function: Any, tag: str | None) -> str:
-    """Module and name of a function, which tell it from others.
+    """Module and name of a function, which identify it.
 
     Raises:
-        ValueError: it has no name of its own, and there is no ``tag`` in place of one.
+        ValueError: it has no name that identifies it, and no ``tag`` names the run instead.
     """
     name = getattr(function, "__qualname__", "").removeprefix("_VariableFunctionsClass.")  # torch's
     owner = getattr(function, "__self__", None)  # None of a function, its module of a built-in one

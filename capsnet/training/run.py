@@ -29,7 +29,7 @@ LOCK = ".lock"  # held while a process trains in the folder; the file itself sta
 
 @dataclass
 class Run:
-    """All that a checkpoint holds: with it, a run goes on as if nothing had happened."""
+    """All that a checkpoint holds: with it, a run goes on as if it had never stopped."""
 
     model: nn.Module
     optimizer: torch.optim.Optimizer

@@ -208,7 +208,7 @@ class Probe(NamedTuple):
 
 
 def examine_inside(net: Subject) -> Findings:
-    """What a module of the network shows that routes; an error if none is found."""
+    """What the module that routes shows; an error if there is none."""
     inside = copy.copy(net)
     inside.adapter = find_routing(net)
     verdicts = LAYER.decide(inside)

@@ -67,7 +67,7 @@ def user_code(what: str = "") -> Iterator[None]:
 
 
 def copied(model: nn.Module) -> nn.Module:
-    """A deep copy, which not every network allows after it was called."""
+    """A deep copy; not every network can be copied after it was called."""
     with user_code("it cannot be copied: "):
         return copy.deepcopy(model)
 
@@ -102,7 +102,7 @@ def without_ones(tensor: Tensor) -> Tensor:
 
 
 def relative_error(values: Tensor, reference: Tensor) -> float:
-    """The largest difference, relative to the largest element of ``other``; NaN counts as 0."""
+    """The largest difference, relative to the largest of ``reference``; NaN counts as 0."""
     values, reference = values.detach().nan_to_num(), reference.detach().nan_to_num()
     return float((values - reference).abs().max() / reference.abs().max().clamp(min=1e-300))
 

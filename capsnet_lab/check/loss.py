@@ -90,7 +90,7 @@ def examine_loss(net: Subject) -> Findings:
 
 
 def terms_of(out: Output, images: Tensor, labels: Tensor) -> dict[Variant, list[float]]:
-    """Of each variant the margin loss and, if there is a reconstruction, the other loss."""
+    """The margin loss of each variant, and its reconstruction loss if there is a reconstruction."""
     lengths = {
         "": out.norms if out.lengths is None else out.lengths,
         "norms": out.norms,
@@ -107,7 +107,7 @@ def terms_of(out: Output, images: Tensor, labels: Tensor) -> dict[Variant, list[
 
 
 def fit(rows: list[list[float]], losses: list[float]) -> Fit:
-    """Least squares: the weights of the terms, of which each batch has a row."""
+    """Weights of the terms by least squares; ``rows`` has the terms of each batch."""
     terms, loss = torch.tensor(rows), torch.tensor(losses)
     scale = terms.abs().amax(dim=0).clamp(min=1e-300)
     solution = torch.linalg.lstsq(terms / scale, loss[:, None], driver="gelsd").solution[:, 0]

@@ -129,7 +129,7 @@ class Subject:
         return model
 
     def answer(self, images: Tensor) -> Tensor:
-        """What the copy with other weights answers, in evaluation."""
+        """The answer of the rescaled copy, in evaluation mode."""
         return self.output(self.rescaled, images).answer
 
     @functools.cached_property

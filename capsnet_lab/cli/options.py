@@ -36,7 +36,7 @@ LONGEST = 1000  # characters of a message
 
 
 def one_line(message: str) -> str:
-    """The message with each run of blanks a single one, and without its end if it is long."""
+    """The message on one line, cut off where it is long."""
     return textwrap.shorten(message, LONGEST, placeholder=" …")
 
 
@@ -67,7 +67,7 @@ SEED = number_type(int, "a whole number of 0 … 2⁴⁰ - 1", lambda seed: 0 <=
 
 
 def parse_path(text: str) -> Path:
-    """A path, ~ expanded; not the empty one: a shell's empty variable would be this folder."""
+    """A path, with ~ expanded; an empty one, which an unset variable gives, is refused."""
     if not text:
         raise argparse.ArgumentTypeError("expected a path, got an empty one")
     return Path(os.path.expanduser(text))  # ~stranger stays as it is
@@ -162,7 +162,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def add_train_options(command: argparse.ArgumentParser) -> None:
     option = command.add_argument
-    option("--dataset", type=parse_dataset, help=f"{SETS} (mnist; with --as that of its network)")
+    option("--dataset", type=parse_dataset, help=f"{SETS} (mnist; with --as or --init that of the network)")
     text = "where weights, checkpoint and metrics are (runs/DATASET, with --as runs/DATASET-NAME); "
     text += "a cut-off run there goes on"
     option("--out", type=parse_path, help=text)

@@ -82,7 +82,7 @@ def print_predictions(
 def write_predictions(
     args: argparse.Namespace, answered: Sequence[Prediction], classes: Sequence[str], total: int
 ) -> None:
-    """Write the files that were asked for; what no drawing can spoil goes first."""
+    """Write the files that were asked for; JSON first, because the drawing may fail."""
     if args.json:
         names = ("picture", "answer", "length", "lengths")
         rows = [{name: getattr(prediction, name) for name in names} for prediction in answered]

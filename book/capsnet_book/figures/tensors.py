@@ -69,7 +69,7 @@ def network(
 
 
 def fullest(maps: NDArray[Any], count: int) -> NDArray[Any]:
-    """The maps with most in them, in their order."""
+    """The maps with the largest sums, in their order."""
     return maps[np.sort(np.argsort(-maps.sum(axis=(1, 2)), kind="stable")[:count])]
 
 
