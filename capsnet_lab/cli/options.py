@@ -162,7 +162,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 def add_train_options(command: argparse.ArgumentParser) -> None:
     option = command.add_argument
-    option("--dataset", type=parse_dataset, help=f"{SETS} (mnist; with --as or --init that of the network)")
+    text = f"{SETS} (mnist; with --as or --init that of the network)"
+    option("--dataset", type=parse_dataset, help=text)
     text = "where weights, checkpoint and metrics are (runs/DATASET, with --as runs/DATASET-NAME); "
     text += "a cut-off run there goes on"
     option("--out", type=parse_path, help=text)
