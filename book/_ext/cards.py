@@ -36,7 +36,7 @@ from myst import front_matter
 WORDS, LINES = 200, 20  # that a reader takes in, a minute
 PLAYS = re.compile(r"^ *:?tags: .*\bplay-", re.MULTILINE)  # a chapter with a widget
 PICTURES = "_static/cards"
-CARD = 480, 208  # pixels of a card's picture, on a fine screen
+CARD = 640, 300  # pixels of a card's picture, on a fine screen
 SHARED = 1200, 630  # pixels of the picture that a shared link shows
 DARK = {each.colour: each.dark for each in QUANTITIES.values()} | {
     INK: "#CED6DD",

@@ -79,4 +79,4 @@ def add_script(app: Sphinx, page: str, template: str, context: dict[str, Any], *
 
 def setup(app: Sphinx) -> None:
     app.add_post_transform(CloseAnswers)
-    app.connect("html-page-context", add_script)
+    app.connect("html-page-context", add_script, priority=700)  # after play.js, which names places

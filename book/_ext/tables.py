@@ -52,6 +52,8 @@ def tabulate(doctree: nodes.document) -> None:
     for block in list(doctree.findall(nodes.literal_block)):
         if "stream" in block["classes"] and (rows := printed_rows(block.astext())):
             block.replace_self(table_of(rows))
+        elif "stream" in block["classes"] and "\n" not in block.astext().strip():
+            block["classes"].append("sentence")
 
 
 def name_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:

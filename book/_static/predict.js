@@ -9,6 +9,11 @@
   const predictions = JSON.parse(localStorage.getItem(KEPT) ?? "{}");
 
   const choicesOf = (box) => [...box.querySelectorAll("li button")];
+  // A widget that shows nothing of the answer until it is moved stays open, but for its caption.
+  const close = (box, to) => {
+    const all = box.nextElementSibling.querySelectorAll(":scope > :not(.tag_play-parts), figcaption");
+    for (const each of all) each.inert = to;
+  };
   const rightOf = (box) => choicesOf(box)[Number(/answer-(\d)/.exec(box.className)[1]) - 1];
 
   function made(tag, properties, ...children) {
@@ -31,7 +36,7 @@
   /** Open the answer of a box, and mark what was said. */
   function open(box, said = "") {
     box.classList.add("committed");
-    box.nextElementSibling.inert = false;
+    close(box, false);
     box.querySelector(".show-me")?.remove();
     const answer = rightOf(box);
     for (const choice of choicesOf(box)) {
@@ -62,14 +67,11 @@
 
     const kept = predictions[`${page}.html#${box.id}`];
     const known = kept && (!kept.said || choicesOf(box).some((choice) => choice.innerHTML === kept.said));
-    const answer = box.nextElementSibling;
-    const arrive = () => {
+    const arrive = () => { // a link leads into what is closed
       const id = decodeURIComponent(location.hash.slice(1).split("?")[0]); // without a widget's state
-      const widget = id.startsWith("play-") && answer.querySelector(`[class*="${CSS.escape(id)}"]`);
-      // A link leads into what is closed.
-      if (widget || answer.contains(document.getElementById(id))) open(box);
+      if (box.nextElementSibling.contains(document.getElementById(id))) open(box);
     };
-    answer.inert = true;
+    close(box, true);
     if (known) open(box, kept.said);
     addEventListener("hashchange", arrive);
     arrive();

@@ -267,7 +267,7 @@ def test_the_reader_chooses_how_much_code_is_shown(visit: Any) -> None:
 
 def test_an_answer_opens_once_the_reader_has_predicted(visit: Any, browser: Any) -> None:
     tab = visit("book/squash.html")
-    box, answer = tab.locator(".predict").first, tab.locator(".predict + .answer").first
+    box, answer = tab.locator(".predict").first, tab.locator(".predict + .answer > *").first
     closed = "it => [it.inert, getComputedStyle(it).filter != 'none']"
     assert answer.evaluate(closed) == [True, True]
     tab.emulate_media(media="print")
@@ -282,7 +282,8 @@ def test_an_answer_opens_once_the_reader_has_predicted(visit: Any, browser: Any)
     assert choices.nth(right).get_attribute("aria-pressed") == "false"
     tab.locator(".predict .show-me").last.click()
     tab.reload()  # both are remembered
-    assert tab.locator(".answer").evaluate_all(f"all => all.map({closed})") == [[False, False]] * 2
+    answers = tab.locator(".answer > :first-child")
+    assert answers.evaluate_all(f"all => all.map({closed})") == [[False, False]] * 2
     box.get_by_role("link", name="All your predictions").click()
     listed = tab.locator("ul.predicted li")
     listed.first.wait_for()  # the click returns before the page is another
@@ -295,13 +296,24 @@ def test_an_answer_opens_once_the_reader_has_predicted(visit: Any, browser: Any)
     tab.get_by_text("You have not predicted anything yet.").wait_for()
     plain = browser.new_context(java_script_enabled=False).new_page()
     plain.goto(f"{tab.url.rpartition('/')[0]}/squash.html")
-    assert plain.locator(".answer").first.evaluate("it => getComputedStyle(it).filter") == "none"
+    assert plain.locator(".answer > *").first.evaluate("it => getComputedStyle(it).filter") == "none"
 
 
 def test_a_link_into_an_answer_opens_it(visit: Any) -> None:
-    tab = visit("book/parts.html#play-parts?roof=20,30,40")
-    assert tab.locator(".answer:has([data-play=parts])").evaluate("it => it.inert") is False
-    assert tab.locator(".answer").evaluate_all("all => all.some((it) => it.inert)")
+    tab = visit("book/routed.html#play-children?child=3")
+    cell = tab.locator(".answer > [data-play=children]")
+    assert cell.evaluate("it => it.inert") is False
+    tab = visit("book/routed.html")
+    assert cell.evaluate("it => it.inert") is True
+
+
+def test_a_widget_that_does_not_give_an_answer_away_is_open(visit: Any) -> None:
+    tab = visit("book/parts.html")
+    see_all_widgets(tab)
+    cell = tab.locator(".answer > [data-play=parts]")
+    hidden = "it => [it.closest('[inert]') != null, getComputedStyle(it).filter != 'none']"
+    assert cell.evaluate(hidden) == [False, False]
+    assert cell.locator("figcaption").evaluate(hidden) == [True, True]
 
 
 def test_words_of_drawings_grow_on_a_phone_where_they_stay_apart(visit: Any) -> None:
