@@ -8,6 +8,8 @@ import { plot } from "./plot.js";
 import { bend, matrix } from "./warp.js";
 
 const NAME = "bend";
+export const caption = "Rotated to the left, this seven stays a seven; rotated far to the right, it is mistaken for a two. The curve " +
+  "shows the accuracy on 300 test digits that are deformed in the same way.";
 /** @typedef {"degrees" | "shear" | "size"} Change */
 /** @type {Record<Change, { title: string, min: number, max: number, step: number, usual: number, says: (x: number) => string }>} */
 const CHANGES = {

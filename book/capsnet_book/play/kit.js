@@ -97,7 +97,9 @@ export function choice(legend, options, value, chosen) {
  */
 export function digitChoice(legend, value, chosen) {
   const digits = Object.fromEntries([..."0123456789"].map((digit) => [digit, digit]));
-  return choice(legend, digits, `${value ?? ""}`, (digit) => chosen(Number(digit)));
+  const field = choice(legend, digits, `${value ?? ""}`, (digit) => chosen(Number(digit)));
+  field.classList.add("of-digits");
+  return field;
 }
 
 /** Show an image of numbers from 0 (black) to 1 (white), a number a pixel, as MNIST's are.

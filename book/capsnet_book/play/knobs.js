@@ -7,6 +7,9 @@ import { button, choice, drawDigit, el, picture, readState, set, signed, slider,
 import { Capsule, part } from "./moved.js";
 import { readWeights } from "./weights.js";
 
+export const caption = "Each number changes the reconstruction in its own way. The bars next to a number show which properties a " +
+  "larger value changes, as measured below.";
+
 const WAYS = { straight: "in a straight line", round: "along a circle", pixels: "cross-fade of pixels" };
 const TABS = { numbers: "16 numbers", directions: "6 directions", walk: "walk" };
 /** @typedef {keyof typeof TABS} Tab */

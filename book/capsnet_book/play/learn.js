@@ -116,7 +116,7 @@ export async function mount(stage) {
     const { rate: fast, downWeight: lambda, iterations: times, over: which } = state;
     const changed = JSON.stringify(state) !== JSON.stringify(first);
     writeState(NAME, changed ? { rate: fast, lambda, iterations: times, over: which } : {});
-    if (worker && differs()) said.textContent = "These settings count from the next start on: press Start again to compare.";
+    if (worker && differs()) said.textContent = "Press Start again to train with these settings, and compare.";
     else say();
   }
 

@@ -6,6 +6,9 @@ import { button, choice, el, number, readState, set, writeState } from "./kit.js
 import { plot } from "./plot.js";
 
 const NAME = "margin";
+export const caption = "On the right side of its margin a capsule has no loss and no gradient; on the wrong side, the gradient grows " +
+  "in proportion to the distance. Drag a bar to change the length of a capsule: its arrow shows where one " +
+  "training step would take it.";
 const [M_POS, M_NEG] = [0.9, 0.1];
 const RATE = 0.25; // of one step along the arrows
 const WEIGHTS = { half: 0.5, fully: 1 }; // λ

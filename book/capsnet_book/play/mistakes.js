@@ -4,6 +4,8 @@
 import { argmax, button, drawDigit, el, number, readState, set, writeState } from "./kit.js";
 
 const NAME = "mistakes";
+export const caption = "Some of these labels are disputable, and some of these digits are plain. Say which digit you see, and you " +
+  "are shown its label, the network’s answer, and what the capsules of both reconstruct.";
 const PIXELS = 784;
 
 /** @typedef {{ true: number, said: number, lengths: number[], images: Uint8Array[] }} Mistake

@@ -1,8 +1,9 @@
 // @ts-check
 // Brings the page's pictures to life: a cell or figure of class `tag_play-NAME` or `play-NAME` holds a
-// static picture; when it comes into sight, NAME.js takes its place, in the same box.
+// static picture; when it comes into sight, NAME.js takes its place, in the same box, and its `caption`, if
+// it has one, that of the picture.
 
-import { dataOf } from "./kit.js";
+import { dataOf, el } from "./kit.js";
 
 const CLASS = /^(?:tag_)?play-(\w+)$/;
 
@@ -10,7 +11,7 @@ const CLASS = /^(?:tag_)?play-(\w+)$/;
 async function bring(box) {
   const name = box.getAttribute("data-play") ?? "";
   try {
-    const { mount } = await import(`./${name}.js`);
+    const { mount, caption } = await import(`./${name}.js`);
     const picture = box.querySelector(".cell_output svg.drawing, .cell_output img, :scope > img, :scope > a > img");
     const before = box.querySelector("div.play");
     const data = await dataOf(box);
@@ -22,6 +23,7 @@ async function bring(box) {
     still.classList.add("poster");
     still.before(stage);
     before?.remove();
+    if (caption && !box.querySelector(".played")) box.querySelector(".caption-text")?.after(el("span", { class: "played" }, caption));
     box.classList.add("is-playing");
   } catch (error) {
     console.error(error); // the picture stays

@@ -35,7 +35,7 @@ export async function mount(stage) {
   const nudges = ["s", "v"].map((kind) => el("circle", { r: NUDGE * UNIT, class: `nudge ${kind}` }));
   const tip = el("g", { tabindex: 0, role: "slider", "aria-label": "The tip of s", "aria-valuemin": 0, "aria-valuemax": LONGEST });
   tip.append(el("circle", { r: 24, class: "grasp" }), el("circle", { r: 7, class: "knob" }));
-  const hint = el("text", { x: 14, y: -8 }, "drag me");
+  const hint = el("text", { x: 30, y: 5, class: "hint" }, "drag s");
   tip.append(hint);
   const names = [el("text", { class: "s" }, "s"), el("text", { class: "v" }, "v")];
   const half = SIZE / 2;

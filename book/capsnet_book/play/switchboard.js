@@ -4,6 +4,9 @@
 import { button, el, readState, set, writeState } from "./kit.js";
 
 const NAME = "switchboard";
+export const caption = "More than half of the differences occur in only one implementation each, and no two implementations have the " +
+  "same set of differences. Switch differences on to see which implementations have them all, or choose an " +
+  "implementation to see all that it does differently.";
 
 /** @typedef {{ name: string, says: string, change: string[], cost: string, who: string[] }} Deviation
  *  change: of the source, ours after "-", theirs after "+" */
@@ -27,10 +30,10 @@ export async function mount(stage, { deviations, networks }) {
     return made;
   });
   const found = el("p", { class: "said", "aria-live": "polite" });
-  const told = el("div", { class: "told", tabindex: 0, role: "region", "aria-label": "What is switched on" });
+  const told = el("div", { class: "told", role: "region", "aria-label": "What is switched on" });
   stage.append(
     el("div", { class: "bar", role: "group", "aria-label": "Networks" }, ...names),
-    el("div", { class: "bar switches", role: "group", "aria-label": "Deviations", tabindex: 0 }, ...switches),
+    el("div", { class: "bar switches", role: "group", "aria-label": "Deviations" }, ...switches),
     el("div", { class: "bar" }, found, button("All off", () => moved([])), button("Reset", () => moved(start, {}))),
     told,
   );
@@ -61,7 +64,6 @@ export async function mount(stage, { deviations, networks }) {
     told.replaceChildren(...latestFirst().map(({ name, says, change, cost }) => el("div", {},
       el("p", {}, el("strong", {}, name), ` ${says} `, el("em", {}, `Cost: ${cost}.`)),
       el("pre", {}, ...change.map((line) => el("span", { class: line[0] === "-" ? "gd" : "gi" }, `${line}\n`))))));
-    told.scrollTop = 0;
   }
 
   /** @param {string[]} to @param {Record<string, string>} [kept] */

@@ -6,6 +6,9 @@ import { pointed } from "./drag.js";
 import { button, choice, drawDigit, el, number, part, picture, readState, set, sheet, slider, writeState } from "./kit.js";
 import { CHILDREN, PLACES, members, owner, place } from "./members.js";
 
+export const caption = "The whole network is six statements, and this is what they make of one seven. Tap one of the 1152 children " +
+  "to see its window of the image, its eight numbers and its ten votes.";
+
 /** @typedef {import("./members.js").Read} Read */
 /**
  * @typedef {object} Seven  what the network makes of it

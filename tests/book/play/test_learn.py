@@ -125,7 +125,7 @@ def test_it_learns_when_asked_and_is_compared_with_the_run_before(page_of: Any) 
     assert (shown[::2] - recorded[::2]).abs().max() < 0.01  # the same twelve images
     assert (shown[1::2] - recorded[1::2]).abs().max() > 0.1
     tab.get_by_role("slider", name="λ").press("End")
-    assert "next start" in tab.inner_text(".said")
+    assert "Press Start again" in tab.inner_text(".said")
     tab.get_by_role("button", name="Start again").click()
     tab.get_by_role("button", name="Pause").wait_for()
     assert "λ = 1," in tab.inner_text(".legend.now")
