@@ -158,10 +158,10 @@ def with_tuning(
 ) -> dict[str, Experiment]:
     """An experiment, and the tuning NAME-tuning that chooses the learning rate of each row."""
     tuning = f"{name}-tuning"
-    asked = f"Which learning rate suits each network of {name}?"
+    purpose = f"Which learning rate suits each network of {name}?"
     return {
         name: Experiment(question, rows, budgets, tuned_by=tuning, **options),
-        tuning: Experiment(asked, at_each_rate(rows), tuning_budgets, tuning=True, **options),
+        tuning: Experiment(purpose, at_each_rate(rows), tuning_budgets, tuning=True, **options),
     }
 
 

@@ -339,18 +339,18 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--stale", action="store_true", help="only list the stale notebooks")
     options = parser.parse_args(arguments)
-    wanted = [page for page in chapters() if not options.chapters or page.stem in options.chapters]
-    if unknown := set(options.chapters) - {page.stem for page in wanted}:
+    pages = [page for page in chapters() if not options.chapters or page.stem in options.chapters]
+    if unknown := set(options.chapters) - {page.stem for page in pages}:
         raise ChapterError(f"there is no chapter {', '.join(sorted(unknown))}")
     if options.stale:
-        notebooks = [(notebook_path(page), with_outputs(page)) for page in wanted]
+        notebooks = [(notebook_path(page), with_outputs(page)) for page in pages]
         stale = [path for path, notebook in notebooks if notebook is None or is_stale(notebook)]
         print(*(path.relative_to(ROOT) for path in stale if path.exists()))
         return 0
-    for chapter in wanted:
+    for chapter in pages:
         path, executed = make(chapter, update_address=options.address)
-        done = "executed" if executed else "up to date"
-        print(f"{path.relative_to(ROOT)}: {done}", flush=True)
+        state = "executed" if executed else "up to date"
+        print(f"{path.relative_to(ROOT)}: {state}", flush=True)
     if not options.chapters:
         stage()
     return 0

@@ -103,10 +103,11 @@ def match_source(
     left_out = {n for first, last in docstrings for n in range(first, last + 1)}
     live = [line for line in numbered(lines, 1) if line[0] not in left_out]
     quoted = [line for pairs in noted.values() for code, _ in pairs for line in code]
-    for (here, line), (there, now) in zip_longest(quoted, live, fillvalue=("end", "")):
-        if line != now:
-            differs = f"the note is for {line!r}, but {file}:{there} has {now!r}"
-            raise ChapterError(f"{page}:{here}: {differs}")
+    compared = zip_longest(quoted, live, fillvalue=("end", ""))
+    for (page_line, quote), (file_line, line) in compared:
+        if quote != line:
+            differs = f"the note is for {quote!r}, but {file}:{file_line} has {line!r}"
+            raise ChapterError(f"{page}:{page_line}: {differs}")
 
     def listing(first: int, last: int, indent: int, note: str | None = None) -> Listing:
         code = "\n".join(line[indent:] for line in lines[first - 1 : last])

@@ -39,8 +39,8 @@ def main(words: list[str]) -> None:
     os.chdir(ROOT)
     device = pick_device()
     machine = describe_machine(device) | {"system": platform.system()}
-    apart = {"accuracy"} if device.type == "cuda" else {"accuracy", "launches"}
-    for part in words or [part for part in PARTS if part not in apart]:
+    excluded = {"accuracy"} if device.type == "cuda" else {"accuracy", "launches"}
+    for part in words or [part for part in PARTS if part not in excluded]:
         try:
             document = {"machine": machine, **PARTS[part](device)}
         except ValueError as error:  # of a part that this machine cannot do

@@ -148,8 +148,8 @@ class PeerNetwork(nn.Module):
         mask = F.one_hot(chosen, PAPER.out_capsules).to(v.dtype)
         reconstruction = self.decoder((v * mask.unsqueeze(-1)).flatten(1))
         target = F.one_hot(labels, PAPER.out_capsules).to(images.dtype)
-        short, long = F.relu(0.9 - lengths), F.relu(lengths - 0.1)
-        margins = target * short**self.power + 0.5 * (1 - target) * long**self.power
+        too_short, too_long = F.relu(0.9 - lengths), F.relu(lengths - 0.1)
+        margins = target * too_short**self.power + 0.5 * (1 - target) * too_long**self.power
         margin = margins.mean() if self.mean_over_classes else margins.sum(dim=1).mean()
         return margin + self.weight * F.mse_loss(reconstruction, images.flatten(1))
 

@@ -77,8 +77,8 @@ def errors_added(costs: Mapping[str, tuple[float, float]]) -> Figure:
     for name in order:
         points, half = costs[name]
         ends[name] = points, points - half, points + half
-    whole = [name for name in order if name.startswith("all of ")]
-    figure = intervals(ends, "error added, percentage points", whole)
+    whole_networks = [name for name in order if name.startswith("all of ")]
+    figure = intervals(ends, "error added, percentage points", whole_networks)
     (axes,) = figure.axes
     axes.margins(x=0.08)
     left, right = axes.get_xlim()
@@ -101,8 +101,8 @@ def bars(rows: Mapping[str, Sequence[float]], names: Sequence[str], unit: str) -
     numbers = np.array(list(rows.values())).T
     height = 0.64 / len(names)
     for name, values, (colour, shift) in zip(names, numbers, looks, strict=True):
-        drawn = axes.barh(places + shift, values, height, color=colour, label=name)
-        axes.bar_label(drawn, fmt=f"{{:.0f}} {unit}", padding=4, fontsize=9)
+        container = axes.barh(places + shift, values, height, color=colour, label=name)
+        axes.bar_label(container, fmt=f"{{:.0f}} {unit}", padding=4, fontsize=9)
     axes.margins(x=0.15)
     axes.xaxis.set_visible(False)
     axes.spines["bottom"].set_visible(False)

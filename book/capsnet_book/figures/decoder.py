@@ -25,9 +25,9 @@ def sweeps(
     `xlabel` says what changes from column to column, with its unit; `ylabel` what the rows are. A
     column whose name is empty stays bare.
     """
-    drawn = array(pictures)
-    height, width = drawn.shape[2:]
-    table = sheet(drawn.reshape(-1, height, width), len(columns), GAP)
+    images = array(pictures)
+    height, width = images.shape[2:]
+    table = sheet(images.reshape(-1, height, width), len(columns), GAP)
     inch = (WIDTH - 0.9) / table.shape[1]  # of a pixel
     figure, axes = Figure.single(inch * table.shape[0] + 0.65)
     axes.imshow(table, cmap="gray", vmin=0, vmax=1, interpolation="nearest")

@@ -107,9 +107,9 @@ def against_chance(sums: Mapping[str, ArrayLike], true: ArrayLike, most: float) 
     `sums` are such ratios by what was added up, [n, classes]; `true` says which class is there,
     bool, [n, classes]; `most` is the ratio if all votes coincide.
     """
-    there = array(true)
+    present = array(true)
     edges = np.linspace(0, 1.1 * max(array(values).max() for values in sums.values()), 41)
-    groups = (("absent digits", ~there, FAINT), ("true digit", there, V))
+    groups = (("absent digits", ~present, FAINT), ("true digit", present, V))
     figure, rows = stacked(0.75 + 1.1 * len(sums), len(sums))
     for axes, (name, values) in zip(rows, sums.items(), strict=True):
         for group, which, colour in groups:

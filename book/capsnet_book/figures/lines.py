@@ -56,15 +56,15 @@ def curves(panels: Sequence[Panel], margins: tuple[float, float] | None = None) 
         axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
         logarithmic(axes, panel.logarithmic)
         colours = [COLOURS[key] for key in panel.quantities]
-        looks = list(zip(colours, cycle(MARKERS), strict=False)) or LINES
-        for (name, (x, y)), (colour, line) in zip(panel.lines.items(), looks, strict=False):
+        styles = list(zip(colours, cycle(MARKERS), strict=False)) or LINES
+        for (name, (x, y)), (colour, line) in zip(panel.lines.items(), styles, strict=False):
             counts, values = array(x), array(y)
             if values.ndim == 2:
                 axes.plot(counts, values, "o", color=colour, markersize=3, alpha=0.6)
                 values = values.mean(axis=1)
             style = line if len(counts) <= FEW else line[1:]
-            (drawn,) = axes.plot(counts, values, style, color=colour, markersize=4, linewidth=1.5)
-            drawn.set_label("" if colours else name)
+            (curve,) = axes.plot(counts, values, style, color=colour, markersize=4, linewidth=1.5)
+            curve.set_label("" if colours else name)
         for level in panel.levels.values():
             axes.axhline(level, color=FAINT, linewidth=0.8, linestyle=":")
         axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel)

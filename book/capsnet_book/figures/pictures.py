@@ -40,12 +40,12 @@ def gallery(
     Where a picture is None, nothing is drawn. A column is as wide as its first picture. `rows` are
     names of the rows, if any; `mistakes` are indices of pictures whose title is set as a mistake's.
     """
-    drawn = [None if picture is None else array(picture) for picture in pictures]
+    arrays = [None if picture is None else array(picture) for picture in pictures]
     widths = [1.0] * per_row
-    for column, picture in enumerate(drawn[:per_row]):
+    for column, picture in enumerate(arrays[:per_row]):
         if picture is not None:
             widths[column] = picture.shape[2] / picture.shape[1]
-    bands = -(-len(drawn) // per_row)
+    bands = -(-len(arrays) // per_row)
     lines = sum(
         max(len(title.splitlines()) for title in titles[start : start + per_row])
         for start in range(0, len(titles), per_row)
@@ -55,7 +55,7 @@ def gallery(
     grid = figure.subplots(bands, per_row, squeeze=False, width_ratios=widths)
     for axes in grid.flat:
         axes.set_axis_off()
-    for i, (picture, title) in enumerate(zip(drawn, titles, strict=True)):
+    for i, (picture, title) in enumerate(zip(arrays, titles, strict=True)):
         axes = grid[i // per_row, i % per_row]
         if picture is not None:
             show(axes, picture)
@@ -74,9 +74,9 @@ def misclassified(
     `labels` are the true class indices [n]; of `lengths` ‖v_k‖ [n, classes] the longest is the
     prediction.
     """
-    true, values = array(labels), array(lengths)
+    labels_of_images, values = array(labels), array(lengths)
     predicted = values.argmax(axis=1)
-    pairs = list(zip(true, predicted, strict=True))
+    pairs = list(zip(labels_of_images, predicted, strict=True))
     names = [f"{classes[t]} → {classes[p]}" for t, p in pairs]
     figure = gallery(array(images), names, MISTAKES_PER_ROW, mistakes=range(len(names)))
     for axes, of_image, pair in zip(figure.axes, values, pairs, strict=False):

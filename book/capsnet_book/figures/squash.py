@@ -26,11 +26,11 @@ def squash_arrows(vectors: ArrayLike, squashed: ArrayLike) -> Figure:
     for s, v in zip(before, after, strict=True):
         arrow(axes, (0, 0), s, S, linewidth=1.3)
         arrow(axes, (0, 0), v, V, linewidth=2.6)
-        long, short = np.hypot(*s), np.hypot(*v)
-        x, y = s / long
+        length = np.hypot(*s)
+        x, y = s / length
         axes.annotate(
-            f"{long:g} → {short:.2f}", s, xytext=(6 * x, 6 * y), textcoords="offset points",
-            ha="left" if x > 0 else "right", va="center", fontsize=9,
+            f"{length:g} → {np.hypot(*v):.2f}", s, xytext=(6 * x, 6 * y),
+            textcoords="offset points", ha="left" if x > 0 else "right", va="center", fontsize=9,
         )  # fmt: skip
     corners = np.vstack([before, [[-1, -1], [1, 1]]])
     low, high = corners.min(axis=0) - ROOM, corners.max(axis=0) + ROOM
@@ -48,8 +48,8 @@ def relative_errors(lengths: ArrayLike, errors: Mapping[str, ArrayLike]) -> Figu
         "off by its own length", (0.995, 1), xycoords=("axes fraction", "data"),
         xytext=(0, 3), textcoords="offset points", ha="right", fontsize=9,
     )  # fmt: skip
-    looks = LOOKS[: len(errors)]
-    for name, error, (colour, line) in zip(errors, values, looks, strict=True):
+    styles = LOOKS[: len(errors)]
+    for name, error, (colour, line) in zip(errors, values, styles, strict=True):
         axes.plot(x, error, line, color=colour, linewidth=1.6, label=name)
     axes.set(xscale="log", yscale="log")
     for axis in (axes.xaxis, axes.yaxis):
