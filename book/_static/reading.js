@@ -295,6 +295,11 @@ if (rows.length) {
     const row = rows.find((each) => each.getBoundingClientRect().bottom > line);
     if (row && row.getBoundingClientRect().top < innerHeight) follow(row);
   };
+  const notes = document.querySelectorAll(".annotated-note"); // of those that are cut off an ellipsis says so
+  const cut = () => [...notes].map((note) => note.scrollHeight > note.clientHeight + 2)
+    .forEach((is, k) => notes[k].classList.toggle("cut", is));
+  document.fonts.ready.then(cut);
+  addEventListener("resize", cut);
   addEventListener("scroll", () => requestAnimationFrame(middle), { passive: true });
   middle();
   for (const row of rows) row.addEventListener("pointerenter", () => follow(row));
