@@ -24,13 +24,14 @@ Table = list[tuple[str, ...]]  # for capsnet.text.columns
 # Why the learning rates leave a claim open, as its verdict says.
 SHORTER = "rates tuned in shorter runs"
 EDGE = "a rate at the edge of those tried"
-UNRECORDED = "rates tuned in runs that were not kept"
+NOT_BEST = "a rate that is not the best of those tried"
 
 LONG = {  # rows of the experiment "headline", whose recipes differ
     "cpu": ("W 0.01", "3 iterations, reconstruction"),
     "gpu": ("W 0.1", "3 iterations, reconstruction", "released schedule"),
 }
 
+NONE_AS_LARGE = "no difference as large as claimed"
 OF_CLAIMS = "confirmed", "reversed here"
 OF_FINDINGS = "fewer errors", "more errors"  # nobody claimed these
 
@@ -190,10 +191,12 @@ def verdict(claim: Claim, result: Difference, p: float, causes: Sequence[str]) -
     `p` is the p-value after the Benjamini–Hochberg adjustment over all claims. `causes` are the
     keys of :func:`ways` on which the claim depends.
     """
+    smaller = bool(claim.at_least) and excluded(claim)
     if causes:
-        return f"depends on {' and '.join(causes)}"
+        on = f"depends on {' and '.join(causes)}"
+        return f"{NONE_AS_LARGE}; its sign {on}" if smaller else on
     significant = p <= 0.05
-    if not significant and not (claim.at_least and excluded(claim)):
+    if not significant and not smaller:
         return "open"
     if result.seeds < 3:
         return "open: fewer than three runs"
@@ -202,7 +205,7 @@ def verdict(claim: Claim, result: Difference, p: float, causes: Sequence[str]) -
     if significant:
         word = claim.words[0 if result.points > 0 else 1]
         return word + narrowly(claim, lambda reduced: difference(reduced).significant())
-    return f"no difference as large as claimed{narrowly(claim, excluded)}"
+    return NONE_AS_LARGE + narrowly(claim, excluded)
 
 
 def adjusted(differences: Mapping[Any, Difference]) -> dict[Any, float]:
@@ -309,7 +312,9 @@ def on_all_images() -> Errors:
     rows += [("published", "gpu", f"ours, {epochs} epochs") for epochs in (50, 250)]
     rows += [("all-images", "gpu", "3 iterations, rate 0.003")]
     rates = [errors(experiment, row, budget).values() for experiment, budget, row in rows]
-    return dict(enumerate(itertools.chain(*rates)))
+    alone = ledger.read("time-to-accuracy/longest/summary.json")
+    missed = 100 * (1 - alone["correct"] / alone["total"])
+    return dict(enumerate([*itertools.chain(*rates), missed]))
 
 
 def on_test_writers() -> dict[str, Claim]:
@@ -325,8 +330,11 @@ def on_test_writers() -> dict[str, Claim]:
 
     pairs = functools.partial(errors, "multimnist", budget="gpu")
     three = pairs("3 iterations, reconstruction")
-    claims["pairs"] = Claim(pairs("baseline CNN"), three, paired=False, rates=SHORTER)
-    claims["routing, pairs"] = Claim(pairs("1 iteration, reconstruction"), three, rates=SHORTER)
+    one = pairs("1 iteration, reconstruction")
+    # Of the paper's Table 1, as ratios, because all our networks make more errors.
+    to_three = functools.partial(Claim, fewer=three, ratio=True, rates=SHORTER)
+    claims["pairs"] = to_three(pairs("baseline CNN"), paired=False, at_least=8.1 / 5.2)
+    claims["routing, pairs"] = to_three(one, at_least=7.5 / 5.2)
 
     # On affine digits the paper compares at equal errors on plain digits, and so do we.
     at_equal = matched.at_common_level
@@ -388,8 +396,8 @@ def on_both_writers(*sets: str) -> dict[str, Claim]:
     short, controls = (functools.partial(errors_in, name) for name in ("deviations", "controls"))
     plain = short("none")
     faster = controls("1 iteration, louder votes, W 0.025")
-    # Their rate is the default, which was chosen before trials of rates were recorded.
-    claim = functools.partial(Claim, words=OF_FINDINGS, rates=UNRECORDED)
+    # Their rate is the default. The experiment "fast-w-tuning" did better at twice that rate.
+    claim = functools.partial(Claim, words=OF_FINDINGS, rates=NOT_BEST)
     claims["faster W, early"] = claim(plain, faster)
     claims["routing, early"] = claim(short("uniform-shares"), plain)
     claims["eight, early"] = claim(plain, controls("8 iterations"))

@@ -46,6 +46,11 @@ NONE_AS_LARGE = "no difference as large as claimed"
         (replace(BETTER, by_writers=(BETTER, WORSE)), 0.01, "depends on the writers"),
         (replace(BETTER, by_writers=(BETTER, SAME)), 0.01, "confirmed"),
         (
+            replace(WORSE, at_least=9.0, other_rate=BETTER),
+            0.01,
+            f"{NONE_AS_LARGE}; its sign depends on the learning rate",
+        ),
+        (
             replace(BETTER, other_rate=WORSE, by_writers=(WORSE, BETTER)),
             0.01,
             "depends on the learning rate and the writers",
