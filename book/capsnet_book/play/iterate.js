@@ -64,7 +64,7 @@ export async function mount(stage, { votes, label, trained }) {
     ten.show(shown.norms, [label]);
     columns.forEach((column, k) => set(column, { y: shares.py(shown.counts[k] / children), height: shares.py(0) - shares.py(shown.counts[k] / children) }));
     const long = shown.norms.filter((norm) => norm > HALF).length;
-    said.textContent = `${long} of ${parents} capsules are longer than a half; ${shown.chosen} of ${children} children give more than half to one.`;
+    said.textContent = `Longer than a half: ${long} of ${parents} capsules. Giving more than half to one of them: ${shown.chosen} of ${children} children.`;
   }
 
   /** @param {number} at @param {number} [timer]  what moves it, if not the reader @param {Record<string, number>} [kept] */

@@ -237,8 +237,8 @@ def check_iteration(tab: Any, step: RoutingStep) -> None:
     lengths, most = step.v[0].norm(dim=1), step.c[0].amax(dim=1)
     assert numbers(tab, ".bars .value") == pytest.approx(lengths.tolist(), abs=0.0051)
     said = tab.locator(".play .said").inner_text()
-    assert said.startswith(f"{(lengths > 0.5).sum()} of 10 capsules are longer than a half; ")
-    assert f"; {(most > 0.5).sum()} of {len(most)} children give" in said
+    assert said.startswith(f"Longer than a half: {(lengths > 0.5).sum()} of 10 capsules. ")
+    assert said.endswith(f" them: {(most > 0.5).sum()} of {len(most)} children.")
 
 
 def test_routing_that_does_not_stop(page_of: Any, data_of: Any) -> None:
