@@ -29,7 +29,7 @@ Network = TypeVar("Network", bound=type[nn.Module])
 
 def full_name(network: type[nn.Module]) -> str:
     """Module and name of a network's class: what a file stores."""
-    return f"{network.__module__}.{network.__name__}"
+    return f"{network.__module__}.{network.__qualname__}"
 
 
 def register(network: Network) -> Network:
@@ -47,7 +47,8 @@ register(CapsNet)
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], document: Mapping) -> None:
     """Write named tensors and a JSON document atomically."""
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    # Clones, because safetensors refuses tensors that share memory, as tied weights do.
+    plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     write_atomically(path, safetensors.torch.save(plain, {"capsnet": json.dumps(document)}))
 
 
@@ -93,8 +94,10 @@ def save_weights(
 
     Raises:
         OSError: the file cannot be written; what was there is untouched.
-        ValueError: as :func:`check_savable`, or a weight is not finite in ``dtype``.
+        ValueError: as :func:`check_savable`, another ``dtype``, or a weight is not finite in it.
     """
+    if dtype not in (None, torch.int8) and not dtype.is_floating_point:
+        raise ValueError(f"dtype must be floating point or torch.int8, got {dtype}")
     model = unwrapped(model)
     metadata = metadata or {}
     check_savable(model, metadata)
@@ -219,22 +222,24 @@ def load_weights(path: str | Path) -> tuple[Any, dict[str, Any]]:
         )
     try:
         with torch.device("meta"):  # no memory and no random numbers before the shapes are checked
-            model = REGISTERED[class_name](**config)
+            expected_state = REGISTERED[class_name](**config).state_dict()
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"{path} describes a network this version does not know: {error}"
         ) from None
     try:
-        check_state(model.state_dict(), tensors)
+        check_state(expected_state, tensors)
     except ValueError as error:
         raise ValueError(f"{path} holds weights of another architecture: {error}") from None
-    for name, expected in model.state_dict().items():
+    for name, expected in expected_state.items():
         got = tensors[name]
         if got.is_floating_point() != expected.is_floating_point():
             raise ValueError(f"{path}: expected {name} in {expected.dtype}, got {got.dtype}")
         if not got.isfinite().all():
             raise ValueError(f"{path}: expected finite weights, {name} holds NaN or infinity")
-    model.to_empty(device="cpu")
+    # Made anew, because what is in no state_dict has no value on the device "meta".
+    with torch.random.fork_rng(devices=[]):
+        model = REGISTERED[class_name](**config)
     model.load_state_dict(tensors)
     return model.eval(), metadata
 

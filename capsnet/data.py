@@ -11,7 +11,7 @@ import os
 import socket
 import string
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, replace
 from functools import cached_property, partial
 from http.client import HTTPException
@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, Subset
 
+from capsnet.checks import require_bool
 from capsnet.text import reason
 
 # The name of a data set -> the class of torchvision.datasets that downloads it.
@@ -138,18 +139,22 @@ def as_image_set(data: Any, num_classes: int) -> ImageSet:
         return data
     is_loader = isinstance(data, DataLoader)
     dataset, options = data.dataset if is_loader else data, dict[str, Any]()
-    if isinstance(dataset, Tensor | str) or not hasattr(dataset, "__len__"):
+    if isinstance(dataset, Tensor | str | Mapping) or not hasattr(dataset, "__len__"):
         expected = "an ImageSet, a Dataset with a length, a DataLoader of one, "
         expected += "or a tuple or list of images and labels"
         raise ValueError(f"expected {expected}, got {kind(dataset)}")
     if is_loader:
-        sampler = getattr(data.batch_sampler, "sampler", None)
-        if not isinstance(sampler, RandomSampler | SequentialSampler):
+        batches = data.batch_sampler  # None where the DataLoader does not make any
+        sampler: Any = data.sampler if batches is None else getattr(batches, "sampler", None)
+        is_own = not isinstance(sampler, RandomSampler | SequentialSampler)
+        if is_own or len(sampler) != len(dataset) or getattr(sampler, "replacement", False):
             raise ValueError(
                 "a DataLoader stands for its whole dataset, got one with a sampler of its own: "
                 "give a torch.utils.data.Subset"
             )
         options = {"num_workers": data.num_workers, "collate_fn": data.collate_fn}
+    if len(dataset) == 0:
+        raise ValueError(f"data set {type(dataset).__name__} holds no images")
     # A list is a Dataset, of pairs, unless it holds a tensor or an array.
     in_one = isinstance(data, tuple) or (
         isinstance(data, list) and any(hasattr(part, "shape") for part in data)
@@ -168,7 +173,9 @@ def as_image_set(data: Any, num_classes: int) -> ImageSet:
         ) from error
     while isinstance(dataset, Subset):
         dataset = dataset.dataset  # which names the classes
-    names = getattr(dataset, "classes", range(num_classes))
+    names = getattr(dataset, "classes", None)
+    if not isinstance(names, list | tuple):
+        names = range(num_classes)
     return ImageSet(*joined, tuple(map(str, names)), type(dataset).__name__)
 
 
@@ -222,11 +229,12 @@ def load(name: str, train: bool = True, *, download: bool = True) -> ImageSet:
         download: whether to download what is missing.
 
     Raises:
-        ValueError: an unknown name, or a damaged archive.
+        ValueError: an unknown name, ``train`` is no bool, or an archive is damaged.
         FileNotFoundError: the data are not here, and were not downloaded.
     """
     if name not in NAMES:
         raise ValueError(f"unknown data set {name!r}; expected one of: {', '.join(NAMES)}")
+    require_bool("train", train)
     subfolder = "." if name == "cifar-10" else f"{SOURCES[name]}/raw"
     folders = [root / subfolder for root in data_folders()]
     for folder in folders if name != "cifar-10" else ():

@@ -1,5 +1,6 @@
 """The paper's network (section 4, Fig. 1 and 2)."""
 
+import copy
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -126,7 +127,7 @@ class CapsNet(nn.Module):
     @property
     def config(self) -> dict[str, Any]:
         """The arguments that make this network again, with the iterations that it routes now."""
-        config = {**self.arguments}
+        config = copy.deepcopy(self.arguments)
         if "routing_iterations" in config:
             config["routing_iterations"] = self.digits.routing_iterations
         return config

@@ -63,7 +63,7 @@ def predict(
     """One prediction for each picture, in order; one that cannot be read stops nothing.
 
     Args:
-        model: the network, on its device.
+        model: the network, on its device; it is put into evaluation mode.
         classes: the names of its classes.
         pictures: their files.
         preparation: how they become images, as for :func:`capsnet_lab.pictures.read_picture`; the
@@ -72,6 +72,7 @@ def predict(
     """
     from capsnet_lab.pictures import RefusedPicture, read_pictures
 
+    model.eval()
     device, shape = next(model.parameters()).device, tuple(model.config["image_shape"])
     nothing = "no digit" if preparation == "digit" else "none of its classes"
     for first in range(0, len(pictures), BATCH):

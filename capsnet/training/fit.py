@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ExponentialLR, LRScheduler, OneCycleLR
 
-from capsnet.checkpoint import check_savable, save_weights, unwrapped
+from capsnet.checkpoint import check_savable, full_name, save_weights, unwrapped
 from capsnet.checks import as_int
 from capsnet.data import ImageSet, shifted_batch
 from capsnet.device import describe_machine, make_fabric, resolve_compile
@@ -147,8 +147,8 @@ def fit(
         stop_after: stop after so many epochs, with the schedule for all; a later call goes on.
         progress: show a bar with rate and time left, and a line per epoch, on stderr.
 
-    A checkpoint belongs to this run if the model's config, the configuration, the images, ``tag``
-    and the names of the functions passed are the same.
+    A checkpoint belongs to this run if the model's class and config, the configuration, the images,
+    ``tag`` and the names of the functions passed are the same.
 
     Returns:
         one record per epoch: "epoch", "step", "loss", "learning_rate", "seconds" and
@@ -331,7 +331,7 @@ def identify(
     arrays = [part.cpu().contiguous().numpy().data for part in (training.images, training.labels)]
     identity = {
         "config": {k: v for k, v in dataclasses.asdict(config).items() if k not in ignored},
-        "model": cast(Any, model).config,
+        "model": {"class": full_name(type(model)), **cast(Any, model).config},
         "data": {
             "classes": list(training.classes),
             "images": len(training),

@@ -192,6 +192,7 @@ def resumed(
         saved = fabric.broadcast(saved)
         if saved is not None:
             run.restore(*saved, path=folder / CHECKPOINT)
+            del saved  # it maps the file, which Windows then does not let a new one replace
         if writes:
             yield stack.enter_context(contextlib.closing(RunFolder(folder, run, hint)))
         else:
@@ -243,9 +244,10 @@ def open_events(folder: Path, first_step: int, hint: bool) -> Any:
     """TensorBoard's writer, or one that writes nothing if TensorBoard is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
+    except Exception as error:  # a broken installation raises others than ImportError, too
         if hint:
-            print("for curves in TensorBoard: pip install tensorboard", file=sys.stderr)
+            why = f"TensorBoard cannot be imported ({reason(error)})"
+            print(f"no learning curves, {why}: pip install tensorboard", file=sys.stderr)
         nothing = dict.fromkeys(("add_scalar", "flush", "close"), lambda *_: None)
         return SimpleNamespace(**nothing)
     return SummaryWriter(str(folder), purge_step=first_step)

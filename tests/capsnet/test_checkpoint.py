@@ -110,6 +110,27 @@ def test_metadata_leaves_the_formats_own_keys_alone(path: Path, key: str, refuse
         save_weights(path, make(), {"mean": torch.ones(2)})
 
 
+def test_what_no_state_dict_holds_and_tied_weights_come_back(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Tied(CapsNet):
+        def __init__(self, *sizes: Any, **options: Any) -> None:
+            super().__init__(*sizes, **options)
+            self.register_buffer("mean", torch.full((3,), 0.5), persistent=False)
+            self.again = self.conv
+
+    monkeypatch.setattr("capsnet.checkpoint.REGISTERED", {**REGISTERED})
+    model = make(register(Tied))
+    save_weights(path, model)
+    before = torch.get_rng_state()
+    loaded, _ = load_weights(path)
+    assert loaded.mean.tolist() == [0.5] * 3 and loaded.again is loaded.conv
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.testing.assert_close(loaded.state_dict(), model.state_dict())
+    model.config["image_shape"][0] = 3  # a copy
+    assert make(Tied).config == model.config
+
+
 def test_a_class_of_ones_own(path: Path, monkeypatch: pytest.MonkeyPatch, refuses: Refuses) -> None:
     """A class that has the name of ours is known by its module."""
     monkeypatch.setattr("capsnet.checkpoint.REGISTERED", {**REGISTERED})
@@ -123,6 +144,8 @@ def test_a_class_of_ones_own(path: Path, monkeypatch: pytest.MonkeyPatch, refuse
     assert type(load_weights(path)[0]) is CapsNet
     with refuses("must have a dict config", "Linear has None"):
         save_weights(path, nn.Linear(2, 2))
+    with refuses("dtype must be floating point or torch.int8, got torch.int16"):
+        save_weights(path, make(), dtype=torch.int16)
 
 
 @pytest.mark.parametrize(("dtype", "size"), [(torch.float16, 0.51), (torch.int8, 0.27)])

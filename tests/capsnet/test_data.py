@@ -19,6 +19,8 @@ from scipy import ndimage
 from torch.utils.data import (
     DataLoader,
     IterableDataset,
+    RandomSampler,
+    SequentialSampler,
     Subset,
     SubsetRandomSampler,
     TensorDataset,
@@ -107,7 +109,10 @@ def refused_data() -> list[tuple[Any, str]]:
         (pictures, "cannot read Pictures as images and labels: default_collate: batch must"),
         ([{"image": ENOUGH[0], "label": 0}], "cannot read list as images and labels"),
         ([(ENOUGH[0], 0), (ENOUGH[0, :, 1:], 1)], "cannot read list as images and labels: stack"),
-        (TensorDataset(ENOUGH[:0], labels[:0]), "cannot read TensorDataset as images and labels"),
+        (TensorDataset(ENOUGH[:0], labels[:0]), "data set TensorDataset holds no images"),
+        ({"images": ENOUGH, "labels": labels}, "or a tuple or list of images and labels, got dict"),
+        (DataLoader(pictures, sampler=RandomSampler(pictures, num_samples=1)), "a sampler of its"),
+        (DataLoader(pictures, sampler=SequentialSampler(range(1))), "a sampler of its own"),
         (DataLoader(pictures, sampler=SubsetRandomSampler([0])), "a sampler of its own"),
         (DataLoader(pictures, batch_sampler=[[0], [1]]), "a sampler of its own"),
     ]  # fmt: skip
@@ -280,6 +285,7 @@ def image_set(images: object = TWO.images, labels: object = TWO.labels) -> Image
 
 REFUSED = [  # a call that is refused, and parts of what it says
     (lambda: load("cifar"), "'cifar'", *data.NAMES),
+    (lambda: load("mnist", "test"), "train must be True or False, got 'test'"),  # type: ignore
     (lambda: image_set(images=TWO.images.float()), "uint8", "float32"),
     (lambda: image_set(images=TWO.images[:, 0]), "uint8", "[2, 28, 28]"),
     (lambda: image_set(images=TWO.images.numpy()), "a tensor, uint8", "got ndarray"),

@@ -94,9 +94,12 @@ def test_another_run_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: R
     go_on(stop_after=1)
     before = (tmp_path / CHECKPOINT).read_bytes()
     changed = functools.partial(dataclasses.replace, digits)
+    other_class = tiny_model()
+    other_class.__class__ = type("Other", (CapsNet,), {})  # as one that changes a method
     for changes, *words in (
         ({"config": dataclasses.replace(FP32, batch_size=32)}, "batch_size = 64", "32"),
         ({"model": tiny_model(capsule_dim=4)}, "capsule_dim = 8", "4"),
+        ({"model": other_class}, "class = capsnet.model.CapsNet", "Other"),
         ({"images": digits.subset(slice(0, 100))}, "images = 128", "100"),
         ({"images": changed(images=255 - digits.images)}, "data"),
         ({"images": changed(labels=digits.labels.flip(0))}, "data"),
