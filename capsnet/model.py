@@ -102,6 +102,8 @@ class CapsNet(nn.Module):
             )
         grid = [(side - smallest) // stride + 1 for side in (height, width)]
         self.primary_capsules = sizes["capsule_types"] * grid[0] * grid[1]
+        self.image_shape, self.num_classes = shape, sizes["num_classes"]
+        self.capsule_dim = sizes["capsule_dim"]
 
         self.arguments: dict[str, Any] = {
             "image_shape": shape,
@@ -158,7 +160,7 @@ class CapsNet(nn.Module):
                 where autocast does not convert them.
         """
         require_tensor("images", images)
-        expected = self.config["image_shape"]
+        expected = self.image_shape
         if images.dim() != 4 or list(images.shape[1:]) != expected:
             raise ValueError(
                 f"images must be {['batch', *expected]}, got shape {list(images.shape)}"
@@ -200,8 +202,8 @@ class CapsNet(nn.Module):
         Raises:
             ValueError: labels as :meth:`forward` refuses, or capsules of another shape or dtype.
         """
-        classes, dim = self.config["num_classes"], self.config["capsule_dim"]
-        check_capsules(capsules, classes, dim, next(self.parameters()).dtype)
+        classes, dtype = self.num_classes, next(self.parameters()).dtype
+        check_capsules(capsules, classes, self.capsule_dim, dtype)
         # Lengths meet the margins 0.9 and 0.1: half precision is too coarse for that.
         wide = torch.promote_types(capsules.dtype, torch.float32)
         lengths = torch.linalg.vector_norm(capsules, dim=2, dtype=wide)

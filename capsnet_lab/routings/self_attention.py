@@ -104,7 +104,7 @@ class EfficientCapsNet(nn.Module):
         ValueError: an argument is out of its range.
     """
 
-    # These need of a network no more than its config, its decoder, and an encode.
+    # These need of a network no more than three sizes, its decoder, and an encode.
     check_images: Any = CapsNet.check_images
     read_out: Any = CapsNet.read_out
     routing_trace: Any = CapsNet.routing_trace
@@ -126,11 +126,14 @@ class EfficientCapsNet(nn.Module):
             raise ValueError(
                 f"image_shape must be [channels, at least 27, at least 27], got {shape}"
             )
+        self.image_shape = shape
+        self.num_classes = as_int("num_classes", num_classes)
+        self.capsule_dim = as_int("capsule_dim", capsule_dim)
         self.config: dict[str, Any] = {
             "image_shape": shape,
-            "num_classes": as_int("num_classes", num_classes),
+            "num_classes": self.num_classes,
             "reconstruct": reconstruct,
-            "capsule_dim": as_int("capsule_dim", capsule_dim),
+            "capsule_dim": self.capsule_dim,
         }
         layers: list[nn.Module] = []
         before = shape[0]
