@@ -42,7 +42,24 @@ class Notes(SphinxDirective):
         return nodes.container("", *map(self.row, listings), classes=["annotated"])
 
     def row(self, listing: Listing) -> nodes.Node:
-        code = nodes.literal_block(
+        if listing.note is None:
+            folded = fold(listing.summary, self.code(listing))
+            return nodes.container("", *folded, classes=["annotated-docstring"])
+        note = nodes.container(classes=["annotated-note"])
+        text = StringList(listing.note.splitlines(), source=str(self.page))
+        self.state.nested_parse(text, self.content_offset, note)
+        shown: list[nodes.Node] = []
+        for part in listing.parts:
+            code = self.code(part)
+            if part.note is None:
+                shown += fold(part.summary, code)
+            else:
+                shown += fold("imports", code) if IMPORTS.fullmatch(part.code) else [code]
+        lines = nodes.container("", *shown, classes=["annotated-lines"])
+        return nodes.container("", lines, note, classes=["annotated-row"])
+
+    def code(self, listing: Listing) -> nodes.Node:
+        return nodes.literal_block(
             listing.code,
             listing.code,
             language="python",
@@ -53,14 +70,6 @@ class Notes(SphinxDirective):
                 "anchorlinenos": True,
             },
         )
-        if listing.note is None:
-            folded = fold(listing.summary, code)
-            return nodes.container("", *folded, classes=["annotated-docstring"])
-        note = nodes.container(classes=["annotated-note"])
-        text = StringList(listing.note.splitlines(), source=str(self.page))
-        self.state.nested_parse(text, self.content_offset, note)
-        shown = fold("imports", code) if IMPORTS.fullmatch(listing.code) else [code]
-        return nodes.container("", *shown, note, classes=["annotated-row"])
 
     def computed(self, notes: Listings) -> nodes.Node:
         """Where an equation is computed, and which tests check that."""

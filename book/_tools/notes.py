@@ -12,7 +12,7 @@ A note that links to ``#equation-1`` says that its lines compute equation 1; a t
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, groupby, islice, pairwise, zip_longest
 from pathlib import Path
@@ -34,6 +34,7 @@ class Listing:
     within: str  # CapsNet.forward, say; empty outside of functions and classes
     code: str  # dedented as far as its directive allows
     note: str | None
+    docstrings: tuple["Listing", ...] = ()  # those between its lines
 
     @property
     def anchor(self) -> str:
@@ -42,6 +43,21 @@ class Listing:
     @property
     def lines(self) -> str:
         return f"{self.first}–{self.last}" if self.last > self.first else f"{self.first}"
+
+    @property
+    def parts(self) -> Iterator["Listing"]:
+        """What stands before, between and after its docstrings, and each docstring."""
+        lines, start = self.code.splitlines(), self.first
+        for document in (*self.docstrings, None):
+            stop = document.first if document else self.last + 1
+            code = numbered(lines[start - self.first : stop - self.first], start)
+            if code:
+                first, last = code[0][0], code[-1][0]
+                own = "\n".join(lines[first - self.first : last - self.first + 1])
+                yield replace(self, first=first, last=last, code=own, docstrings=())
+            if document:
+                yield document
+                start = document.last + 1
 
     @property
     def summary(self) -> str:
@@ -109,10 +125,17 @@ def match_source(
             differs = f"the note is for {quote!r}, but {file}:{file_line} has {line!r}"
             raise ChapterError(f"{page}:{page_line}: {differs}")
 
-    def listing(first: int, last: int, indent: int, note: str | None = None) -> Listing:
+    def listing(
+        first: int,
+        last: int,
+        indent: int,
+        note: str | None = None,
+        inside: tuple[Listing, ...] = (),
+    ) -> Listing:
         code = "\n".join(line[indent:] for line in lines[first - 1 : last])
         around = [n for n in scopes if n.lineno <= first <= (n.end_lineno or n.lineno)]
-        return Listing(file, first, last, ".".join(node.name for node in around), code, note)
+        within = ".".join(node.name for node in around)
+        return Listing(file, first, last, within, code, note, inside)
 
     numbers, done = (number for number, _ in live), 0
     for content, pairs in noted.items():
@@ -123,7 +146,8 @@ def match_source(
             first, last = code_numbers[0], code_numbers[-1]
             passed = [span for span in docstrings if done < span[0] < first]
             listings += [listing(*span, indent) for span in passed]
-            listings.append(listing(first, last, indent, note))
+            inside = [listing(*span, indent) for span in docstrings if first < span[0] < last]
+            listings.append(listing(first, last, indent, note, tuple(inside)))
             done = last
         yield content, listings
 

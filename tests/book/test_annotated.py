@@ -116,6 +116,22 @@ def test_a_changed_docstring_is_no_fault(project):
     assert [first for first, _ in shown[3:]] == [7, 13, 14]
 
 
+def test_a_docstring_within_the_lines_of_a_note_is_a_part_of_its_own(project):
+    edit(
+        project / SOURCE_FILE,
+        "side):\n",
+        'side):\n        """Half, twice.\n\n        x\n        """\n\n',
+    )
+    old = "(self, side):\n```\n\nIn square metres.\n\n```python\n        # half"
+    edit(project / PAGE_FILE, old, "(self, side):\n        # half")
+    *_, area = read_notes(project / PAGE_FILE, project).values()
+    signature, document, body = area[-1].parts
+    assert (signature.first, signature.code) == (9, "def area(self, side):")
+    assert (document.first, document.note, document.summary) == (10, None, "Half, twice.")
+    assert (body.first, body.last, body.note) == (15, 17, area[-1].note)
+    assert [part.code for part in body.parts] == [body.code]
+
+
 def test_an_equation_without_a_note_or_a_test_is_refused(project):
     edit(project / PAGE_FILE, "[(1)](#equation-1)", "[(2)](#equation-2)")
     notes = read_notes(project / PAGE_FILE, project)

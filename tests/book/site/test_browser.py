@@ -488,7 +488,7 @@ def test_a_line_has_its_equation_in_the_rail_and_lights_up_its_quantities(visit:
         assert listing.inner_text().endswith("return v\n")
         box = listing.bounding_box()
         assert box["y"] + box["height"] < size["height"]
-    assert tab.locator(".annotated-row > details:not([open])").count() > 0
+    assert tab.locator(".annotated-lines > details:not([open])").count() > 0
     tab.set_viewport_size({"width": 1000, "height": 900})
     ground = "it => getComputedStyle(it.firstElementChild).backgroundColor"
     assert tab.locator(".annotated-row").first.evaluate(ground) != "rgba(0, 0, 0, 0)"
