@@ -253,31 +253,30 @@ if (rows.length) {
   shown.setAttribute("aria-label", "The equation of this line");
   const rail = document.querySelector(".bd-sidebar-secondary");
   (innerWidth >= 1200 && rail ? rail : document.body).append(shown);
-  const linked = (row) => row.querySelector(".annotated-note a[href^='#equation-']")?.hash.slice(1);
-  const of = new Map(); // a row's own equation, else the last one of its function
-  for (const section of new Set(rows.map((row) => row.closest("section")))) {
-    const own = rows.filter((row) => row.closest("section") === section);
-    let last = own.map(linked).find(Boolean);
-    for (const row of own) of.set(row, (last = linked(row) ?? last));
-  }
-
-  const follow = (row) => {
-    if (row.classList.contains("at")) return;
-    for (const other of rows) other.classList.toggle("at", other === row);
-    const name = of.get(row);
-    const anchor = name && document.getElementById(name);
-    const equation = anchor && (anchor.matches("div.math") ? anchor : nextMath(anchor));
-    const title = document.createElement("p");
-    const line = row.querySelector("span[id]").id.replace(/-(\d+)$/, ".py, line $1");
-    title.textContent = `${line} · ${row.closest("section").querySelector("h2, h3").firstChild.data}`;
-    shown.replaceChildren(title, ...(equation ? [equation.cloneNode(true)] : []));
-  };
   const nextMath = (anchor) => {
     let at = anchor;
     while (at && !at.matches?.("div.math") && !at.querySelector?.("div.math")) {
       at = at.nextElementSibling ?? at.parentElement?.nextElementSibling;
     }
     return at?.matches("div.math") ? at : at?.querySelector("div.math");
+  };
+  const linked = (row) => row.querySelector(".annotated-note a[href^='#equation-']")?.hash.slice(1);
+  const of = new Map(); // a row's own equation, else that of its function, if it has one alone
+  for (const section of new Set(rows.map((row) => row.closest("section")))) {
+    const own = rows.filter((row) => row.closest("section") === section);
+    const names = new Set(own.map(linked).filter(Boolean));
+    const target = names.size === 1 && document.getElementById([...names][0]);
+    for (const row of own) of.set(row, row.querySelector(".annotated-note div.math") ?? (target && nextMath(target)));
+  }
+
+  const follow = (row) => {
+    if (row.classList.contains("at")) return;
+    for (const other of rows) other.classList.toggle("at", other === row);
+    const equation = of.get(row);
+    const title = document.createElement("p");
+    const line = row.querySelector("span[id]").id.replace(/-(\d+)$/, ".py, line $1");
+    title.textContent = `${line} · ${row.closest("section").querySelector("h2, h3").firstChild.data}`;
+    shown.replaceChildren(title, ...(equation ? [equation.cloneNode(true)] : []));
   };
   // The theme's own light goes from heading to heading, and these stand screens apart: it finds no
   // outline of this name, and leaves the list to us.
@@ -291,6 +290,11 @@ if (rows.length) {
     for (const [at, link] of links.entries()) {
       link.ariaCurrent = at === here ? "true" : null;
       link.parentElement.classList.toggle("active", link.parentElement.contains(links[here] ?? null));
+    }
+    if (rows[0].getBoundingClientRect().top > innerHeight) { // back above the first line
+      for (const row of rows) row.classList.remove("at");
+      shown.replaceChildren();
+      return;
     }
     const row = rows.find((each) => each.getBoundingClientRect().bottom > line);
     if (row && row.getBoundingClientRect().top < innerHeight) follow(row);
