@@ -5,7 +5,7 @@
 import { onCall } from "./asking.js";
 import { bars, columns } from "./bars.js";
 import { draggable } from "./drag.js";
-import { aDigit, argmax, button, drawDigit, el, number, readState, set, slider, unpack, writeState } from "./kit.js";
+import { addressOf, aDigit, argmax, button, drawDigit, el, number, readState, set, slider, unpack, writeState } from "./kit.js";
 import { pad, SIDE } from "./pad.js";
 import { bend as bentBy, matrix } from "./warp.js";
 
@@ -57,7 +57,9 @@ export async function mount(stage) {
   const digits = Array.from({ length: 10 }, (_, k) => button(String(k), () => take(k), { "aria-label": `take a ${k}` }));
   const clear = button("Clear", () => take(DRAWN));
   const reset = button("Reset", () => take(data.shown));
+  const share = button("Share", () => send());
   const yours = button("Your picture", () => withPicture());
+  const sent = el("p", { class: "sent", role: "status" });
   const turner = slider("turn my digit", { min: -45, max: 45, step: 1, value: 0, says: (x) => `${number(x, 0)}°`, moved: (to) => {
     turn(to);
     look();
@@ -282,16 +284,36 @@ export async function mount(stage) {
     return [`${found[first] < SURE ? "perhaps " : ""}${first}`, ...words.filter(Boolean)].join(", ");
   }
 
-  function remember() {
+  function stateNow() {
     /** @type {Record<string, string | number>} */
     const state = {};
     if (pictured()) state.with = "picture";
-    if (taken === PICTURE) return writeState(NAME, state); // which no address holds
+    if (taken === PICTURE) return state; // which no address holds
     if (taken === DRAWN) state.drawing = board.written();
     else if (taken !== data.shown || turned || bent.some(Boolean)) state.digit = taken;
     if (turned) state.turn = turned;
     bent.forEach((by, k) => by && (state[data.sliders[k]] = Number(by.toFixed(2))));
-    writeState(NAME, state);
+    return state;
+  }
+
+  function remember() {
+    sent.textContent = "";
+    set(share, { disabled: taken === PICTURE });
+    writeState(NAME, stateNow());
+  }
+
+  /** Hand the address on, which holds the digit: as the machine does it, or else by copying it. */
+  async function send() {
+    const url = new URL(addressOf(NAME, stateNow()), location.href).href;
+    history.replaceState(null, "", url);
+    try {
+      if (navigator.share) return await navigator.share({ title: document.title, url });
+      await navigator.clipboard.writeText(url);
+      sent.textContent = "Address copied";
+    } catch (error) {
+      const left = /** @type {Error} */ (error).name === "AbortError"; // by the reader
+      if (!left) sent.textContent = "Copy this page’s address";
+    }
   }
 
   // The top of the frame leans, its side is wider, and two fingers or a wheel make strokes thicker.
@@ -319,7 +341,7 @@ export async function mount(stage) {
   }, { passive: false });
 
   const first = el("div", { class: "column" },
-    el("div", { class: "drawing" }, head("Draw a digit"), el("div", { class: "ground" }, board.canvas), el("div", { class: "bar" }, clear, reset, yours)),
+    el("div", { class: "drawing" }, head("Draw a digit"), el("div", { class: "ground" }, board.canvas, sent), el("div", { class: "bar" }, clear, reset, share, yours)),
     el("div", { class: "turner" }, turner),
     el("div", { class: "tools" }, el("p", { class: "hint" }, "or take one:"), el("div", { class: "digits" }, ...digits)));
   const about = el("div", { class: "facts" }, sure, facts);

@@ -179,13 +179,36 @@ export function keep(key, text) {
   }
 }
 
-/** A widget's state, in the address after `#NAME?`, so that a finding can be sent.
+/** A widget's state, in the address after `#NAME?`, so that a finding can be sent; or in its search, once
+ * a reader has followed a link within the page: `keepStates`.
  * @param {string} name
  * @returns {Record<string, string>}
  */
 export function readState(name) {
   const [place, query] = location.hash.slice(1).split("?");
-  return place === `play-${name}` ? Object.fromEntries(new URLSearchParams(query)) : {};
+  if (place === `play-${name}`) return Object.fromEntries(new URLSearchParams(query));
+  const { play, ...state } = Object.fromEntries(new URLSearchParams(location.search));
+  return play === name ? state : {};
+}
+
+const search = () => (location.search.startsWith("?play=") ? "" : location.search); // that of others
+
+/** The address of a page with a widget in a state.
+ * @param {string} name
+ * @param {Record<string, string | number>} state
+ */
+export function addressOf(name, state) {
+  const query = String(new URLSearchParams(Object.entries(state).map(([k, v]) => [k, String(v)]))).replaceAll("%2C", ",");
+  return `${location.pathname}${search()}${query && `#play-${name}?${query}`}`;
+}
+
+/** A link to a place of this page leaves the state of a widget in its address. */
+export function keepStates() {
+  addEventListener("hashchange", ({ oldURL }) => {
+    const [, name, state] = /#play-(\w+)\?(.+)/.exec(oldURL) ?? [];
+    if (state && !location.hash.startsWith("#play-"))
+      history.replaceState(null, "", `${location.pathname}?play=${name}&${state}${location.hash}`);
+  });
 }
 
 /** @type {Record<string, number>} */
@@ -198,13 +221,13 @@ const waiting = {}; // a timer for each widget: one that is as it was does not s
 export function writeState(name, state) {
   clearTimeout(waiting[name]);
   waiting[name] = window.setTimeout(() => {
-    const query = new URLSearchParams(Object.entries(state).map(([k, v]) => [k, String(v)]));
-    const hash = String(query) ? `#play-${name}?${String(query).replaceAll("%2C", ",")}` : "";
-    if (hash || readHashName() === name) history.replaceState(null, "", location.pathname + location.search + hash);
+    const empty = !Object.keys(state).length;
+    if (!empty || shownState() === name) history.replaceState(null, "", addressOf(name, state));
   }, 300);
 }
 
-const readHashName = () => location.hash.slice(1).split("?")[0].replace(/^play-/, "");
+/** The widget that the address has a state of. */
+const shownState = () => (/^#play-(\w+)/.exec(location.hash) ?? /^\?play=(\w+)/.exec(location.search))?.[1];
 
 /** Numbers as Python's `pack` wrote them: a tensor becomes a typed array with a `shape`.
  * @param {any} value

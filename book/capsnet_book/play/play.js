@@ -3,7 +3,7 @@
 // static picture; when it comes into sight, NAME.js takes its place, in the same box, and its `caption`, if
 // it has one, that of the picture.
 
-import { dataOf, el } from "./kit.js";
+import { dataOf, el, keepStates } from "./kit.js";
 
 const CLASS = /^(?:tag_)?play-(\w+)$/;
 
@@ -50,6 +50,7 @@ for (const box of document.querySelectorAll("[class*='play-']")) {
   watcher.observe(box);
 }
 asked()?.scrollIntoView();
+keepStates();
 addEventListener("hashchange", () => {
   const box = asked();
   box?.scrollIntoView();
