@@ -24,6 +24,7 @@ const MEASURES = [
   { unit: " px", step: 0.05, little: "thin", much: "thick" },
 ];
 const [SLANT, WIDTH, STROKE] = [0, 1, 2];
+const DRAW = "draw something"; // says an empty pad
 const [DRAWN, PICTURE] = [-1, -2]; // on the pad, where no digit was taken
 /** @typedef {import("./worker.js").Seen} Seen */
 
@@ -221,13 +222,32 @@ export async function mount(stage) {
   function showChances(found) {
     if (silent()) return;
     chances = found;
+    cnnSays.textContent = empty() ? DRAW : guess();
+    if (empty() && seen) showSure(seen);
+  }
+
+  /** The digit that the CNN finds most likely. */
+  function guess() {
     const most = argmax(chances);
     const percent = Math.round(100 * chances[most]);
-    cnnSays.textContent = `${most} (${percent === 100 ? "over 99" : percent} %)`;
+    return `${most} (${percent === 100 ? "over 99" : percent} %)`;
+  }
+
+  const empty = () => !image.some((p) => p > 0.1);
+
+  /** What they answer even where there is nothing to see. @param {Seen} answer */
+  function showSure({ lengths: found, longest: first }) {
+    const length = found[first].toFixed(2);
+    sure.textContent = empty()
+      ? "Neither network can answer “none of these”. Of the empty field, too, the CNN’s ten percentages add up to 100, and its answer " +
+        `would be ${guess()}; the longest capsule is that of ${aDigit(first)}, with length ${length}.`
+      : "Draw an A: neither network can answer “none of these”. The CNN’s ten percentages always add up to 100, and " +
+        `some capsule is always the longest, now that of ${aDigit(first)} with length ${length}.`;
   }
 
   /** @param {Seen} answer */
-  function show({ v, lengths: found, longest: first, drawn }) {
+  function show(answer) {
+    const { v, lengths: found, longest: first, drawn } = answer;
     measured = MEASURES.map((_, k) => {
       let sum = data.fit[(first * (size + 1) + size) * 3 + k]; // the constant
       for (let d = 0; d < size; d++) sum += data.fit[(first * (size + 1) + d) * 3 + k] * v[first * size + d];
@@ -236,8 +256,7 @@ export async function mount(stage) {
     bent = bent.map((by, k) => clamp(by, furthest(k))); // those of the address may be of another network
     lengths.show(found, found[first] > SHORT ? [first] : []);
     says.textContent = said(found, first);
-    sure.textContent = "Draw an A: neither network can answer “none of these”. The CNN’s ten percentages always add up to 100, and " +
-      `some capsule is always the longest, now that of ${aDigit(first)} with length ${found[first].toFixed(2)}.`;
+    showSure(answer);
     showHands();
     if (!bent.some(Boolean)) showDrawn(v, first, drawn);
   }
@@ -270,7 +289,7 @@ export async function mount(stage) {
   /** What the capsule network says. @param {ArrayLike<number>} found @param {number} first */
   function said(found, first) {
     const second = Array.from(found, (_, k) => k).filter((k) => k !== first).sort((a, b) => found[b] - found[a])[0];
-    if (!image.some((p) => p > 0.1)) return `${first}, of which nothing is drawn: its capsule has length ${found[first].toFixed(2)}`;
+    if (empty()) return DRAW;
     if (found[first] < SHORT) return `no digit: its longest capsule, that of ${aDigit(first)}, has length ${found[first].toFixed(2)}`;
     if (found[second] > SHORT) return `${first} or ${second}: both capsules are long`;
     const words = MEASURES.map(({ little, much }, k) => {

@@ -91,7 +91,7 @@ def test_the_first_drag_on_the_front_page_does_what_it_shows(
 def test_nothing_drawn_is_said_without_covering_anything(page_of: Any, phone: bool) -> None:
     tab = page_of("front", phone=phone)
     tab.get_by_role("button", name="Clear").click()
-    tab.locator(".says", has_text="nothing is drawn").wait_for()
+    tab.locator(".says", has_text="draw something").wait_for()
     order = (".drawing", ".answers", ".drawn", ".sliders") if phone else (".says", ".lengths")
     order = (*order, ".facts")
     boxes = [tab.locator(f".play {place}").bounding_box() for place in order]

@@ -82,7 +82,7 @@ def test_both_networks_say_what_is_drawn_on_the_front_page(page_of: Any) -> None
         correct = ledger.read(f"{name}/evaluation.json")["correct"]
         assert f"{correct / 100:.2f} % of 10,000 test digits" in tab.inner_text(".facts")
     tab.get_by_role("button", name="Clear").click()
-    answer(tab, "nothing is drawn")
+    answer(tab, "draw something")
     nothing = model(torch.zeros(1, 1, 28, 28)).lengths[0]
     assert numbers(tab, LENGTHS) == pytest.approx(nothing.tolist(), abs=0.0051)
     draw_seven(tab)
