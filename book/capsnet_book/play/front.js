@@ -6,6 +6,7 @@ import { onCall } from "./asking.js";
 import { bars, columns } from "./bars.js";
 import { draggable } from "./drag.js";
 import { addressOf, aDigit, argmax, button, drawDigit, el, number, readState, set, slider, unpack, writeState } from "./kit.js";
+import { limit } from "./limit.js";
 import { pad, SIDE } from "./pad.js";
 import { bend as bentBy, matrix } from "./warp.js";
 
@@ -86,22 +87,43 @@ export async function mount(stage) {
   /** @param {"page" | "page-cnn"} name @param {HTMLElement} place */
   const calls = (name, place) => onCall(name, data[name].bytes, (text) => (place.textContent = text));
   const asked = { capsules: calls("page", says), cnn: calls("page-cnn", cnnSays) };
+  /** @param {(question: { look: Float32Array }) => Promise<any>} ask @param {(found: any) => number} names */
+  const marked = (ask, names) => limit((degrees) => ask({ look: bentBy(image, matrix(degrees, 0, 1)) }), names, () => !waiting);
+  const limits = [marked(asked.cnn, argmax), marked(asked.capsules, named)];
+  const [ofCnnTurned, ofCapsulesTurned] = limits;
+
+  /** The digit that the capsules name, or -1. @param {Seen} found */
+  function named({ lengths: found, longest: first }) {
+    return found[first] < SHORT ? -1 : first;
+  }
 
   /** Have both networks look at the image; the reconstruction is no longer bent, unless it is kept. */
   async function look(keep = false) {
     if (!keep) bent = bent.map(() => 0);
     silence(false);
     remember();
-    const seenByThem = turned ? bentBy(image, matrix(turned, 0, 1)) : image;
-    answered(asked.cnn({ look: seenByThem }), cnnSays).then((found) => found && showChances(found));
+    const [degrees, digit] = [turned, taken];
+    const seenByThem = degrees ? bentBy(image, matrix(degrees, 0, 1)) : image;
+    limits.forEach((each) => each.start(taken));
+    answered(asked.cnn({ look: seenByThem }), cnnSays).then((found) => {
+      if (!found) return;
+      showChances(found);
+      ofCnnTurned.heard(found, degrees, digit);
+      fill();
+    });
     looks++;
     const answer = await answered(asked.capsules({ look: seenByThem }), says);
     looks--;
     if (!answer || silent()) return; // a newer image is on its way
     seen = answer;
     show(answer);
+    ofCapsulesTurned.heard(answer, degrees, digit);
+    fill();
     if (bent.some(Boolean)) bend();
   }
+
+  /** Once both have answered. */
+  const fill = () => waiting || limits.forEach((each) => each.fill());
 
   /** Move along the directions of the digit that was found, and draw again. */
   async function bend() {
@@ -207,7 +229,7 @@ export async function mount(stage) {
   /** What both networks say of the image, once they have. */
   function answers() {
     if (waiting || !seen) return;
-    return { cnn: argmax(chances), capsules: seen.lengths[seen.longest] < SHORT ? -1 : seen.longest };
+    return { cnn: argmax(chances), capsules: named(seen) };
   }
 
   // A picture may be dropped anywhere on the figure.
@@ -363,11 +385,12 @@ export async function mount(stage) {
     el("div", { class: "drawing" }, head("Draw a digit"), el("div", { class: "ground" }, board.canvas, sent), el("div", { class: "bar" }, clear, reset, share, yours)),
     el("div", { class: "turner" }, turner),
     el("div", { class: "tools" }, el("p", { class: "hint" }, "or take one:"), el("div", { class: "digits" }, ...digits)));
+  const asks = (/** @type {string} */ title, /** @type {Node} */ mark) => el("div", { class: "asks" }, head(title), mark);
   const about = el("div", { class: "facts" }, sure, facts);
   stage.append(
     first,
     el("div", { class: "column" },
-      el("div", { class: "answers" }, head("A plain CNN says:"), cnnSays, head("A capsule network says:"), says,
+      el("div", { class: "answers" }, asks("A plain CNN says:", ofCnnTurned.mark), cnnSays, asks("A capsule network says:", ofCapsulesTurned.mark), says,
         sixteen.row, el("p", { class: "hint" }, `the ${size} numbers of its longest capsule`)),
       el("div", { class: "lengths" }, head("Ten lengths ‖v‖"), lengths.list)),
     el("div", { class: "column" },
