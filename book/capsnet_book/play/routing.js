@@ -68,6 +68,9 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     show();
   });
 
+  const gone = ["These votes no longer come", "from the picture.", "Reset brings it back."];
+  picture.view.append(el("text", { class: "no-longer" }, ...gone.map((line, k) => el("tspan", { x: 0, y: 0.25 * (k - 1) }, line))));
+
   const rows = Array.from({ length: SHAPE.children }, (_, i) => {
     const [a, b] = PARENTS.map((parent) => el("span", { class: `share of-${parent}` }));
     const [givesA, givesB, logits] = ["c", "c", "b"].map((q) => el("td", { class: `q-${q}` }));
@@ -156,7 +159,8 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     const logits = phase < 3 ? b : b.map((x, k) => x + agreement(votes, v, SHAPE)[k]);
     const norms = lengths(v, 2);
     const moved = picture.written();
-    set(picture.view, { hidden: !own });
+    picture.view.classList.toggle("gone", !own);
+    for (const part of picture.view.querySelectorAll(".part")) set(part, { tabindex: own ? 0 : -1, "aria-disabled": !own });
     const point = (/** @type {ArrayLike<number>} */ x, /** @type {number} */ k) => /** @type {Point} */ ([x[2 * k], x[2 * k + 1]]);
     discs.forEach((each, j) => {
       const before = r > 0 ? point(steps[r - 1].v, j) : null;
