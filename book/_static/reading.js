@@ -244,8 +244,27 @@ document.addEventListener("click", ({ target }) => {
   dialog.showModal();
 });
 
-// *Line by line*: the outline lights up where you are, and under it stands the equation of the line
-// that you are at (at the foot of a phone).
+// The outline lights up where you are. The theme's own light goes from heading to heading, and is wrong
+// where these stand screens apart, or after a jump: it finds no outline of this name, and leaves it to us.
+const LINE = 140; // pixels, just below the head of the page
+const outline = document.getElementById("pst-page-toc-nav");
+if (outline) {
+  outline.id = "outline";
+  const links = [...outline.querySelectorAll("a")];
+  const places = links.map((link) => document.getElementById(decodeURIComponent(link.hash.slice(1))));
+  const where = () => {
+    const here = places.findLastIndex((place) => place && place.getBoundingClientRect().top <= LINE);
+    for (const [at, link] of links.entries()) {
+      link.ariaCurrent = at === here ? "true" : null;
+      link.parentElement.classList.toggle("active", link.parentElement.contains(links[here] ?? null));
+    }
+  };
+  addEventListener("scroll", () => requestAnimationFrame(where), { passive: true });
+  where();
+}
+
+// *Line by line*: under the outline stands the equation of the line that you are at (at the foot of a
+// phone).
 const rows = [...document.querySelectorAll(".annotated-row")];
 if (rows.length) {
   const shown = document.createElement("aside");
@@ -278,26 +297,31 @@ if (rows.length) {
     title.textContent = `${line} · ${row.closest("section").querySelector("h2, h3").firstChild.data}`;
     shown.replaceChildren(title, ...(equation ? [equation.cloneNode(true)] : []));
   };
-  // The theme's own light goes from heading to heading, and these stand screens apart: it finds no
-  // outline of this name, and leaves the list to us.
-  const outline = document.getElementById("pst-page-toc-nav");
-  if (outline) outline.id = "outline";
-  const links = [...document.querySelectorAll("#outline a")];
-  const places = links.map((link) => document.getElementById(decodeURIComponent(link.hash.slice(1))));
+  // A line to which a link led stays until the reader moves: what the page brings under a pointer at
+  // rest is not pointed at.
+  let linkedRow = null;
+  const jumped = () => {
+    linkedRow = location.hash ? document.getElementById(location.hash.slice(1))?.closest(".annotated-row") : null;
+    if (linkedRow) follow(linkedRow);
+  };
+  const free = () => (linkedRow = null);
+  for (const name of ["wheel", "touchmove", "keydown"]) addEventListener(name, free, { passive: true });
+  let pointer = ""; // where it was
+  const pointed = ({ clientX, clientY, target }) => {
+    const now = `${clientX} ${clientY}`;
+    if (pointer === now) return;
+    pointer = now;
+    free();
+    const row = target.closest?.(".annotated-row");
+    if (row) follow(row);
+  };
+  for (const name of ["pointermove", "pointerdown"]) document.addEventListener(name, pointed);
   const middle = () => {
-    const line = 140; // pixels, just below the head of the page
-    const here = places.findLastIndex((place) => place.getBoundingClientRect().top <= line);
-    for (const [at, link] of links.entries()) {
-      link.ariaCurrent = at === here ? "true" : null;
-      link.parentElement.classList.toggle("active", link.parentElement.contains(links[here] ?? null));
-    }
-    if (rows[0].getBoundingClientRect().top > innerHeight) { // back above the first line
-      for (const row of rows) row.classList.remove("at");
-      shown.replaceChildren();
-      return;
-    }
-    const row = rows.find((each) => each.getBoundingClientRect().bottom > line);
-    if (row && row.getBoundingClientRect().top < innerHeight) follow(row);
+    if (linkedRow) return follow(linkedRow);
+    const row = rows.find((each) => each.getBoundingClientRect().bottom > LINE);
+    if (row && row.getBoundingClientRect().top < innerHeight) return follow(row);
+    for (const other of rows) other.classList.remove("at"); // above the first line, or below the last
+    shown.replaceChildren();
   };
   const notes = document.querySelectorAll(".annotated-note"); // of those that are cut off an ellipsis says so
   const cut = () => [...notes].map((note) => note.scrollHeight > note.clientHeight + 2)
@@ -305,8 +329,9 @@ if (rows.length) {
   document.fonts.ready.then(cut);
   addEventListener("resize", cut);
   addEventListener("scroll", () => requestAnimationFrame(middle), { passive: true });
+  addEventListener("hashchange", jumped);
+  jumped();
   middle();
-  for (const row of rows) row.addEventListener("pointerenter", () => follow(row));
 }
 
 // The buttons for copying come later than this script.
