@@ -6,6 +6,7 @@ Each quantity of the paper has its macro, which marks it with a class: its colou
 
 import atexit
 import json
+import re
 import subprocess
 import sys
 import sysconfig
@@ -78,8 +79,8 @@ def mathml(tex: str, display: bool) -> str:
     answer = json.loads(process.stdout.readline())
     if "error" in answer:
         raise MathError(answer["error"].splitlines()[0])
-    found: str = answer["mathml"]
-    return found
+    # Between two words a phone may break the line.
+    return re.sub(r"(?<=[^\s>])\u00a0(?=[^\s<])", " ", answer["mathml"])
 
 
 def rendered(translator: Any, node: nodes.Element, display: bool) -> str:
