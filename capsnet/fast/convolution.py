@@ -178,8 +178,9 @@ class Transform(NamedTuple):
     @classmethod
     def of(cls, phases: Phases, device: torch.device) -> "Transform":
         """The one of these phases; on a GPU it is kept, for it takes many small kernels to make."""
-        kept = device.type == "cuda" and not torch.compiler.is_compiling()
-        return cached_transform(phases, device) if kept else cls.build(phases, device)
+        if device.type == "cuda" and not torch.compiler.is_compiling():  # pragma: no mutate block
+            return cached_transform(phases, device)
+        return cls.build(phases, device)
 
     @classmethod
     def build(cls, phases: Phases, device: torch.device) -> "Transform":
@@ -269,9 +270,9 @@ class RowsByRows(torch.autograd.Function):
 
 
 def split_parts(products: Tensor, parts: int) -> Tensor:
-    """Each part of one with each of the other: […, parts · m, parts · n] → […, parts², m, n]."""
+    """Each part of one with each of the other: […, parts·m, parts·n] → […, parts, parts, m, n]."""
     products = products.unflatten(-1, (parts, -1)).unflatten(-3, (parts, -1))
-    return products.transpose(-3, -2).flatten(-4, -3)
+    return products.transpose(-3, -2)
 
 
 def point_basis(results: int, points: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:

@@ -236,7 +236,7 @@ def attend_backward(
     u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, grad_s: Tensor, share: Share
 ) -> tuple[Tensor, Tensor, Tensor]:
     """c_ij, and the gradients of b_ij and of the sum of v, from that of s_j."""
-    c, back = torch.func.vjp(lambda b: coupling(b, share), logits(u_hat, v_sum, prior))[:2]
+    c, back, *_ = torch.func.vjp(lambda b: coupling(b, share), logits(u_hat, v_sum, prior))
     (grad_b,) = back((u_hat * grad_s).sum(2))
     return c, grad_b, weighted_sum(grad_b, u_hat)
 
@@ -256,16 +256,17 @@ def weighted_sum(c: Tensor | None, u_hat: Tensor) -> Tensor:
     """Σ_i c_ij û_{j|i}, or Σ_i û_{j|i}: [j, d, n], float32 or wider."""
     wide = torch.promote_types(u_hat.dtype, torch.float32)
     terms = u_hat.to(wide) if c is None else c.unsqueeze(2) * u_hat
-    group = math.gcd(len(terms), 32)
-    if group < 4:
+    group = math.gcd(len(terms), 32)  # pragma: no mutate
+    if group < 4:  # pragma: no mutate
         return terms.sum(0)
-    # In two stages: each thread reads neighbours in memory, and every thread has work.
+    # In two stages: each thread reads neighbours in memory, and every thread has work. The group
+    # makes no other difference.
     return terms.unflatten(0, (-1, group)).sum(1).sum(0)
 
 
 def outer(terms: list[tuple[Tensor | None, Tensor]], u_hat: Tensor) -> Tensor:
     """The sum of outer products of [i, j, n] (1 where None) and [j, d, n], written over û."""
-    total = torch.zeros((), dtype=terms[0][1].dtype, device=u_hat.device)
+    total: Any = 0.0
     for c, v in terms:
         total = total + (v if c is None else c.unsqueeze(2) * v)
     return u_hat.copy_(total)

@@ -106,6 +106,7 @@ def test_points_are_for_gradients_alone() -> None:
         with torch.set_grad_enabled(grad):
             assert {each.toom_cook for each in network.phases_of(images)} == {grad}
             error = (network(images).capsules - wanted).norm() / wanted.norm()
+            assert network.children_of(images.bfloat16()).dtype == torch.bfloat16
         assert error < limit
 
 

@@ -16,6 +16,7 @@ from capsnet.device import ieee_float32
 from capsnet.fast.convolution import (
     Relu,
     RowsByRows,
+    Transform,
     correlate,
     fast_conv2d,
     phases_of,
@@ -74,7 +75,8 @@ def test_precision_at_the_papers_size(
     weight = torch.randn(32, 256, 9, 9, dtype=F64) / math.sqrt(256 * 81)
     grad = torch.randn(2, 32, 6, 6, dtype=F64).to(device)
     exact = [each.to(device).requires_grad_() for each in (x, weight)]
-    rounded = [each.detach().to(dtype).requires_grad_() for each in exact]
+    types = dtype, torch.float32
+    rounded = [e.detach().to(kind).requires_grad_() for e, kind in zip(exact, types, strict=True)]
     y = F.conv2d(*exact, stride=2)
     expected = [y, *torch.autograd.grad(y, exact, grad)]
     with ieee_float32(device, "fp32"):
@@ -110,12 +112,17 @@ def test_points_are_for_whole_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not toom_cook_is_accurate(x)
     monkeypatch.setattr(torch, "get_float32_matmul_precision", Mock(side_effect=RuntimeError))
     assert not toom_cook_is_accurate(x)
+    x, weight = torch.rand(2, 16, 10, 10), torch.randn(8, 16, 5, 5)
+    wanted = F.conv2d(x.double(), weight.double())
+    results = fast_conv2d(x, weight, None), fast_conv2d(x, weight, None, toom_cook=True)
+    by_default, asked = ((result - wanted).norm() / wanted.norm() for result in results)
+    assert by_default < 1e-6 < asked
 
 
 def test_what_does_not_fit_is_refused(refuses: Refuses) -> None:
     kernel = torch.rand(1, 2, 3, 3)
     for x, weight, parts in [
-        (torch.ones(1, 2, 5, 5).long(), kernel, ("floating point", "torch.int64")),
+        (torch.ones(1, 2, 5, 5).long(), kernel, ("x must be floating point", "torch.int64")),
         (torch.rand(1, 3, 5, 5), kernel, ("[batch, 2, height, width]", "got shape [1, 3, 5, 5]")),
         (torch.rand(1, 2, 5, 5), kernel[..., :2], ("square", "got shape [1, 2, 3, 2]")),
         (torch.rand(1, 2, 5, 2), kernel, ("at least 3 × 3", "got 5 × 2")),
@@ -139,7 +146,11 @@ def test_both_convolutions_of_a_network(bias: bool, toom_cook: bool) -> None:
     for each, x in zip(phases, features, strict=True):
         here = each.down[1] - each.down[0], each.across[1] - each.across[0]
         assert x.shape == (each.rows, each.columns, 3, *here, 5)
+        _, *matrices = Transform.of(each, torch.device("meta"))
+        assert {matrix.device.type for pair in matrices for matrix in pair} == {"meta"}
     kernels = transform_kernel(second.weight, phases, F64)
+    with pytest.raises(ValueError, match="argument 3 is shorter"):
+        correlate(features, kernels, second.bias, phases[:-1])
     ours = correlate(features, kernels, second.bias, phases)
     expected = second(F.relu(first(images)))
     assert_close(ours, expected, rtol=1e-10, atol=1e-12)
@@ -183,3 +194,7 @@ def test_rows_by_rows() -> None:
     assert gradcheck(RowsByRows.apply, (w, x))
     for grad in torch.autograd.grad(RowsByRows.apply(w, x).square().sum(), (w, x)):
         assert grad.is_contiguous()
+    for needs in ((True, False), (False, True)):
+        context = Mock(saved_tensors=(w, x), needs_input_grad=needs)
+        found = RowsByRows.backward(context, torch.ones(3, 4, 6, dtype=F64))
+        assert tuple(grad is not None for grad in found) == needs

@@ -7,6 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -179,11 +180,14 @@ def test_cuda_is_given_the_kernels(
         raise AssertionError("the loops ran")
 
     monkeypatch.setattr(routing.RoutedCapsules, "apply", never)
+    apply = Mock(wraps=fused.FusedRouting.apply)
+    monkeypatch.setattr(fused.FusedRouting, "apply", apply)
     with fake_cuda:
         u, weight = torch.rand(3, 6, 8), torch.rand(6, 10, 8, 16)
         prior = torch.rand(6, 10) if with_prior else None
         v = routing.routed_capsules(u, weight, 3, prior)
         assert v.shape == (3, 10, 16) and v.device == fake_cuda
+        apply.assert_called_once_with(u, weight, prior, 3, squash, True)
         with pytest.raises(AssertionError, match="the loops ran"):
             routing.routed_capsules(u, weight, 3, prior, stop_gradient=True)
         context = type("Context", (), {"squash": staticmethod(squash)})

@@ -1,5 +1,7 @@
 """The routed layer in chunks: against ``dynamic_routing``; derivatives."""
 
+from unittest.mock import Mock
+
 import pytest
 import torch
 from hypothesis import given
@@ -8,7 +10,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from capsnet.fast import routing
-from capsnet.fast.routing import LANES, chunk_size, routed_capsules
+from capsnet.fast.routing import LANES, chunk_size, logits, over_parents, routed_capsules
 from capsnet.functional import RoutingStep, dynamic_routing, squash
 from experiments.bench.memory import tensor_peak
 
@@ -68,11 +70,29 @@ def test_chunks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     grad = torch.randn(len(u), 3, 4, dtype=F64)
     assert chunk_size(len(u), weight, F64) > len(u)
     whole = routed_capsules(u, weight, 3, prior)
-    monkeypatch.setattr(routing, "CACHE", 1)
-    assert chunk_size(len(u), weight, F64) == LANES
-    parts = routed_capsules(u, weight, 3, prior)
-    assert_close(parts, whole)
-    assert_close(torch.autograd.grad(parts, inputs, grad), torch.autograd.grad(whole, inputs, grad))
+    on_a_gpu = Mock(shape=weight.shape, device=torch.device("cuda"))
+    assert chunk_size(len(u), on_a_gpu, F64) == len(u)
+    theirs = torch.autograd.grad(whole, inputs, grad)
+    for fitting, size in ((1, LANES), (2 * LANES + 9, 2 * LANES)):
+        monkeypatch.setattr(routing, "CACHE", fitting * 8 * 3 * 4 * F64.itemsize)
+        assert chunk_size(len(u), weight, F64) == size
+        parts = routed_capsules(u, weight, 3, prior)
+        assert_close(parts, whole)
+        assert_close(torch.autograd.grad(parts, inputs, grad), theirs)
+
+
+def test_another_share_and_squash() -> None:
+    """A share that is not uniform at first; a squash without a gradient at 0."""
+    u, weight, prior = random(LANES + 3, 6, 3, 2, 4, True)
+    inputs, results = with_gradients(u, weight), []
+
+    def unit(s: Tensor, dim: int) -> Tensor:
+        return s / s.norm(dim=dim, keepdim=True)
+
+    for start, share in ((prior, over_parents), (None, lambda b: over_parents(b + prior))):
+        v = routed_capsules(u, weight, 3, start, share=share, squash=unit)
+        results.append((v, *torch.autograd.grad(v[..., 0].sum(), inputs)))
+    assert_close(results[1], results[0])
 
 
 def test_the_loops_are_compiled_where_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,8 +102,8 @@ def test_the_loops_are_compiled_where_asked(monkeypatch: pytest.MonkeyPatch) -> 
     loops, asked = (routing.attend, routing.squash_backward, routing.attend_backward), []
     monkeypatch.setattr(routing, "compiled", lambda loop: asked.append(loop) or loop)
     gradients = []
-    for compile, expected in ((False, []), (True, [*loops, routing.outer])):
-        v = routed_capsules(u, weight, 3, prior, compile=compile)
+    for options, expected in (({}, []), ({"compile": True}, [*loops, routing.outer])):
+        v = routed_capsules(u, weight, 3, prior, **options)
         gradients.append(torch.autograd.grad(v.square().sum(), inputs))
         assert asked == expected
     assert_close(gradients[1], gradients[0], rtol=0, atol=0)
@@ -97,6 +117,9 @@ def test_the_logits_are_added_up_in_float32(device: torch.device) -> None:
     without = routed_capsules(u, weight)
     assert (without - routed_capsules(u, weight, 1)).abs().max() > 0.1
     assert_close(routed_capsules(u, weight, 3, large), without, rtol=0, atol=0.01)
+    for dtype, wide in ((F64, F64), (torch.bfloat16, torch.float32)):
+        first = logits(torch.empty(2, 3, 4, 5, dtype=dtype, device="meta"), None, None)
+        assert (first.shape, first.dtype, first.device.type) == ((2, 3, 5), wide, "meta")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -152,7 +175,7 @@ def test_a_second_derivative_is_refused() -> None:
 def test_inference_keeps_nothing_of_an_iteration(device: torch.device) -> None:
     """The peak of the memory that tensors take does not depend on the number of iterations."""
     u, weight, _ = random(LANES, 64, 10, 8, 16, False, torch.float32)
-    u, weight = u.to(device), weight.to(device)
+    u, weight = u.to(device), weight.to(device).requires_grad_()
 
     def peak(iterations: int) -> int:
         with torch.no_grad():
