@@ -34,14 +34,23 @@ const MOST = 0.45; // a larger number of a capsule is rare, and its bar no longe
  */
 export function columns(count) {
   const each = Array.from({ length: count }, () => el("i"));
-  const row = el("div", { class: "columns", role: "img" }, ...each.map((bar) => el("span", {}, bar)));
+  const before = each.map(() => el("i", { class: "before" }));
+  const row = el("div", { class: "columns", role: "img" }, ...each.map((bar, k) => el("span", {}, bar, before[k])));
+  /** @param {HTMLElement} bar @param {number} value */
+  const put = (bar, value) => {
+    bar.style.height = `${Math.min(50, (50 * Math.abs(value)) / MOST)}%`;
+    bar.classList.toggle("down", value < 0);
+  };
   return {
     row,
-    /** @param {ArrayLike<number>} values @param {string} label  what they are */
-    show(values, label) {
-      each.forEach((bar, k) => {
-        bar.style.height = `${Math.min(50, (50 * Math.abs(values[k])) / MOST)}%`;
-        bar.classList.toggle("down", values[k] < 0);
+    /** @param {ArrayLike<number>} values @param {string} label  what they are
+     * @param {ArrayLike<number>} [were]  before they were moved: outlines
+     */
+    show(values, label, were) {
+      each.forEach((bar, k) => put(bar, values[k]));
+      before.forEach((bar, k) => {
+        bar.hidden = !were;
+        if (were) put(bar, were[k]);
       });
       set(row, { "aria-label": `${label}: ${Array.from(values, (x) => number(x)).join(", ")}` });
     },

@@ -289,7 +289,8 @@ export async function mount(stage) {
     drawDigit(drawing, drawn);
     set(drawing, { "aria-label": `reconstruction from capsule ${first}${moved ? ", moved by the sliders" : ""}` });
     from16.textContent = `from capsule ${first} alone${moved ? ", moved" : ""}`;
-    sixteen.show(Array.from(v).slice(first * size, (first + 1) * size), `the ${size} numbers of capsule ${first}`);
+    const own = (/** @type {ArrayLike<number>} */ all) => Array.from(all).slice(first * size, (first + 1) * size);
+    sixteen.show(own(v), `the ${size} numbers of capsule ${first}${moved ? ", moved" : ""}`, moved && seen ? own(seen.v) : undefined);
   }
 
   /** Sliders and handles where the reconstruction is bent to. */
@@ -395,7 +396,7 @@ export async function mount(stage) {
       el("div", { class: "lengths" }, head("Ten lengths ‖v‖"), lengths.list)),
     el("div", { class: "column" },
       el("div", { class: "drawn" }, head("Reconstruction"), el("div", { class: "handled" }, drawing, handles), from16,
-        el("p", { class: "hint" }, "Drag its top or its side. For thicker strokes pinch it, or click it and turn the wheel.")),
+        el("p", { class: "hint" }, "Drag its top or its side. For thicker strokes pinch it", el("span", { class: "mouse" }, ", or click it and turn the wheel"), ".")),
       el("div", { class: "sliders" }, ...sliders)),
     about,
   );

@@ -83,6 +83,7 @@ def test_both_networks_say_what_is_drawn_on_the_front_page(page_of: Any) -> None
         assert f"{correct / 100:.2f} % of 10,000 test digits" in tab.inner_text(".facts")
     tab.get_by_role("button", name="Clear").click()
     answer(tab, "draw something")
+    assert "Of the empty field" in tab.inner_text(".sure")
     nothing = model(torch.zeros(1, 1, 28, 28)).lengths[0]
     assert numbers(tab, LENGTHS) == pytest.approx(nothing.tolist(), abs=0.0051)
     draw_seven(tab)
