@@ -93,7 +93,7 @@ export async function mount(stage, { outlines, W, start }) {
 
   const [roof] = start;
   const hint = el("text", { x: roof[0] + 0.35, y: -roof[1] - 0.1 }, "drag me");
-  view.append(hint);
+  if (!Object.keys(asked).length) view.append(hint); // where the roof stands, and no other part
   const degrees = { min: -180, max: 180, step: 1, value: 0, says: (/** @type {number} */ x) => `${number(x, 0)}°` };
   const turns = PARTS.map((part, i) => slider(`turn the ${part}`, { ...degrees, moved: (to) => ((state.parts[i][2] = to), changed()) }));
   const all = slider("turn both", { ...degrees, moved: (to) => ((state.all = to), changed()) });
