@@ -11,6 +11,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 WIDE = 4  # columns, from which on rows are cards
+LONG = re.compile(r"^(?=.{47})\S.*\S {2,}\S", re.MULTILINE)  # columns wider than a phone
 VALUE = re.compile(r"[\[±+−-]? ?\d|nan")  # what a cell begins with that is no head
 # What verdicts begin with; all others are neither.
 VERDICTS = {"confirmed": "good", "refuted": "bad", "reversed here": "bad"}
@@ -58,6 +59,8 @@ def tabulate(doctree: nodes.document) -> None:
 
 def name_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     tabulate(doctree)
+        elif "stream" in block["classes"] and LONG.search(block.astext()):
+            block["classes"].append("long-lines")
     for table in doctree.findall(nodes.table):
         for group in table.findall(nodes.tgroup):
             heads = [entry.astext() for head in group.findall(nodes.thead) for entry in head[0]]
