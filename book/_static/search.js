@@ -17,7 +17,9 @@ Search._performSearch = (query, ...words) => {
   const terms = new Set(found.filter(([, , anchor]) => anchor.startsWith(TERM)).map(([page]) => page));
   const begins = (title) => title.toLowerCase().replace(/^<span.*<\/span>/, "").startsWith(query.toLowerCase().trim());
   const better = ([page, title, , description]) =>
-    description ? 0 : 200 * has(title) + 100 * begins(title) + 50 * headed.has(page);
+    description ? -200 * !/[_.]/.test(query) // a name of the module comes last, unless one is asked for
+      : 200 * has(title) + 100 * begins(title) + 50 * headed.has(page);
+  const chapter = ([, title]) => parseInt(title.replace(/<[^>]*>/g, "")) || Infinity; // its number
   const places = new Map();
   for (const [page, title, anchor, description, score, file] of found) {
     const term = anchor.startsWith(TERM);
@@ -29,7 +31,7 @@ Search._performSearch = (query, ...words) => {
     const known = places.get(page + place);
     if (!known || known[4] < each[4]) places.set(page + place, each);
   }
-  return [...places.values()].sort((one, other) => other[4] - one[4]).reverse(); // Sphinx takes the last first
+  return [...places.values()].sort((one, other) => other[4] - one[4] || chapter(one) - chapter(other) || 0).reverse(); // Sphinx takes the last first
 };
 
 /** What a section says itself, without its heading, the sections within it, drawings and folded code. */
@@ -75,6 +77,14 @@ Search.makeSearchSummary = (html, keywords, anchor) => {
   return list;
 };
 
+/** The way to the page of results. */
+function everything(words) {
+  const address = `${document.documentElement.dataset.content_root}search.html?q=${encodeURIComponent(words)}`;
+  const item = Object.assign(document.createElement("li"), { className: "everything" });
+  item.append(Object.assign(document.createElement("a"), { href: address, textContent: "All results" }));
+  return item;
+}
+
 /** List the first pages that have what is typed, under the field. */
 function suggest({ value }) {
   const words = Search._parseQuery(value);
@@ -88,7 +98,23 @@ function suggest({ value }) {
       item.append(link);
       return item;
     }),
+    ...(results.length ? [everything(value)] : []),
   );
+}
+
+/** Go through what is listed with the arrows; Enter follows the place, in the field the first one. */
+function choose(event) {
+  const links = [...suggestions.querySelectorAll("a")];
+  const at = links.indexOf(document.activeElement);
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!links.length || event.isComposing) return;
+  if (step) {
+    event.preventDefault();
+    (links[Math.min(at + step, links.length - 1)] ?? asked).focus();
+  } else if (event.key === "Enter" && at < 0) {
+    event.preventDefault();
+    links[0].click();
+  }
 }
 
 const asked = document.querySelector("#pst-search-dialog input");
@@ -96,5 +122,6 @@ const suggestions = Object.assign(document.createElement("ul"), { className: "su
 if (asked) {
   asked.form.after(suggestions);
   asked.addEventListener("input", () => suggest(asked));
+  asked.closest("dialog").addEventListener("keydown", choose);
   suggest(asked);
 }
