@@ -2,7 +2,7 @@
 
 A wide table gets the class ``wide``: on a phone, where each row is a card and the head is not
 shown, nothing else says what a cell is. An empty cell of a head gets a name for who hears the
-table, and a verdict on a claim its colour.
+table, and a verdict on a claim its colour; a table of claims is wide whatever its columns.
 """
 
 import re
@@ -13,8 +13,12 @@ from sphinx.application import Sphinx
 WIDE = 4  # columns, from which on rows are cards
 LONG = re.compile(r"^(?=.{47})\S.*\S {2,}\S", re.MULTILINE)  # columns wider than a phone
 VALUE = re.compile(r"[\[±+−-]? ?\d|nan")  # what a cell begins with that is no head
-# What verdicts begin with; all others are neither.
-VERDICTS = {"confirmed": "good", "refuted": "bad", "reversed here": "bad"}
+# How verdicts begin: for a claim, against it, or neither.
+VERDICTS = [
+    ("good", re.compile("confirmed")),
+    ("bad", re.compile("refuted|reversed here|no difference as large as claimed|no[:,]|no$")),
+    ("open", re.compile("open")),
+]
 
 
 def printed_rows(text: str) -> list[list[str]]:
@@ -55,12 +59,12 @@ def tabulate(doctree: nodes.document) -> None:
             block.replace_self(table_of(rows))
         elif "stream" in block["classes"] and "\n" not in block.astext().strip():
             block["classes"].append("sentence")
+        elif "stream" in block["classes"] and LONG.search(block.astext()):
+            block["classes"].append("long-lines")
 
 
 def name_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     tabulate(doctree)
-        elif "stream" in block["classes"] and LONG.search(block.astext()):
-            block["classes"].append("long-lines")
     for table in doctree.findall(nodes.table):
         for group in table.findall(nodes.tgroup):
             heads = [entry.astext() for head in group.findall(nodes.thead) for entry in head[0]]
@@ -68,10 +72,11 @@ def name_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
                 if not entry.astext().strip() and isinstance(entry.parent.parent, nodes.thead):
                     hidden = nodes.inline("", "row", classes=["visually-hidden"])
                     entry[:] = [nodes.paragraph("", "", hidden)]
-            has_verdicts = heads[-1:] == ["verdict"]
+            has_verdicts = heads[-1:] == ["verdict"] or heads[:1] == ["claim"]
             for row in [*group.findall(nodes.row)][1:] if has_verdicts else []:
-                word = row[-1].astext().split(";")[0]
-                row[-1]["classes"] += ["verdict", VERDICTS.get(word, "open")]
+                said = row[-1].astext().strip()
+                kinds = [kind for kind, begins in VERDICTS if begins.match(said)]
+                row[-1]["classes"] += ["verdict", *kinds]
             if len(heads) < WIDE and not has_verdicts:
                 continue
             table["classes"].append("wide")

@@ -6,6 +6,7 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 import yaml
+from docutils import nodes
 from fontTools.ttLib import TTFont
 from sphinx.errors import ExtensionError
 
@@ -122,3 +123,26 @@ def test_aligned_columns_under_a_head_are_a_table(text: str, rows: list[list[str
     if rows:
         head, body = tables.table_of(rows)[0][len(rows[0]) :]
         assert [[cell.astext() for cell in row] for row in (*head, *body)] == rows
+
+
+def test_a_table_of_claims_is_wide_and_colours_how_its_verdicts_begin() -> None:
+    said = ["confirmed in one network", "no: it is lower", "open", "depends", "not reached"]
+    table = tables.table_of([["claim", "here"], *(["so", each] for each in said)])
+    tables.name_columns(None, nodes.section("", table), "")
+    body = table[0][-1]
+    classes = [row[-1]["classes"] for row in body]
+    neither = ["verdict"]
+    assert classes == [[*neither, "good"], [*neither, "bad"], [*neither, "open"], neither, neither]
+    assert "wide" in table["classes"]
+    assert body[0].astext().endswith("here: confirmed in one network")
+
+
+def test_columns_that_are_wider_than_a_phone_are_marked() -> None:
+    for text, marked in (
+        (f"digit{' ' * 40}0   1   2\nof the slant{' ' * 33}8   6  12\n", True),
+        (f"a sentence {'that goes on ' * 5}\nand another\n", False),
+        ("a   1\nb   2\n", False),
+    ):
+        block = nodes.literal_block(text, text, classes=["stream"])
+        tables.tabulate(nodes.section("", block))
+        assert ("long-lines" in block["classes"]) == marked
