@@ -210,7 +210,8 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     el("div", { class: "try" }, el("strong", {}, "Try"), el("ol", {}, ...tasks)),
   );
   stage.append(board);
-  if (!tell) offerYourDigit(stage, board, lines); // a notebook does not have the network at hand
+  // A notebook does not have the network at hand, and a page may have the figure elsewhere.
+  if (!tell && !document.querySelector("[data-play=forward]")) offerYourDigit(stage, board, lines);
 }
 
 /** Offer the same in the same box for a digit of the reader's, with the whole network.
