@@ -73,7 +73,7 @@ lint: $(READY)  ## ruff, mypy, the types of the pages' scripts, and the workflow
 	$(BIN)/check-jsonschema -q --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/zizmor --offline --quiet .github
 
-mutants: $(READY)  ## is every line of functional, layers and fast needed by a test? (an hour)
+mutants: $(READY)  ## does a test need each line of functional, layers, checks, and of fast routing and convolution? (an hour)
 	VIRTUAL_ENV=$(VENV) $(BIN)/uv run --no-project --with mutmut==3.8.1 python .ci/mutants
 
 notebooks: $(READY)  ## make notebooks/ from book/, executing only what is stale, and the first picture
