@@ -88,10 +88,11 @@ class ReconstructingCNN(CNN):
     ) -> None:
         super().__init__(image_shape, num_classes * capsule_dim, **options)
         self.config |= {"num_classes": num_classes, "capsule_dim": capsule_dim}
+        self.num_classes, self.capsule_dim = num_classes, capsule_dim
         self.decoder = Decoder(num_classes, capsule_dim, image_shape)
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
-        capsules = self.layers(images).unflatten(1, (-1, self.config["capsule_dim"]))
+        capsules = self.layers(images).unflatten(1, (-1, self.capsule_dim))
         return CapsNet.read_out(cast(CapsNet, self), squash(capsules), labels)
 
 
