@@ -21,7 +21,8 @@ from capsnet_book.statistics import t95
 Errors = Mapping[int, float]  # percent of images classified wrongly, by seed
 Table = list[tuple[str, ...]]  # for capsnet.text.columns
 
-# Why the learning rates leave a claim open, as its verdict says.
+# Why a claim stays open although its interval would decide it: another learning rate of one of the
+# two networks could change the answer. The verdict quotes these words.
 SHORTER = "rates tuned in shorter runs"
 EDGE = "a rate at the edge of those tried"
 NOT_BEST = "a rate that is not the best of those tried"
@@ -52,6 +53,7 @@ class Claim:
         words: what a significant difference is called, one with the claimed sign and the other.
         other_rate: the same claim at another learning rate.
         by_writers: the same claim on digits of the training writers, and on those of the others.
+        tuning: the same claim in the runs that chose the rates, on draws of images of their own.
     """
 
     more: Errors
@@ -63,6 +65,7 @@ class Claim:
     words: tuple[str, str] = OF_CLAIMS
     other_rate: "Claim | None" = None
     by_writers: "tuple[Claim, Claim] | None" = None
+    tuning: "Claim | None" = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,7 +175,7 @@ def excluded(claim: Claim) -> bool:
 
 
 def narrowly(claim: Claim, holds: Callable[[Claim], bool]) -> str:
-    """What to add to a verdict: ", narrowly" if it fails to hold without some seed, else ""."""
+    """What to add to a verdict that does not hold without some seed, or with the tuning runs."""
 
     def without(claim: Claim, seed: int) -> Claim:
         more, fewer = ({s: e[s] for s in e if s != seed} for e in (claim.more, claim.fewer))
@@ -181,6 +184,11 @@ def narrowly(claim: Claim, holds: Callable[[Claim], bool]) -> str:
     for seed in claim.more.keys() | claim.fewer.keys():
         other = claim.other_rate and without(claim.other_rate, seed)
         if not holds(dataclasses.replace(without(claim, seed), other_rate=other)):
+            return ", narrowly"
+    if claim.tuning:
+        more = {**claim.more, **claim.tuning.more}
+        fewer = {**claim.fewer, **claim.tuning.fewer}
+        if not holds(dataclasses.replace(claim, more=more, fewer=fewer)):
             return ", narrowly"
     return ""
 
@@ -242,6 +250,12 @@ def errors(experiment: str, row: str, budget: str = "cpu", sets: Sequence[str] =
     """The error rates of a row of the ledger, by seed, on `sets` as in :func:`ledger.missed`."""
     runs = ledger.trainings(experiment, budget)[row]
     return {seed: ledger.missed(record, *sets) for seed, record in runs.items()}
+
+
+def tuning_errors(row: str) -> Errors:
+    """The errors with few labels of the runs that chose a row's learning rate, at that rate."""
+    rate = ledger.record("labels", row, seed=3)["config"]["learning_rate"]
+    return errors("labels-tuning", f"{row}, rate {rate}")
 
 
 def by_other_means() -> Table:
@@ -389,8 +403,12 @@ def on_both_writers(*sets: str) -> dict[str, Claim]:
             ("pooled CNN", "CNN"),
             ("CNN with decoder", "CNN, margin loss and decoder"),
         ):
+            more, fewer = tuning_errors(f"{row}, {suffix}"), tuning_errors(f"capsules, {suffix}")
             claims[f"{name}, {count} labels"] = Claim(
-                errors_in("labels", f"{row}, {suffix}"), capsules, words=OF_FINDINGS
+                errors_in("labels", f"{row}, {suffix}"),
+                capsules,
+                words=OF_FINDINGS,
+                tuning=Claim(more, fewer),
             )
 
     short, controls = (functools.partial(errors_in, name) for name in ("deviations", "controls"))

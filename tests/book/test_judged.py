@@ -45,6 +45,8 @@ NONE_AS_LARGE = "no difference as large as claimed"
         (replace(BETTER, other_rate=BETTER), 0.01, "confirmed"),
         (replace(BETTER, by_writers=(BETTER, WORSE)), 0.01, "depends on the writers"),
         (replace(BETTER, by_writers=(BETTER, SAME)), 0.01, "confirmed"),
+        (replace(BETTER, tuning=Claim({7: 1.2}, {7: 0.5})), 0.01, "confirmed"),
+        (replace(BETTER, tuning=Claim({7: 0.5}, {7: 1.2})), 0.01, "confirmed, narrowly"),
         (
             replace(WORSE, at_least=9.0, other_rate=BETTER),
             0.01,
@@ -135,6 +137,19 @@ def test_how_learning_rates_were_tuned(name: str) -> None:
         if min(tried, key=tried.__getitem__) in (min(tried), max(tried)):
             expected = expected or claims.EDGE
     assert claims.declared()[name].rates == expected
+
+
+def test_runs_that_chose_a_rate_are_those_at_that_rate_and_on_other_draws() -> None:
+    claim = claims.declared()["pooled CNN, 100 labels"]
+    assert claim.tuning and not claim.tuning.more.keys() & claim.more.keys()
+    tuning = ledger.trainings("labels-tuning")
+    for tuned, row, rates in (
+        (claim.tuning.more, "CNN", (0.001, 0.002, 0.004, 0.008)),
+        (claim.tuning.fewer, "capsules", (0.003, 0.006, 0.012)),
+    ):
+        rows = [tuning[f"{row}, 100 of each class, rate {rate}"] for rate in rates]
+        assert tuned[0] == min(ledger.missed(runs[0]) for runs in rows)
+    assert difference(claim).points > 0 > claim.tuning.more[0] - claim.tuning.fewer[0]
 
 
 def test_tables_of_other_analyses() -> None:
