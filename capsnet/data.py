@@ -330,7 +330,7 @@ def random_offsets(
     if max_shift < 0:
         raise ValueError(f"max_shift must be at least 0 pixels, got {max_shift}")
     randint = partial(torch.randint, 2 * max_shift + 1)
-    return draw(randint, (n, 2), generator, device) - max_shift
+    return sample_on(randint, (n, 2), generator, device) - max_shift
 
 
 def shift(images: Tensor, offsets: Tensor) -> Tensor:
@@ -405,7 +405,7 @@ def to_float(images: Tensor) -> Tensor:
     return images.to(torch.float32) / 255
 
 
-def draw(
+def sample_on(
     sampler: Callable[..., Tensor],
     shape: tuple[int, ...],
     generator: torch.Generator | None,

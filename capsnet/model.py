@@ -57,7 +57,7 @@ class CapsNet(nn.Module):
 
     Attributes:
         arguments: the arguments above, and those that a subclass adds.
-        primary_capsules: children i of the routing, of all types together; 1152 for MNIST.
+        num_primary_capsules: children i of the routing, of all types together; 1152 for MNIST.
 
     Raises:
         ValueError: an argument is out of its range, or no capsule is left of such an image.
@@ -101,7 +101,7 @@ class CapsNet(nn.Module):
                 f"{kernel_size}, got {height} × {width}"
             )
         grid = [(side - smallest) // stride + 1 for side in (height, width)]
-        self.primary_capsules = sizes["capsule_types"] * grid[0] * grid[1]
+        self.num_primary_capsules = sizes["capsule_types"] * grid[0] * grid[1]
         self.image_shape, self.num_classes = shape, sizes["num_classes"]
         self.capsule_dim = sizes["capsule_dim"]
 
@@ -117,7 +117,7 @@ class CapsNet(nn.Module):
             conv_channels, capsule_types, primary_dim, kernel_size, stride
         )
         self.digits = CapsuleLayer(
-            self.primary_capsules,
+            self.num_primary_capsules,
             primary_dim,
             num_classes,
             capsule_dim,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from capsnet.data import ImageSet, draw, pad_centred, random_shift, to_float
+from capsnet.data import ImageSet, pad_centred, random_shift, sample_on, to_float
 
 
 class MultiMNIST(NamedTuple):
@@ -75,4 +75,4 @@ def random_integers(bounds: Tensor, generator: torch.Generator | None) -> Tensor
     """For each of bounds [n], an integer uniform in 0..bound-1."""
     # 2^53 is so large that the remainder is as good as uniform.
     randint = partial(torch.randint, 2**53)
-    return draw(randint, bounds.shape, generator, bounds.device) % bounds
+    return sample_on(randint, bounds.shape, generator, bounds.device) % bounds

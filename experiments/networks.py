@@ -179,7 +179,7 @@ class Kind(NamedTuple):
     make: Callable[..., nn.Module]
     criterion: Criterion = margin_loss
     arrangement: str = "auto"
-    loss: type[TrainingLoss] | None = None  # in place of the task's
+    make_loss: type[TrainingLoss] | None = None  # in place of the task's
 
 
 def cnn(criterion: Criterion = F.cross_entropy, **options: Any) -> Kind:
@@ -202,15 +202,15 @@ KINDS = {
     "capsnet-small-w": Kind(functools.partial(capsnet_with_w, 0.01)),
     # As a stack's first layer starts.
     "capsnet-stack-w": Kind(functools.partial(capsnet_with_w, 0.24)),
-    "wild": Kind(WildCapsNet, loss=WildLoss),
+    "wild": Kind(WildCapsNet, make_loss=WildLoss),
     "routed": Kind(RoutedCapsNet),
     "routed-em": Kind(RoutedCapsNet, spread_loss),
     "efficient": Kind(EfficientCapsNet, arrangement="plain"),
-    "uncontested": coupled(without_competition, loss=WildLoss),
-    "amplified": coupled(amplified_softmax, loss=WildLoss),
+    "uncontested": coupled(without_competition, make_loss=WildLoss),
+    "amplified": coupled(amplified_softmax, make_loss=WildLoss),
     "amplified-pairs": coupled(amplified_softmax),  # with the task's loss
-    "penalised": Kind(ReportingCapsNet, arrangement="fast", loss=PenalisedLoss),
-    "decayed": Kind(WildCapsNet, loss=DecayedLoss),
+    "penalised": Kind(ReportingCapsNet, arrangement="fast", make_loss=PenalisedLoss),
+    "decayed": Kind(WildCapsNet, make_loss=DecayedLoss),
     "cnn": cnn(),
     # As many parameters as the capsule network without its decoder.
     "cnn-small": cnn(channels=(64, 64, 32), hidden=(256, 128)),

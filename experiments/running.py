@@ -234,9 +234,9 @@ def train(
         training.config,
         out=work / training.name,
         criterion=kind.criterion,
-        loss=kind.loss or task.loss,
+        make_loss=kind.make_loss or task.make_loss,
         stop_after=stop_after,
-        **({"draw": task.draw} | split_recipe(training.recipe)[1]),
+        **({"make_batch": task.make_batch} | split_recipe(training.recipe)[1]),
     )
     return model, records
 

@@ -15,7 +15,7 @@ from capsnet.fast import arrange
 from capsnet.layers import CapsuleLayer
 from capsnet.multimnist import multimnist, overlaid_batch
 from capsnet.training import TrainingLoss, evaluate
-from capsnet.training.fit import Draw
+from capsnet.training.fit import MakeBatch
 from capsnet_book import affnist
 from capsnet_book.pairs import PairsLoss
 from experiments.attacks import count_attacked
@@ -33,9 +33,9 @@ class Task(NamedTuple):
     epoch's record.
     """
 
-    draw: Draw
+    make_batch: MakeBatch
     test: Callable[[CapsNet, ImageSet, int, str], dict[str, Any]]
-    loss: type[TrainingLoss] = TrainingLoss
+    make_loss: type[TrainingLoss] = TrainingLoss
     count_epoch: Callable[[CapsNet, ImageSet, str], dict[str, Any]] | None = None
 
 

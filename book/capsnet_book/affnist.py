@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from capsnet.data import ImageSet, draw, kind, pad_centred, shift, to_float
+from capsnet.data import ImageSet, kind, pad_centred, sample_on, shift, to_float
 from capsnet.multimnist import random_integers
 from capsnet.training.evaluation import evaluate
 
@@ -46,7 +46,7 @@ def affine(
         raise ValueError(f"images must be uint8, got {kind(images)}")
     low, high = scale
     canvas = pad_centred(images, size)
-    uniform = draw(torch.rand, (len(images), 4), generator, images.device)
+    uniform = sample_on(torch.rand, (len(images), 4), generator, images.device)
     angle = (2 * uniform[:, 0] - 1) * math.radians(degrees)
     k = (2 * uniform[:, 1] - 1) * shear
     scale_x, scale_y = (low + (high - low) * uniform[:, 2:]).unbind(1)

@@ -1,4 +1,4 @@
-"""The loss of images with several objects (section 6), for ``fit(…, loss=PairsLoss)``."""
+"""The loss of images with several objects (section 6), for ``fit(…, make_loss=PairsLoss)``."""
 
 from typing import Any
 

@@ -48,7 +48,7 @@ class Phases(NamedTuple):
     columns: int
     toom_cook: bool  # else in Fourier space
 
-    def fit(self, x: Tensor, margin: int = 0) -> Tensor:
+    def pad_to_grid(self, x: Tensor, margin: int = 0) -> Tensor:
         """Images cut, or filled up with zeros, to the grid's size and a margin beyond."""
         down = self.stride * self.rows + margin - x.shape[2]
         right = self.stride * self.columns + margin - x.shape[3]
@@ -115,23 +115,23 @@ def fast_conv2d(
     if weight.shape[2] != weight.shape[3]:
         raise ValueError(f"the kernel must be square, got shape {list(weight.shape)}")
     height, width = x.shape[2:]
-    phases = phases_of(height, width, weight.shape[2], stride, toom_cook)
-    images = [group.split(group.fit(x)) for group in phases]
-    return correlate(images, transform_kernel(weight, phases, x.dtype), bias, phases)
+    groups = phases_of(height, width, weight.shape[2], stride, toom_cook)
+    images = [phases.split(phases.pad_to_grid(x)) for phases in groups]
+    return correlate(images, transform_kernel(weight, groups, x.dtype), bias, groups)
 
 
 def relu_conv2d(
-    x: Tensor, weight: Tensor, bias: Tensor | None, phases: Sequence[Phases]
+    x: Tensor, weight: Tensor, bias: Tensor | None, groups: Sequence[Phases]
 ) -> list[Tensor]:
-    """ReLU of a convolution of stride 1, as matrix products; ``phases`` are the next one's.
+    """ReLU of a convolution of stride 1, as matrix products; ``groups`` are the next one's phases.
 
     [n, channels, height, width] → [rows, columns, n, *phases, out_channels] of each, for
     :func:`correlate`.
     """
     k, matrix = weight.shape[2], weight.to(x.dtype).flatten(1).t()
     features = []
-    for group in phases:
-        patches = group.split(group.fit(x, margin=k - 1).unfold(2, k, 1).unfold(3, k, 1))
+    for phases in groups:
+        patches = phases.split(phases.pad_to_grid(x, margin=k - 1).unfold(2, k, 1).unfold(3, k, 1))
         maps = patches.flatten(5) @ matrix  # of [rows, columns, n, *phases, channels · k · k]
         if bias is not None:
             maps = maps + bias.to(x.dtype)
@@ -215,17 +215,18 @@ def transform(x: Tensor, matrices: tuple[Tensor, ...]) -> Tensor:
     return last @ x.reshape(last.shape[1], x.numel() // last.shape[1])
 
 
-def transform_kernel(weight: Tensor, phases: Sequence[Phases], dtype: torch.dtype) -> list[Tensor]:
+def transform_kernel(weight: Tensor, groups: Sequence[Phases], dtype: torch.dtype) -> list[Tensor]:
     """A kernel as :func:`correlate` wants it: a matrix for every point, two for every wave.
 
     [out_channels, channels, k, k] → [waves or points, parts · out_channels, phases · channels] of
     each, in ``dtype``.
     """
     kernels = []
-    for group in phases:
-        grid = group._replace(rows=group.taps[0], columns=group.taps[1])
-        split = grid.split(grid.fit(weight.to(dtype)))  # [*taps, out_channels, *phases, channels]
-        parts, matrices, *_ = Transform.of(group, weight.device)
+    for phases in groups:
+        grid = phases._replace(rows=phases.taps[0], columns=phases.taps[1])
+        padded = grid.pad_to_grid(weight.to(dtype))
+        split = grid.split(padded)  # [*taps, out_channels, *phases, channels]
+        parts, matrices, *_ = Transform.of(phases, weight.device)
         inner = split.shape[3:].numel()
         kernels.append(transform(split, matrices).view(-1, parts * len(weight), inner))
     return kernels
@@ -235,20 +236,20 @@ def correlate(
     images: Sequence[Tensor],
     kernels: Sequence[Tensor],
     bias: Tensor | None,
-    phases: Sequence[Phases],
+    groups: Sequence[Phases],
 ) -> Tensor:
     """:func:`fast_conv2d` of images in phases and a kernel from :func:`transform_kernel`.
 
     [rows, columns, n, *phases, channels] of each → [n, out_channels, height, width].
     """
     results = []
-    for x, w_hat, group in zip(images, kernels, phases, strict=True):
+    for x, w_hat, phases in zip(images, kernels, groups, strict=True):
         n = x.shape[2]
         count, filters, inner = w_hat.shape  # waves or points; parts · out_channels; summed over
-        parts, _, matrices, back = Transform.of(group, x.device)
+        parts, _, matrices, back = Transform.of(phases, x.device)
         x_hat = transform(x, matrices).view(count, parts * n, inner)
         y_hat = split_parts(RowsByRows.apply(w_hat, x_hat), parts)
-        y = transform(y_hat, back).view(group.height, group.width, filters // parts, n)
+        y = transform(y_hat, back).view(phases.height, phases.width, filters // parts, n)
         results.append(y)
     y = sum(results[1:], results[0]).permute(3, 2, 0, 1)
     return y if bias is None else y + bias.to(y.dtype).view(-1, 1, 1)

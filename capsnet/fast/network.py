@@ -15,7 +15,7 @@ from capsnet.fast.convolution import (
     toom_cook_is_accurate,
     transform_kernel,
 )
-from capsnet.fast.routing import compiled, has_triton, routed_capsules
+from capsnet.fast.routing import compile_once, has_triton, routed_capsules
 from capsnet.functional import squash
 from capsnet.layers import CapsuleLayer, PrimaryCapsules, channels_to_capsules
 from capsnet.model import CapsNet, CapsNetOutput
@@ -77,8 +77,8 @@ def modified_layers(model: CapsNet, fast_class: "type[FastCapsNet]") -> list[str
     names = {module: name or "the whole" for name, module in model.named_modules()}
     modified = [
         names.get(layer, "a layer")
-        for layer, stock in fast_class.replaced(model)
-        if type(layer) is not stock or not is_unmodified(layer)
+        for layer, expected_class in fast_class.replaced(model)
+        if type(layer) is not expected_class or not is_unmodified(layer)
     ]
     if not is_unmodified(model):
         modified.append(names[model])
@@ -126,7 +126,8 @@ class FastCapsNet(nn.Module):
         super().__init__()
         self.model = model
         self.compiled = False
-        self.kept: tuple[Tensor, list[Phases], list[Tensor]] | None = None  # by transform_once
+        # The second kernel, its phases, and what transform_once made of them.
+        self.transformed_kernel: tuple[Tensor, list[Phases], list[Tensor]] | None = None
 
     @staticmethod
     def replaced(model: Any) -> list[tuple[Any, type[nn.Module]]]:
@@ -173,7 +174,8 @@ class FastCapsNet(nn.Module):
             return cast(Tensor, self.model.primary(features))
 
         conv, primary = self.model.conv, self.model.primary
-        compute = compiled(primary_capsules) if self.compiled else primary_capsules
+        function = compute_primary_capsules
+        compute = compile_once(function) if self.compiled else function
         phases = self.phases_of(images)
         kernel, transformed = primary.conv.weight, None
         # On a GPU the comparison with the kept kernel would wait for the device.
@@ -206,19 +208,19 @@ class FastCapsNet(nn.Module):
         """:func:`transform_kernel`, computed again only where the kernel has changed."""
         # Compared value by value, which takes a tenth of the transform's time: changes through
         # ``.data`` leave the tensor's version as it is.
-        if self.kept is not None:
-            seen, its_phases, transformed = self.kept
+        if self.transformed_kernel is not None:
+            seen, its_phases, transformed = self.transformed_kernel
             kind = its_phases, transformed[0].dtype, seen.device
             if kind == (phases, dtype, kernel.device) and torch.equal(seen, kernel):
                 return transformed
         with torch.inference_mode(False):
             seen = kernel.detach().clone()
             transformed = transform_kernel(seen, phases, dtype)
-        self.kept = seen, phases, transformed
+        self.transformed_kernel = seen, phases, transformed
         return transformed
 
 
-def primary_capsules(
+def compute_primary_capsules(
     images: Tensor,
     first: tuple[Tensor, Tensor | None],
     second: tuple[Tensor, Tensor | None],

@@ -103,7 +103,7 @@ class RoutedCapsules(torch.autograd.Function):
         gradients: bool,
     ) -> Tensor:
         learn = gradients and any(ctx.needs_input_grad)
-        weighted_sum_fn = compiled(attend) if options.compile else attend
+        weighted_sum_fn = compile_once(attend) if options.compile else attend
         matrices = weight.transpose(2, 3).flatten(1, 2).to(u.dtype).contiguous()  # [i, j · d, k]
         size = chunk_size(len(u), weight, u.dtype)
         u_hat = empty_predictions(u, weight, size)
@@ -164,7 +164,7 @@ def chunk_backward(
     # The gradient of û is a sum of outer products: for every iteration c_ij with the gradient of
     # s_j, and the gradient of b_ij with the sum of v.
     loops = squash_backward, attend_backward, outer
-    squash_back, attend_back, outer_fn = map(compiled, loops) if options.compile else loops
+    squash_back, attend_back, outer_fn = map(compile_once, loops) if options.compile else loops
     v_sums = options.squash(s[:-1], 2).cumsum(0)
     terms: list[tuple[Tensor | None, Tensor]] = []
     grad_sum = torch.zeros_like(grad_v)  # each v is part of the sums of all later iterations
@@ -202,7 +202,7 @@ def has_triton() -> bool:
 
 
 @functools.cache
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def compile_once(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function through torch.compile, anew for each of the first eight shapes (its limit)."""
     return torch.compile(function, dynamic=False)
 
@@ -229,19 +229,19 @@ def attend(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, share: Sha
     """s_j = Σ_i c_ij û_{j|i} (eq. 2): [j, d, n]."""
     if is_uniform(v_sum, prior, share):
         return weighted_sum(None, u_hat) / u_hat.shape[1]
-    return weighted_sum(coupling(logits(u_hat, v_sum, prior), share), u_hat)
+    return weighted_sum(coupling(routing_logits(u_hat, v_sum, prior), share), u_hat)
 
 
 def attend_backward(
     u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, grad_s: Tensor, share: Share
 ) -> tuple[Tensor, Tensor, Tensor]:
     """c_ij, and the gradients of b_ij and of the sum of v, from that of s_j."""
-    c, back, *_ = torch.func.vjp(lambda b: coupling(b, share), logits(u_hat, v_sum, prior))
+    c, back, *_ = torch.func.vjp(lambda b: coupling(b, share), routing_logits(u_hat, v_sum, prior))
     (grad_b,) = back((u_hat * grad_s).sum(2))
     return c, grad_b, weighted_sum(grad_b, u_hat)
 
 
-def logits(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None) -> Tensor:
+def routing_logits(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None) -> Tensor:
     """b_ij, [i, j, n], float32 or wider."""
     i, j, _, n = u_hat.shape
     if v_sum is None:

@@ -73,7 +73,7 @@ class TrainingConfig:
         steps = epochs * max(1, images // batch)
         # The lowest routed layer counts, where capsules are stacked below those of the classes.
         parents = [*model.config.get("stack", ()), model.config["num_classes"]][0]
-        children_per_parent = model.primary_capsules / parents
+        children_per_parent = model.num_primary_capsules / parents
         rate = usual.learning_rate * min(1.0, MNIST_CHILDREN / children_per_parent)
         rate /= model.config["image_shape"][0]
         given.setdefault("learning_rate", float(f"{rate:.2g}"))

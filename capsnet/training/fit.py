@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 # Image set, indices, largest shift and generator → what the loss takes.
-Draw = Callable[[ImageSet, Tensor, int, torch.Generator], tuple[Tensor, ...]]
-Schedule = Callable[[torch.optim.Optimizer, TrainingConfig, int], LRScheduler]
+MakeBatch = Callable[[ImageSet, Tensor, int, torch.Generator], tuple[Tensor, ...]]
+MakeSchedule = Callable[[torch.optim.Optimizer, TrainingConfig, int], LRScheduler]
 READ_EVERY = 10  # steps between reads of the loss, each of which waits for the device
 DIAGNOSIS_IMAGES = 500  # training images that show whether a network learns, if none are held out
 
@@ -61,8 +61,8 @@ class Batches:
         self,
         training: ImageSet,
         config: TrainingConfig,
-        draw: Draw,
-        order: Callable[..., Tensor],
+        make_batch: MakeBatch,
+        make_order: Callable[..., Tensor],
         fabric: "Fabric",
     ) -> None:
         processes = fabric.world_size
@@ -75,7 +75,7 @@ class Batches:
         if share == 0:
             raise ValueError(f"{len(training)} images are too few for {processes} processes")
         self.training, self.config, self.fabric = training.to(fabric.device), config, fabric
-        self.draw, self.order = draw, order
+        self.make_batch, self.make_order = make_batch, make_order
         self.size = share * processes  # images per batch, over all processes
         self.images = len(training) // self.size * self.size  # an epoch, over all processes
         self.rows = slice(fabric.global_rank * share, (fabric.global_rank + 1) * share)
@@ -84,15 +84,15 @@ class Batches:
         return self.images // self.size
 
     def epoch_batches(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
-        """What ``draw`` returns and the step takes, batch by batch."""
+        """What ``make_batch`` returns and the step takes, batch by batch."""
         # All randomness of an epoch comes from its own seed, so a resumed run repeats it exactly.
         generator = torch.Generator().manual_seed(self.config.seed * 1_000_003 + epoch)
-        order = self.order(len(self.training), generator=generator)
+        order = self.make_order(len(self.training), generator=generator)
         order = order.to(self.training.images.device)
         for index in order[: self.images].split(self.size):
             # Every process draws the whole batch, so that their number changes no batch. With W
             # processes this is W times the work.
-            batch = self.draw(self.training, index, self.config.shift, generator)
+            batch = self.make_batch(self.training, index, self.config.shift, generator)
             yield tuple(tensor[self.rows] for tensor in batch)
 
 
@@ -105,10 +105,10 @@ def fit(
     out: str | Path | None = None,
     fabric: "Fabric | None" = None,
     criterion: Criterion = margin_loss,
-    draw: Draw = shifted_batch,
-    loss: Callable[..., nn.Module] = TrainingLoss,
-    order: Callable[..., Tensor] = torch.randperm,
-    schedule: Schedule = make_schedule,
+    make_batch: MakeBatch = shifted_batch,
+    make_loss: Callable[..., nn.Module] = TrainingLoss,
+    make_order: Callable[..., Tensor] = torch.randperm,
+    make_schedule: MakeSchedule = make_schedule,
     on_epoch: Callable[[torch.optim.Optimizer, LRScheduler, dict[str, Any]], None] | None = None,
     tag: str | None = None,
     facts: Mapping[str, Any] | None = None,
@@ -132,13 +132,14 @@ def fit(
             (where it is installed) and, at the end, ``weights.safetensors``.
         fabric: where to train, from :func:`capsnet.device.make_fabric`; CUDA where there is one.
         criterion: lengths and labels → the loss without the reconstruction's.
-        draw: image set, indices, largest shift, generator → a batch, as
+        make_batch: image set, indices, largest shift, generator → a batch, as
             :func:`capsnet.data.shifted_batch`.
-        loss: makes a module of the network and its loss, which takes what ``draw`` returns. For
-            pairs: ``draw=capsnet.multimnist.overlaid_batch, loss=capsnet_book.pairs.PairsLoss``.
-        order: number of images, generator → the indices of an epoch, shuffled by default.
-        schedule: optimizer, config, number of steps → a scheduler that follows each step, in place
-            of the configuration's.
+        make_loss: the network, weight of the reconstruction, precision, criterion → a module of the
+            network and its loss, which takes what ``make_batch`` returns. For pairs:
+            ``capsnet.multimnist.overlaid_batch`` and ``capsnet_book.pairs.PairsLoss``.
+        make_order: number of images, generator → the indices of an epoch, shuffled by default.
+        make_schedule: optimizer, config, number of steps → a scheduler that follows each step, in
+            place of the configuration's.
         on_epoch: called in every process with optimizer, scheduler and the epoch's record, after
             each epoch and before its checkpoint.
         tag: distinguishes runs that differ in something without a name, such as the weights that
@@ -173,17 +174,17 @@ def fit(
         validation = images_for(model, validation).to(fabric.device)
     config.check_shift(training.images.shape[1:])
     functions = {
-        "criterion": criterion, "draw": draw, "loss": loss, "order": order, "schedule": schedule,
-        "on_epoch": on_epoch,
+        "criterion": criterion, "make_batch": make_batch, "make_loss": make_loss,
+        "make_order": make_order, "make_schedule": make_schedule, "on_epoch": on_epoch,
     }  # fmt: skip
     identity = {} if out is None else identify(model, training, config, functions, tag)
-    batches = Batches(training, config, draw, order, fabric)
+    batches = Batches(training, config, make_batch, make_order, fabric)
     model.to(fabric.device).train()
     optimizer = make_optimizer(model, config)
     # Compiled, if at all, after the first batch.
     uncompiled = dataclasses.replace(config, compile=False)
-    step = make_step(model, optimizer, uncompiled, fabric, criterion, loss)
-    scheduler = schedule(optimizer, config, config.epochs * len(batches))
+    step = make_step(model, optimizer, uncompiled, fabric, criterion, make_loss)
+    scheduler = make_schedule(optimizer, config, config.epochs * len(batches))
     run = Run(model, optimizer, scheduler, config.average, identity)
     show = progress and fabric.is_global_zero and sys.stderr is not None
     options: dict[str, Any] = {"precision": config.precision, "arrangement": config.arrangement}

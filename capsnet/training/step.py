@@ -30,7 +30,7 @@ def make_step(
     config: TrainingConfig | None = None,
     fabric: "Fabric | None" = None,
     criterion: Criterion = margin_loss,
-    loss: Callable[..., nn.Module] = TrainingLoss,
+    make_loss: Callable[..., nn.Module] = TrainingLoss,
 ) -> "Step":
     """The training step that ``fit`` runs: ``step(images, labels)`` → the loss.
 
@@ -42,7 +42,7 @@ def make_step(
             ``learning_rate`` count.
         fabric: averages gradients over its processes.
         criterion: lengths [batch, classes] and labels → the loss without the reconstruction's.
-        loss: makes a module of the network and its loss, as :class:`TrainingLoss` does.
+        make_loss: makes a module of the network and its loss, as :class:`TrainingLoss` does.
     """
     config = config or TrainingConfig()
     device = device_of(model)
@@ -53,7 +53,7 @@ def make_step(
             # oneDNN and cuDNN are faster in this layout, above all in bf16.
             if isinstance(module, nn.Conv2d):
                 module.to(memory_format=torch.channels_last)
-    with_loss = loss(arranged, config.reconstruction_weight, precision, criterion)
+    with_loss = make_loss(arranged, config.reconstruction_weight, precision, criterion)
     # The fast arrangement compiles its own parts.
     to_compile = with_loss if arranged is model else arranged
     if fabric is not None and fabric.world_size > 1:
@@ -76,7 +76,7 @@ class Step:
 
     ``step(images, labels)`` updates the weights and returns the loss before the update, a scalar
     without gradient. Images are [batch, channels, height, width], floating point in 0 … 1; labels
-    are class indices [batch]. (Another ``loss`` may take other tensors.)
+    are class indices [batch]. (Another ``make_loss`` may take other tensors.)
     """
 
     loss: nn.Module  # the network and its loss

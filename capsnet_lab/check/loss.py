@@ -28,8 +28,8 @@ OTHER_LOSS_ERROR = 1e-5  # with a larger error, even a small term is another one
 MARGINS = {"": margin_loss, "unsquared-margin": parts.unsquared_margin_loss}
 TARGETS: dict[str, Callable[[Tensor], Tensor]] = {
     "": parts.unchanged,
-    "normalised-images": parts.normalised,
-    "standardised-images": parts.standardised,
+    "normalised-images": parts.normalise_mnist,
+    "standardised-images": parts.standardise,
 }
 WEIGHTS = "mean-margin", "halved-margin"
 
@@ -67,7 +67,7 @@ def examine_loss(net: Subject) -> Findings:
             terms.setdefault(variant, []).append(row)
     if not all(torch.tensor(values).isfinite().all() for values in (losses, *terms.values())):
         raise UserCodeError("the loss, or what the network returns in training, is NaN or infinite")
-    fits = {variant: fit(rows, losses) for variant, rows in terms.items()}
+    fits = {variant: least_squares(rows, losses) for variant, rows in terms.items()}
     best = min(fits, key=lambda variant: fits[variant].error)
     if fits[best].error > MAX_FIT_ERROR:
         raise no_known_loss(net, out, loss, fits[best].error)
@@ -106,7 +106,7 @@ def terms_of(out: Output, images: Tensor, labels: Tensor) -> dict[Variant, list[
     return terms
 
 
-def fit(rows: list[list[float]], losses: list[float]) -> Fit:
+def least_squares(rows: list[list[float]], losses: list[float]) -> Fit:
     """Weights of the terms by least squares; ``rows`` has the terms of each batch."""
     terms, loss = torch.tensor(rows), torch.tensor(losses)
     scale = terms.abs().amax(dim=0).clamp(min=1e-300)

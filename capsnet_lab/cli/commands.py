@@ -75,7 +75,7 @@ def train(args: argparse.Namespace) -> int:
         print(text, flush=True)
     tag = f"from {zlib.crc32(args.init.read_bytes()):08x}" if args.init else None
     if isinstance(model, wild.WildCapsNet):
-        fit_options["loss"] = wild.WildLoss
+        fit_options["make_loss"] = wild.WildLoss
     if model.config.get("routing") == "em":
         # Its source's; the margin loss hardly moves it.
         fit_options["criterion"] = routings.spread_loss

@@ -128,7 +128,7 @@ class RoutedCapsNet(CapsNet):
         parents = [as_int(f"stack[{i}]", size) for i, size in enumerate(stack)]
         self.arguments |= {"routing": routing, "stack": parents}
 
-        children, dim = self.primary_capsules, self.arguments["primary_dim"]
+        children, dim = self.num_primary_capsules, self.arguments["primary_dim"]
         out_dim = self.arguments["capsule_dim"]
         available = self.arguments | {"positions": children // self.arguments["capsule_types"]}
         layers = []

@@ -146,8 +146,8 @@ class EfficientCapsNet(nn.Module):
         self.conv = nn.Sequential(*layers)
         self.primary = nn.Conv2d(before, before, 9, groups=before)  # depthwise
         nn.init.xavier_uniform_(self.primary.weight)
-        self.primary_capsules = 16 * math.prod(grid)
-        self.digits = SelfAttentionCapsules(self.primary_capsules, 8, num_classes, capsule_dim)
+        self.num_primary_capsules = 16 * math.prod(grid)
+        self.digits = SelfAttentionCapsules(self.num_primary_capsules, 8, num_classes, capsule_dim)
         self.decoder = Decoder(num_classes, capsule_dim, shape) if reconstruct else None
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:

@@ -233,12 +233,12 @@ _TABLE = {
         "The decoder's sigmoid models the intensities of the pixels (section 4.1, Fig. 2).",
         "Images are normalised by MNIST's mean and standard deviation, and the sigmoid, which "
         "stays between 0 and 1, has to reconstruct values from −0.42 to 2.82.",
-        {"prepare": parts.normalised},
+        {"prepare": parts.normalise_mnist},
     ),
     "standardised-images": Deviation(
         "Patches of 24 × 24 pixels of CIFAR-10, with no word on their intensities (section 7).",
         "Each image is normalised by its own mean and standard deviation.",
-        {"prepare": parts.standardised},
+        {"prepare": parts.standardise},
     ),
     "no-shift": Deviation(
         "Training images are shifted by up to 2 pixels in each direction (section 5).",

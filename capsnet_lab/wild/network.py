@@ -16,7 +16,7 @@ from capsnet.model import CapsNet, CapsNetOutput
 from capsnet.training.loss import TrainingLoss
 from capsnet_lab.wild.deviations import combine
 from capsnet_lab.wild.fast import FastWildCapsNet
-from capsnet_lab.wild.parts import RELEASED_BIAS, Parts, same, squash_capsules
+from capsnet_lab.wild.parts import RELEASED_BIAS, Parts, pad_same, squash_capsules
 
 
 def route_with(
@@ -89,10 +89,10 @@ class WildCapsNet(CapsNet):
         digits, types = self.digits, self.config["capsule_types"]
         if parts.same_padding:
             _, height, width = self.config["image_shape"]
-            self.primary_capsules = types * -(height // -2) * -(width // -2)
+            self.num_primary_capsules = types * -(height // -2) * -(width // -2)
             _, out_capsules, in_dim, out_dim = digits.weight.shape
             routing = digits.routing_iterations, digits.prior is not None
-            shape = self.primary_capsules, in_dim, out_capsules, out_dim
+            shape = self.num_primary_capsules, in_dim, out_capsules, out_dim
             self.digits = digits = CapsuleLayer(*shape, *routing)
         if parts.shared_w:
             digits.weight = nn.Parameter(digits.weight.detach()[:types].clone())
@@ -116,7 +116,7 @@ class WildCapsNet(CapsNet):
         return self.group(lambda weight: F.conv2d(features, weight, conv.bias, conv.stride))
 
     def pad(self, maps: Tensor, conv: nn.Conv2d) -> Tensor:
-        return same(maps, conv) if self.parts.same_padding else maps
+        return pad_same(maps, conv) if self.parts.same_padding else maps
 
     def group(self, convolve: Callable[[Tensor], Tensor]) -> Tensor:
         """The second convolution's kernels, applied by ``convolve`` → primary capsules."""

@@ -22,19 +22,19 @@ def unchanged(values: Tensor) -> Tensor:
     return values
 
 
-def normalised(images: Tensor) -> Tensor:
+def normalise_mnist(images: Tensor) -> Tensor:
     """MNIST's mean and standard deviation taken out."""
     return (images - 0.1307) / 0.3081
 
 
-def standardised(images: Tensor) -> Tensor:
+def standardise(images: Tensor) -> Tensor:
     """Each image by itself, as TensorFlow has it: no deviation is below 1 / √numbers."""
     centred = images - images.mean(dim=(1, 2, 3), keepdim=True)
     deviation = centred.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()
     return centred / deviation.clamp(min=images[0].numel() ** -0.5)
 
 
-def same(maps: Tensor, conv: nn.Conv2d) -> Tensor:
+def pad_same(maps: Tensor, conv: nn.Conv2d) -> Tensor:
     """Zeros around the maps, so that a convolution gives ⌈side / stride⌉, as TensorFlow's SAME."""
     kernel, stride = conv.kernel_size[0], conv.stride[0]
     around = []

@@ -60,12 +60,12 @@ def shifted_together(
 
 # What a recipe says -> what ``fit`` does for it.
 OF_FIT: dict[tuple[str, Any], dict[str, Any]] = {
-    ("schedule", "constant"): {"schedule": constant},
-    ("schedule", "by-epoch"): {"schedule": by_epoch},
-    ("schedule", "plateau"): {"schedule": Plateau, "on_epoch": follow_loss},
+    ("schedule", "constant"): {"make_schedule": constant},
+    ("schedule", "by-epoch"): {"make_schedule": by_epoch},
+    ("schedule", "plateau"): {"make_schedule": Plateau, "on_epoch": follow_loss},
     ("fresh_adam", True): {"on_epoch": forget_moments},
-    ("shuffle", False): {"order": in_order},
-    ("shift_together", True): {"draw": shifted_together},
+    ("shuffle", False): {"make_order": in_order},
+    ("shift_together", True): {"make_batch": shifted_together},
 }
 
 

@@ -124,8 +124,8 @@ def training_step(
             compile=contestant.compile,
             precision=contestant.precision,
         )
-        loss = half_way_loss if half_way else TrainingLoss
-        step = make_step(contestant.make().to(device), config=config, loss=loss)
+        make_loss = half_way_loss if half_way else TrainingLoss
+        step = make_step(contestant.make().to(device), config=config, make_loss=make_loss)
         if captured:
             step.capture()
         return functools.partial(step, *batch(batch_size, device))

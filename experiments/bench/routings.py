@@ -44,9 +44,9 @@ def row_step(
         training = Training("routings", "cpu", row, 0, ROUTINGS)
         kind = training.kind
         model = kind.make((1, 28, 28), 10, **training.row_options.network).to(device)
-        loss = kind.loss or TrainingLoss
+        make_loss = kind.make_loss or TrainingLoss
         config = dataclasses.replace(training.config, compile=compile)
-        step = make_step(model, config=config, criterion=kind.criterion, loss=loss)
+        step = make_step(model, config=config, criterion=kind.criterion, make_loss=make_loss)
         return model, functools.partial(step, images, labels)
 
     model, step = step_of(row)

@@ -107,10 +107,10 @@ def test_a_step_without_a_decoder_reads_nothing(fake_cuda: torch.device) -> None
 
 @pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor")  # copy.deepcopy's
 @pytest.mark.parametrize(
-    ("draw", "loss"), [(shifted_batch, TrainingLoss), (overlaid_batch, PairsLoss)]
+    ("make_batch", "make_loss"), [(shifted_batch, TrainingLoss), (overlaid_batch, PairsLoss)]
 )
 def test_an_epoch_reads_the_loss_now_and_then_and_nothing_else(
-    fake_cuda: torch.device, monkeypatch: pytest.MonkeyPatch, draw: Any, loss: Any
+    fake_cuda: torch.device, monkeypatch: pytest.MonkeyPatch, make_batch: Any, make_loss: Any
 ) -> None:
     reads: list[int] = []
 
@@ -125,8 +125,8 @@ def test_an_epoch_reads_the_loss_now_and_then_and_nothing_else(
     )  # fmt: skip
     config, model, digits = FP32, model_on_cuda(), digits_on(CUDA)
     optimizer = make_optimizer(model, config)
-    step = make_step(model, optimizer, config, fabric, loss=loss)
-    batches = Batches(digits, config, draw, torch.randperm, fabric)
+    step = make_step(model, optimizer, config, fabric, make_loss=make_loss)
+    batches = Batches(digits, config, make_batch, torch.randperm, fabric)
     batches.training = digits  # a copy's classes are counted again
     schedule = make_schedule(optimizer, config, config.epochs * len(batches))
     run = Run(model, optimizer, schedule, config.average, {})

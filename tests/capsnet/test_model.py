@@ -168,7 +168,7 @@ def test_whole_numbers_may_be_numpys() -> None:
     sizes = dict.fromkeys(SIZES, np.int64(2))
     model = small(image_shape=np.array([1, 9, 9]), hidden=np.array([4, 5]), **sizes)
     assert CapsNet(**json.loads(json.dumps(model.config))).config == model.config
-    assert type(model.primary_capsules) is int
+    assert type(model.num_primary_capsules) is int
 
 
 def test_the_config_says_how_often_the_network_routes_now() -> None:

@@ -80,11 +80,11 @@ def test_louder_votes_are_those_of_a_larger_matrix(same_start: bool) -> None:
 @pytest.mark.parametrize("kind", ["penalised", "decayed"])
 def test_a_loss_that_holds_capsules_short_is_ours_and_what_it_says(kind: str) -> None:
     made = KINDS[kind]
-    assert made.loss is not None
+    assert made.make_loss is not None
     model = made.make(**SMALL)
     images, labels = torch.rand(4, 1, 28, 28), torch.arange(4)
     arranged = arrange(model, "fast")
-    loss, plain = (of(arranged, 0.5)(images, labels) for of in (made.loss, WildLoss))
+    loss, plain = (of(arranged, 0.5)(images, labels) for of in (made.make_loss, WildLoss))
     if kind == "penalised":
         expected = 0.1 * model.children_of(images).square().sum(dim=2).mean()
     else:

@@ -62,7 +62,7 @@ def run(out: str | Path, task: str = "digits", stop_after: int | None = None) ->
     held, options = None, {}
     if task == "pairs":
         config, held = dataclasses.replace(config, epochs=3), some_digits(50, train=False)
-        options = {"draw": overlaid_batch, "loss": PairsLoss}
+        options = {"make_batch": overlaid_batch, "make_loss": PairsLoss}
     fit(tiny_model(), images, held, config, out=out, stop_after=stop_after, **options)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from capsnet.fast import routing
-from capsnet.fast.routing import LANES, chunk_size, logits, over_parents, routed_capsules
+from capsnet.fast.routing import LANES, chunk_size, over_parents, routed_capsules, routing_logits
 from capsnet.functional import RoutingStep, dynamic_routing, squash
 from experiments.bench.memory import tensor_peak
 
@@ -100,7 +100,7 @@ def test_the_loops_are_compiled_where_asked(monkeypatch: pytest.MonkeyPatch) -> 
     u, weight, prior = random(3, 8, 3, 2, 4, True)
     inputs = with_gradients(u, weight, prior)
     loops, asked = (routing.attend, routing.squash_backward, routing.attend_backward), []
-    monkeypatch.setattr(routing, "compiled", lambda loop: asked.append(loop) or loop)
+    monkeypatch.setattr(routing, "compile_once", lambda loop: asked.append(loop) or loop)
     gradients = []
     for options, expected in (({}, []), ({"compile": True}, [*loops, routing.outer])):
         v = routed_capsules(u, weight, 3, prior, **options)
@@ -118,7 +118,7 @@ def test_the_logits_are_added_up_in_float32(device: torch.device) -> None:
     assert (without - routed_capsules(u, weight, 1)).abs().max() > 0.1
     assert_close(routed_capsules(u, weight, 3, large), without, rtol=0, atol=0.01)
     for dtype, wide in ((F64, F64), (torch.bfloat16, torch.float32)):
-        first = logits(torch.empty(2, 3, 4, 5, dtype=dtype, device="meta"), None, None)
+        first = routing_logits(torch.empty(2, 3, 4, 5, dtype=dtype, device="meta"), None, None)
         assert (first.shape, first.dtype, first.device.type) == ((2, 3, 5), wide, "meta")
 
 

@@ -73,7 +73,7 @@ def test_cuda_replays_draw_anew() -> None:
     data = batches(1) * (WARM_UP + 5)
     model = tiny_model().to(CUDA)
     still = torch.optim.Adam(model.parameters(), lr=0.0)
-    _, losses = steps_of(model, True, data, optimizer=still, loss=Noisy)
+    _, losses = steps_of(model, True, data, optimizer=still, make_loss=Noisy)
     assert len(losses.unique()) == len(losses)
 
 
@@ -81,7 +81,7 @@ def test_cuda_replays_draw_anew() -> None:
 def test_cuda_says_why_a_step_is_not_captured() -> None:
     data = batches(WARM_UP + 4)
     with pytest.warns(UserWarning, match="no CUDA graph, so steps are slower: "):
-        step, losses = steps_of(tiny_model().to(CUDA), True, data, loss=Reading)
+        step, losses = steps_of(tiny_model().to(CUDA), True, data, make_loss=Reading)
     assert step.graph is None
     _, expected = steps_of(tiny_model().to(CUDA), False, data)
     assert_close(losses, expected, rtol=1e-4, atol=1e-5)

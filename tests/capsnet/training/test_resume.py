@@ -106,11 +106,15 @@ def test_another_run_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: R
         ({"images": changed(classes=digits.classes[::-1])}, "data"),
         ({"tag": "two"}, "its task has tag = one", "yours has two"),
         (
-            {"draw": overlaid_batch},
-            "draw = capsnet.data.shifted_batch",
+            {"make_batch": overlaid_batch},
+            "make_batch = capsnet.data.shifted_batch",
             "capsnet.multimnist.overlaid_batch",
         ),
-        ({"loss": PairsLoss}, "capsnet.training.loss.TrainingLoss", "capsnet_book.pairs.PairsLoss"),
+        (
+            {"make_loss": PairsLoss},
+            "capsnet.training.loss.TrainingLoss",
+            "capsnet_book.pairs.PairsLoss",
+        ),
         ({"criterion": twice}, "capsnet.functional.margin_loss", "test_resume.twice"),
     ):
         with refuses(tmp_path / CHECKPOINT, "another run", *words):

@@ -47,7 +47,7 @@ def test_a_plateau_of_fifteen_epochs_divides_the_rate_by_ten(
 
 def test_without_shuffling_the_images_come_in_their_order() -> None:
     _, by_functions = split_recipe({"shuffle": False})
-    batches = Batches(IMAGES, CONFIG, shifted_batch, by_functions["order"], make_fabric("cpu"))
+    batches = Batches(IMAGES, CONFIG, shifted_batch, by_functions["make_order"], make_fabric("cpu"))
     for epoch in (0, 1):
         labels = torch.cat([labels for _, labels in batches.epoch_batches(epoch)])
         assert torch.equal(labels, IMAGES.labels)
@@ -59,7 +59,7 @@ def test_one_shift_for_all_moves_a_batch_as_one() -> None:
     same = ImageSet(first, IMAGES.labels, IMAGES.classes, "one")
     generator, seen = torch.Generator().manual_seed(0), []
     for _ in range(8):
-        images, _ = by_functions["draw"](same, torch.arange(16), 2, generator)
+        images, _ = by_functions["make_batch"](same, torch.arange(16), 2, generator)
         assert torch.equal(images, images[:1].expand(16, -1, -1, -1))
         seen.append(images[0])
     assert len(torch.stack(seen).unique(dim=0)) > 4
