@@ -52,7 +52,7 @@ export async function mount(stage, { lines }) {
   const maps = picture("64 feature maps of 20 × 20");
   const primary = picture("the lengths of the 288 primary capsules, 8 types of 6 × 6: white is 1");
   const drawn = picture("reconstruction");
-  const coefficients = picture("coupling coefficients, a row for each digit and a column for each child; white is 1");
+  const coefficients = picture("coupling coefficients, a row for each digit and a column for each child; the brightest are four times the mean, or more");
   const ten = bars("the lengths of the ten digit capsules");
   const listing = lines.map((line) => el("code", {}, line));
   const clock = slider("step", { min: 0, max: 4 * ITERATIONS - 1, step: 1, value: time, moved: (to) => go(to),
@@ -139,7 +139,8 @@ export async function mount(stage, { lines }) {
     const found = argmax(lengths);
     drawDigit(drawn, drawing);
     const children = c.length / 10;
-    drawDigit(coefficients, Float32Array.from(c, (_, k) => Math.sqrt(c[(k % children) * 10 + Math.floor(k / children)])), children);
+    const full = 4 / (over === "parents" ? 10 : children); // four times the mean
+    drawDigit(coefficients, Float32Array.from(c, (_, k) => Math.sqrt(Math.min(1, c[(k % children) * 10 + Math.floor(k / children)] / full))), children);
     ten.show(lengths, [found]);
     curves.show(steps.map((step) => step.lengths), r, found);
     const agreeing = showVotes(found, r);
@@ -196,7 +197,8 @@ export async function mount(stage, { lines }) {
     el("pre", { class: "listing" }, ...listing),
     el("div", { class: "bar" }, sums, making),
     el("div", { class: "bar" }, lambda, trained),
-    part("couplings", "coupling coefficients c: a row for each digit, a column for each child", coefficients),
+    part("couplings", "coupling coefficients c: a row for each digit, a column for each child",
+      el("ol", { class: "rows", "aria-hidden": true }, ...Array.from({ length: 10 }, (_, j) => el("li", {}, `${j}`))), el("div", { class: "tint" }, coefficients)),
     el("div", { class: "cloud-of" }, ofWhat, votes),
     curves.svg,
     el("div", { class: "ten" }, ten.list),

@@ -210,31 +210,6 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     el("div", { class: "try" }, el("strong", {}, "Try"), el("ol", {}, ...tasks)),
   );
   stage.append(board);
-  // A notebook does not have the network at hand, and a page may have the figure elsewhere.
-  if (!tell && !document.querySelector("[data-play=forward]")) offerYourDigit(stage, board, lines);
-}
-
-/** Offer the same in the same box for a digit of the reader's, with the whole network.
- * @param {HTMLElement} stage
- * @param {HTMLElement} board
- * @param {string[]} lines
- */
-function offerYourDigit(stage, board, lines) {
-  const yours = el("div", { class: "play-of-forward", hidden: true });
-  const views = { board, yours };
-  const titles = { board: "six parts", yours: "your digit" };
-  const open = async (/** @type {string} */ shown) => {
-    for (const [name, view] of Object.entries(views)) view.hidden = name !== shown;
-    if (shown === "yours" && !yours.childElementCount) {
-      document.head.append(el("link", { rel: "stylesheet", href: new URL("forward.css", import.meta.url) }));
-      const { mount } = await import("./forward.js");
-      await mount(yours, { lines });
-    }
-  };
-  const first = location.hash.startsWith("#play-forward") ? "yours" : "board";
-  stage.append(yours);
-  stage.prepend(choice("show", titles, first, open));
-  open(first);
 }
 
 const tenths = (/** @type {number} */ x) => number(x, 1);

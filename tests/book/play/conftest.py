@@ -57,7 +57,6 @@ def packed() -> dict[str, str]:
                 drawing = cell.outputs[-1]["data"].get("image/svg+xml", "")
                 _, _, data = drawing.partition(MARK[0])
                 found[name] = data.partition(MARK[1])[0] or "{}"
-    found["forward"] = found["routing"]  # in whose box it stands
     return found
 
 

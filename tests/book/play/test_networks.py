@@ -146,21 +146,6 @@ def test_down_weight_changes_the_loss_and_leads_to_where_a_network_learns(page_o
     assert learn.get_by_role("slider", name="λ").input_value() == "1"
 
 
-def test_in_the_box_of_routing_it_looks_as_it_does_alone(page_of: Any) -> None:
-    heights = """() => [...document.querySelectorAll(".play-of-forward > *")]
-        .map((part) => Math.round(part.getBoundingClientRect().height))"""
-    styles = """() => [...document.querySelectorAll(".play-of-forward :is(canvas, svg *)")]
-        .map((part) => getComputedStyle(part))
-        .map((it) => [it.stroke, it.strokeWidth, it.strokeDasharray, it.opacity].join())"""
-    tab = page_of("forward")
-    alone, drawn = tab.evaluate(heights), tab.evaluate(styles)
-    tab = page_of("routing")
-    tab.get_by_text("your digit").click()
-    tab.wait_for_selector(".play-of-forward[aria-busy='false']")
-    assert tab.evaluate(heights) == pytest.approx(alone, abs=15) and len(alone) > 8
-    assert tab.evaluate(styles) == drawn and len(drawn) > 300
-
-
 def test_what_was_drawn_on_the_front_page_goes_along(page_of: Any) -> None:
     tab = page_of("front")
     draw_seven(tab)
