@@ -18,7 +18,7 @@ names its precision, so that the rows of a table cannot differ in it.
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from capsnet_lab.routings.network import ROUTINGS
+from capsnet_lab.routings.routed_capsnet import ROUTINGS
 from capsnet_lab.wild import IMPLEMENTATIONS
 
 

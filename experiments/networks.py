@@ -18,7 +18,7 @@ from capsnet.training.loss import Criterion, TrainingLoss
 from capsnet_book.play.cnn import PlainCNN
 from capsnet_lab.routings import EfficientCapsNet, RoutedCapsNet, spread_loss
 from capsnet_lab.wild import WildCapsNet, WildLoss
-from capsnet_lab.wild.fast import FastWildCapsNet
+from capsnet_lab.wild.fast_wild_capsnet import FastWildCapsNet
 from capsnet_lab.wild.parts import normal, over_parents
 
 

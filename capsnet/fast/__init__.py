@@ -6,6 +6,6 @@ Two layers take nearly all of the time, and each has its module: :mod:`capsnet.f
 :mod:`capsnet.fast.routing`. On CUDA the routing has kernels of its own, :mod:`capsnet.fast.fused`.
 """
 
-from capsnet.fast.network import ARRANGEMENTS, FAST_DEVICES, FastCapsNet, arrange
+from capsnet.fast.fast_capsnet import ARRANGEMENTS, FAST_DEVICES, FastCapsNet, arrange
 
 __all__ = ["ARRANGEMENTS", "FAST_DEVICES", "FastCapsNet", "arrange"]

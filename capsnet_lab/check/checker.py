@@ -17,7 +17,7 @@ from torch import nn
 
 from capsnet.model import CapsNet
 from capsnet.training.loss import TrainingLoss
-from capsnet_lab.check import outside
+from capsnet_lab.check import probe_outside
 from capsnet_lab.check.adapter import Adapter
 from capsnet_lab.check.evidence import (
     Findings,
@@ -28,13 +28,13 @@ from capsnet_lab.check.evidence import (
     Verdicts,
     user_code,
 )
-from capsnet_lab.check.loss import examine_loss
-from capsnet_lab.check.primary import examine_primary, examine_start, same_type
-from capsnet_lab.check.routing import EQUAL_SHARES, LAYER_NAMES, NEED_ROUTING, examine_layer
+from capsnet_lab.check.probe_loss import examine_loss
+from capsnet_lab.check.probe_primary import examine_primary, examine_start, same_type
+from capsnet_lab.check.probe_routing import EQUAL_SHARES, LAYER_NAMES, NEED_ROUTING, examine_layer
 from capsnet_lab.check.subject import Subject, find_routing
 from capsnet_lab.routings import EfficientCapsNet, RoutedCapsNet
 from capsnet_lab.wild.deviations import DEVIATIONS
-from capsnet_lab.wild.network import WildCapsNet, WildLoss
+from capsnet_lab.wild.wild_capsnet import WildCapsNet, WildLoss
 
 RECIPE = "how a network is trained does not show in it"
 
@@ -240,18 +240,18 @@ LAYER = Probe("primary and digits", examine_layer, " ".join(LAYER_NAMES))
 INSIDE = Probe("call", examine_inside, "")
 LOSS = "unsquared-margin mean-margin halved-margin mean-reconstruction normalised-images"
 PROBES = [
-    Probe("call", outside.examine_zero_weights, "bare-norm"),
-    Probe("call", outside.examine_lengths, "softmax-of-lengths"),
-    Probe("call", outside.examine_brightness, "standardised-images"),
-    Probe("call", outside.examine_decoder, "prediction-mask batch-mask other-decoder"),
+    Probe("call", probe_outside.examine_zero_weights, "bare-norm"),
+    Probe("call", probe_outside.examine_lengths, "softmax-of-lengths"),
+    Probe("call", probe_outside.examine_brightness, "standardised-images"),
+    Probe("call", probe_outside.examine_decoder, "prediction-mask batch-mask other-decoder"),
     PRIMARY,
     START,
     LAYER,
     Probe("loss", examine_loss, f"{LOSS} softmax-of-lengths"),
 ]
 PROBES_WITHOUT_LAYER = [
-    Probe("call", outside.examine_batch, "batch-logits"),
-    Probe("call", outside.examine_gradient, "stopped-gradient"),
+    Probe("call", probe_outside.examine_batch, "batch-logits"),
+    Probe("call", probe_outside.examine_gradient, "stopped-gradient"),
     INSIDE,
 ]
 

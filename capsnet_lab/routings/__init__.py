@@ -2,7 +2,7 @@
 
 from capsnet_lab.routings.attention import AttentionCapsules, attention_routing
 from capsnet_lab.routings.em import EMCapsules, em_routing, spread_loss
-from capsnet_lab.routings.network import ROUTINGS, RoutedCapsNet
+from capsnet_lab.routings.routed_capsnet import ROUTINGS, RoutedCapsNet
 from capsnet_lab.routings.self_attention import (
     EfficientCapsNet,
     SelfAttentionCapsules,

@@ -2,8 +2,8 @@
 
 from capsnet_lab.wild.deviations import DEVIATIONS, Deviation
 from capsnet_lab.wild.implementations import IMPLEMENTATIONS, Implementation, Published, found_in
-from capsnet_lab.wild.network import WildCapsNet, WildLoss
 from capsnet_lab.wild.parts import Parts
+from capsnet_lab.wild.wild_capsnet import WildCapsNet, WildLoss
 
 __all__ = [
     "DEVIATIONS",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from capsnet_lab.wild.deviations import DEVIATIONS, Deviation
-from capsnet_lab.wild.network import WildCapsNet
+from capsnet_lab.wild.wild_capsnet import WildCapsNet
 
 # The paper's, as options of :class:`TrainingConfig`. Where it is silent, they are those of its
 # authors' code: 300,000 steps, and no weights are averaged over them.

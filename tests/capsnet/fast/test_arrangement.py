@@ -12,8 +12,7 @@ from torch.testing import assert_close
 
 from capsnet import CapsNet
 from capsnet.data import ImageSet, load, to_float
-from capsnet.fast import FastCapsNet, arrange
-from capsnet.fast import network as network_module
+from capsnet.fast import FastCapsNet, arrange, fast_capsnet
 from capsnet.fast.routing import LANES
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.training import TrainingLoss
@@ -192,8 +191,8 @@ def test_without_gradients_the_kernel_is_transformed_once_for_every_change(
     model = CapsNet(**SMALL).to(F64)
     network = FastCapsNet(model)
     images = torch.rand(2, 1, 28, 28, dtype=F64)
-    transform = Mock(wraps=network_module.transform_kernel)
-    monkeypatch.setattr(network_module, "transform_kernel", transform)
+    transform = Mock(wraps=fast_capsnet.transform_kernel)
+    monkeypatch.setattr(fast_capsnet, "transform_kernel", transform)
 
     def check(expected: int, context: Callable[[], Any] = torch.no_grad) -> None:
         with context():

@@ -22,7 +22,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from capsnet import CapsNet
-from capsnet.fast import FastCapsNet, arrange, fused, kernels, network, routing
+from capsnet.fast import FastCapsNet, arrange, fast_capsnet, fused, kernels, routing
 from capsnet.functional import dynamic_routing, squash
 from capsnet_lab.wild import WildCapsNet
 from helpers.interpreted import routed
@@ -168,7 +168,7 @@ def test_auto_is_fast_where_there_are_kernels(
         others_shares = WildCapsNet(deviations=["leak"])
     assert isinstance(arrange(model), FastCapsNet) == (classes == 16)
     assert arrange(others_shares) is others_shares
-    monkeypatch.setattr(network, "has_triton", lambda: False)
+    monkeypatch.setattr(fast_capsnet, "has_triton", lambda: False)
     assert arrange(model) is model
 
 

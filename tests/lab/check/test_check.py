@@ -17,12 +17,12 @@ from torch.nn.utils.parametrizations import weight_norm
 from capsnet import CapsNet
 from capsnet.functional import margin_loss
 from capsnet_lab import cli
-from capsnet_lab.check import Adapter, assert_paper, check, outside
+from capsnet_lab.check import Adapter, assert_paper, check, probe_outside
 from capsnet_lab.check.checker import check_by_name
-from capsnet_lab.check.routing import GUARDS
+from capsnet_lab.check.probe_routing import GUARDS
 from capsnet_lab.routings import EfficientCapsNet, RoutedCapsNet
 from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS, WildCapsNet
-from capsnet_lab.wild.network import WildLoss
+from capsnet_lab.wild.wild_capsnet import WildLoss
 from helpers import Refuses
 
 SMALL = {"num_classes": 5, "conv_channels": 4, "capsule_types": 3, "capsule_dim": 6}
@@ -575,7 +575,7 @@ def test_an_error_of_a_probe_is_not_taken_for_the_networks(monkeypatch: pytest.M
     assert report.failed and all(
         "it cannot be copied: RuntimeError" in why for why in report.failed
     )
-    monkeypatch.setattr(outside, "batch_verdict", lambda *given: {}["a probe's own error"])
+    monkeypatch.setattr(probe_outside, "batch_verdict", lambda *given: {}["a probe's own error"])
     with pytest.raises(KeyError, match="a probe's own error"):
         check(Literal, OUTSIDE)
 

@@ -36,12 +36,12 @@ from capsnet_lab.check.evidence import (
     user_code,
     without_ones,
 )
-from capsnet_lab.check.primary import same_type
+from capsnet_lab.check.probe_primary import same_type
 from capsnet_lab.check.subject import Subject
 from capsnet_lab.wild import parts
 from capsnet_lab.wild.deviations import DEVIATIONS
-from capsnet_lab.wild.network import route_with
 from capsnet_lab.wild.parts import Parts
+from capsnet_lab.wild.wild_capsnet import route_with
 
 EQUAL_SHARES = NotExamined("with equal coupling neither logits nor the number of iterations matter")
 NEED_ROUTING = "learned-prior", "batch-logits", "stopped-gradient"  # unseen with equal coupling

@@ -8,7 +8,7 @@ from torch import Tensor
 from capsnet.checks import as_int
 from capsnet.fast import FastCapsNet, routing
 from capsnet.fast.convolution import correlate, relu_conv2d, transform_kernel
-from capsnet.fast.network import cudnn_pays_off
+from capsnet.fast.fast_capsnet import cudnn_pays_off
 from capsnet_lab.wild.parts import Parts, uniform
 
 

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.checkpoint import register
+from capsnet.checkpoint import REGISTERED, register
 from capsnet.checks import check_predictions, class_mask
 from capsnet.device import autocast
 from capsnet.functional import RoutingStep, margin_loss, reconstruction_loss
@@ -15,7 +15,7 @@ from capsnet.layers import CapsuleLayer
 from capsnet.model import CapsNet, CapsNetOutput
 from capsnet.training.loss import TrainingLoss
 from capsnet_lab.wild.deviations import combine
-from capsnet_lab.wild.fast import FastWildCapsNet
+from capsnet_lab.wild.fast_wild_capsnet import FastWildCapsNet
 from capsnet_lab.wild.parts import RELEASED_BIAS, Parts, pad_same, squash_capsules
 
 
@@ -148,6 +148,9 @@ class WildCapsNet(CapsNet):
         labels = None if labels is None else class_mask(labels, *lengths.shape)
         out = super().read_out(capsules, self.parts.mask(lengths, labels))
         return out._replace(lengths=self.parts.lengths(out.lengths))
+
+
+REGISTERED["capsnet_lab.wild.network.WildCapsNet"] = WildCapsNet  # in older files
 
 
 class WildLoss(TrainingLoss):
