@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.colors import LinearSegmentedColormap
 from numpy.typing import ArrayLike
 
 from capsnet_book.figures.helpers import legend_above, styled
@@ -45,16 +46,18 @@ def property_map(
 ) -> Figure:
     """How much each row changes each property: [rows, properties] numbers on colours.
 
-    White is no change; `ylabel` says what the rows are, `unit` that of the changes.
+    The page's own ground is no change; `ylabel` says what the rows are, `unit` that of the changes.
     """
     values = array(changes).astype(float)
     most = max(float(np.abs(values).max(initial=0)), 1e-9)
     figure, axes = Figure.single(1.0 + 0.29 * len(rows))
-    picture = axes.imshow(values, cmap="PuOr_r", vmin=-most, vmax=most, aspect="auto")
+    stops = [(0, "#F1A340"), (0.5, "#F1A34000"), (0.5, "#998EC300"), (1, "#998EC3")]
+    colours = LinearSegmentedColormap.from_list("changes", stops)
+    picture = axes.imshow(values, cmap=colours, vmin=-most, vmax=most, aspect="auto")
     for (row, column), value in np.ndenumerate(values):
         text = f"{value:+.1f}".replace("-", "−") if abs(value) >= 0.05 else "0"
-        # A dark page keeps these colours; pure white would become its ground.
-        colour = "#FEFEFE" if abs(value) > 0.7 * most else "black"
+        # On a dark page INK turns light, as the ground turns dark; the strong colours stay.
+        colour = "black" if abs(value) > 0.55 * most else INK
         axes.text(column, row, text, ha="center", va="center", fontsize=9, color=colour)
     axes.set_yticks(range(len(rows)), rows)
     axes.set_xticks(range(len(properties)), properties)
