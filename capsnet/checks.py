@@ -18,7 +18,7 @@ def as_int(name: str, value: Any, minimum: int = 1) -> int:
         number = operator.index(value)
     except TypeError:
         number = minimum - 1
-    if number < minimum or isinstance(value, bool):
+    if number < minimum or getattr(value, "dtype", type(value)) in (bool, torch.bool):
         got = " ".join(repr(value).split())  # a tensor has several lines
         raise ValueError(f"{name} must be a whole number of at least {minimum}, got {got}")
     return number
@@ -96,14 +96,14 @@ def check_prior(prior: Tensor, u_hat: Tensor) -> None:
         )
 
 
-def check_dtype(name: str, tensor: Tensor, dtype: torch.dtype) -> None:
-    """Check that ``tensor`` has the weights' ``dtype``, or that autocast makes both the same.
+def check_dtype(name: str, tensor: Tensor, dtype: torch.dtype | None) -> None:
+    """Check that ``tensor`` has the weights' ``dtype`` (None: any), or that autocast converts it.
 
     Raises:
         ValueError: it is not a tensor of floating-point numbers, or of another dtype.
     """
     require_floating(name, tensor)
-    if tensor.dtype == dtype:
+    if dtype is None or tensor.dtype == dtype:
         return
     # Autocast converts all floating-point numbers but those of float64.
     converted = torch.float64 not in (tensor.dtype, dtype)

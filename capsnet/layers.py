@@ -26,7 +26,7 @@ def channels_to_capsules(maps: Tensor, capsule_dim: int) -> Tensor:
     return maps.permute(0, 1, 3, 4, 2).flatten(1, 3)
 
 
-def check_capsules(u: Tensor, count: int, dim: int, dtype: torch.dtype) -> None:
+def check_capsules(u: Tensor, count: int, dim: int, dtype: torch.dtype | None = None) -> None:
     """Raise ValueError if capsules are not [batch, count, dim], or not of the weights' dtype."""
     check_dtype("capsules", u, dtype)
     if u.shape[1:] != (count, dim):
@@ -166,8 +166,9 @@ class Decoder(nn.Module):
         hidden: units of the two hidden layers.
 
     Shape:
-        capsules [batch, num_classes, capsule_dim] and classes, indices [batch] or a mask of zeros
-        and ones [batch, num_classes], → [batch, channels, height, width], in 0 … 1.
+        capsules [batch, num_classes, capsule_dim] and classes, indices [batch] or a mask [batch,
+        num_classes] that is 0 where a capsule is masked, → [batch, channels, height, width], in
+        0 … 1.
 
     Raises:
         ValueError: one of the sizes is not an integer ≥ 1, the capsules have another shape, or

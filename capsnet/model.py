@@ -15,7 +15,6 @@ from capsnet.checks import (
     as_sizes,
     check_dtype,
     class_mask,
-    one_hot,
     require_bool,
     require_tensor,
 )
@@ -79,39 +78,39 @@ class CapsNet(nn.Module):
         hidden: Sequence[int] = (512, 1024),
     ) -> None:
         super().__init__()
-        channels, height, width = shape = as_image_shape(image_shape)
-        units = as_sizes("hidden", hidden, 2, "the units of two layers")
-        require_bool("learn_prior", learn_prior)
+        channels, height, width = self.image_shape = shape = as_image_shape(image_shape)
+        self.num_classes = num_classes = as_int("num_classes", num_classes)
+        self.capsule_dim = capsule_dim = as_int("capsule_dim", capsule_dim)
+        routing_iterations = as_int("routing_iterations", routing_iterations)
+        conv_channels = as_int("conv_channels", conv_channels)
+        kernel_size = as_int("kernel_size", kernel_size)
+        capsule_types = as_int("capsule_types", capsule_types)
+        primary_dim = as_int("primary_dim", primary_dim)
+        hidden = as_sizes("hidden", hidden, 2, "the units of two layers")
         require_bool("reconstruct", reconstruct)
-        sizes = {
+        self.arguments: dict[str, Any] = {
+            "image_shape": shape,
             "num_classes": num_classes,
+            "routing_iterations": routing_iterations,
+            "learn_prior": learn_prior,
+            "reconstruct": reconstruct,
             "conv_channels": conv_channels,
             "kernel_size": kernel_size,
             "capsule_types": capsule_types,
             "primary_dim": primary_dim,
             "capsule_dim": capsule_dim,
-            "routing_iterations": routing_iterations,
+            "hidden": hidden,
         }
-        sizes = {name: as_int(name, size) for name, size in sizes.items()}
+
         stride = 2
-        smallest = 2 * sizes["kernel_size"] - 1
+        smallest = 2 * kernel_size - 1
         if min(height, width) < smallest:
             raise ValueError(
                 f"images must be at least {smallest} × {smallest} pixels for kernels of "
                 f"{kernel_size}, got {height} × {width}"
             )
         grid = [(side - smallest) // stride + 1 for side in (height, width)]
-        self.num_primary_capsules = sizes["capsule_types"] * grid[0] * grid[1]
-        self.image_shape, self.num_classes = shape, sizes["num_classes"]
-        self.capsule_dim = sizes["capsule_dim"]
-
-        self.arguments: dict[str, Any] = {
-            "image_shape": shape,
-            **sizes,
-            "learn_prior": learn_prior,
-            "reconstruct": reconstruct,
-            "hidden": units,
-        }
+        self.num_primary_capsules = capsule_types * grid[0] * grid[1]
         self.conv = nn.Conv2d(channels, conv_channels, kernel_size)
         self.primary = PrimaryCapsules(
             conv_channels, capsule_types, primary_dim, kernel_size, stride
@@ -124,7 +123,7 @@ class CapsNet(nn.Module):
             routing_iterations,
             learn_prior,
         )
-        self.decoder = Decoder(num_classes, capsule_dim, shape, units) if reconstruct else None
+        self.decoder = Decoder(num_classes, capsule_dim, shape, hidden) if reconstruct else None
 
     @property
     def config(self) -> dict[str, Any]:
@@ -170,7 +169,7 @@ class CapsNet(nn.Module):
                 f"images must be floating point with intensities in 0 … 1, got {images.dtype} "
                 "(capsnet.data.to_float converts)"
             )
-        check_dtype("images", images, next(self.parameters()).dtype)
+        check_dtype("images", images, self.digits.weight.dtype)
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
         """Classify and reconstruct (section 4, Fig. 1 and 2).
@@ -200,21 +199,20 @@ class CapsNet(nn.Module):
             as :meth:`forward`.
 
         Raises:
-            ValueError: labels as :meth:`forward` refuses, or capsules of another shape or dtype.
+            ValueError: labels as :meth:`forward` refuses, or capsules of another shape, or of another
+                dtype than the decoder's weights.
         """
-        classes, dtype = self.num_classes, next(self.parameters()).dtype
-        check_capsules(capsules, classes, self.capsule_dim, dtype)
+        check_capsules(capsules, self.num_classes, self.capsule_dim)
         # Lengths meet the margins 0.9 and 0.1: half precision is too coarse for that.
         wide = torch.promote_types(capsules.dtype, torch.float32)
         lengths = torch.linalg.vector_norm(capsules, dim=2, dtype=wide)
-        if labels is None:
-            mask = one_hot(lengths.argmax(dim=1), classes)
-        else:  # checked with and without a decoder
-            mask = class_mask(labels, *lengths.shape)
-        if self.decoder is None and torch.jit.is_tracing():  # type: ignore[attr-defined]
+        classes = lengths.argmax(dim=1) if labels is None else labels
+        if self.decoder is not None:
+            return CapsNetOutput(capsules, lengths, self.decoder(capsules, classes))
+        class_mask(classes, *lengths.shape)  # refuses what the decoder would
+        if torch.jit.is_tracing():  # type: ignore[attr-defined]
             raise ValueError("torch.jit.trace takes no None, the reconstruction: use torch.export")
-        reconstruction = None if self.decoder is None else self.decoder(capsules, mask)
-        return CapsNetOutput(capsules, lengths, reconstruction)
+        return CapsNetOutput(capsules, lengths, None)
 
     @torch.no_grad()
     def routing_trace(self, images: Tensor) -> list[RoutingStep]:

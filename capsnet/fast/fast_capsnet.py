@@ -67,7 +67,7 @@ def pays_off(model: CapsNet, fast_class: "type[FastCapsNet]", device: str) -> bo
     """Whether the fast arrangement of an unmodified network is faster on a device."""
     return (
         device in FAST_DEVICES
-        and max(model.config["image_shape"][1:]) <= LARGEST_SIDE
+        and max(model.image_shape[1:]) <= LARGEST_SIDE
         and (device == "cpu" or fast_class.has_kernels(model))
     )
 

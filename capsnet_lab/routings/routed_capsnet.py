@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from capsnet.checkpoint import REGISTERED, register
-from capsnet.checks import as_int, one_hot
+from capsnet.checks import as_int
 from capsnet.fast import FastCapsNet
 from capsnet.fast.routing import routed_capsules
 from capsnet.functional import RoutingStep
@@ -190,7 +190,7 @@ class RoutedCapsNet(CapsNet):
         if present is None:
             raise ValueError("expected a call of the network: EM's poses have no activations")
         if labels is None:
-            labels = one_hot(present.argmax(dim=1), present.shape[1])
+            labels = present.argmax(dim=1)
         return super().read_out(capsules, labels)._replace(lengths=present)
 
 

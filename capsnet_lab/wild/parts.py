@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.checks import class_mask, one_hot
+from capsnet.checks import class_mask
 from capsnet.fast.routing import Share, Squash
 from capsnet.fast.routing import over_parents as over_parents  # the paper's share
 from capsnet.functional import margin_loss, squash
@@ -120,7 +120,7 @@ def by_prediction(lengths: Tensor, labels: Tensor | None) -> Tensor | None:
 
 
 def by_softmax_over_batch(lengths: Tensor, labels: Tensor | None) -> Tensor | None:
-    return one_hot(F.softmax(lengths, dim=0).argmax(dim=1), lengths.shape[1])
+    return F.softmax(lengths, dim=0).argmax(dim=1)
 
 
 def unsquared_margin_loss(lengths: Tensor, targets: Tensor) -> Tensor:

@@ -86,9 +86,9 @@ class WildCapsNet(CapsNet):
         super().__init__(image_shape, num_classes, **options)
         self.arguments["deviations"] = deviations
         self.parts = parts
-        digits, types = self.digits, self.config["capsule_types"]
+        digits, types = self.digits, self.arguments["capsule_types"]
         if parts.same_padding:
-            _, height, width = self.config["image_shape"]
+            _, height, width = self.image_shape
             self.num_primary_capsules = types * -(height // -2) * -(width // -2)
             _, out_capsules, in_dim, out_dim = digits.weight.shape
             routing = digits.routing_iterations, digits.prior is not None
@@ -122,7 +122,7 @@ class WildCapsNet(CapsNet):
         """The second convolution's kernels, applied by ``convolve`` → primary capsules."""
         parts, weight = self.parts, self.primary.conv.weight
         if parts.routed_to_types:  # one iteration: each type gets an equal share
-            logits = weight.new_zeros(1, 1, self.config["capsule_types"])
+            logits = weight.new_zeros(1, 1, self.arguments["capsule_types"])
             weight = weight * parts.share(logits)[0, 0, 0]
         maps = parts.activation(convolve(weight))
         children = parts.group(maps, self.primary.capsule_dim)

@@ -29,7 +29,8 @@ def test_the_least_number_may_be_another() -> None:
 @pytest.mark.parametrize(
     "value",
     [0, -1, 2.5, 2.0, np.float64(2), np.array(2.5), np.array([2, 3]), torch.tensor(2.5),
-     torch.tensor(2.9), torch.tensor([2, 3]), torch.ones(20, 20), "2", None, True, np.True_],
+     torch.tensor(2.9), torch.tensor([2, 3]), torch.ones(20, 20), "2", None, True, np.True_,
+     torch.tensor(True)],
 )  # fmt: skip
 def test_what_is_no_integer_of_at_least_1_is_refused(refuses: Refuses, value: Any) -> None:
     with refuses("n must be a whole number of at least 1, got "):

@@ -163,9 +163,10 @@ def test_arguments_out_of_range_are_refused(refuses: Refuses) -> None:
             small(**{name: "no"})
 
 
-def test_whole_numbers_may_be_numpys() -> None:
+@pytest.mark.parametrize("two", [np.int64(2), torch.tensor(2)])
+def test_whole_numbers_may_be_numpys_and_torchs(two: Any) -> None:
     """The network's config is written as JSON, which holds Python's alone."""
-    sizes = dict.fromkeys(SIZES, np.int64(2))
+    sizes = dict.fromkeys(SIZES, two)
     model = small(image_shape=np.array([1, 9, 9]), hidden=np.array([4, 5]), **sizes)
     assert CapsNet(**json.loads(json.dumps(model.config))).config == model.config
     assert type(model.num_primary_capsules) is int
@@ -261,6 +262,15 @@ def test_the_config_is_every_argument() -> None:
     for changes in ({}, {"learn_prior": True, "reconstruct": False}):
         model = small(**changes)
         assert SMALL | changes == {name: model.config[name] for name in SMALL | changes}
+
+
+def test_a_replica_on_another_gpu_has_tensors_but_no_parameters() -> None:
+    model, images = small(), pictures()
+    expected = model(images)
+    for module in model.modules():  # as nn.parallel.replicate does
+        for name in [*module._parameters]:
+            object.__setattr__(module, name, module._parameters.pop(name))
+    assert_close([*model(images)], [*expected], rtol=0, atol=0)
 
 
 def test_images_that_do_not_fit_are_refused(refuses: Refuses) -> None:
