@@ -27,7 +27,7 @@ WORKERS = -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book epub pdf test unit fresh lint mutants notebooks train bench results serve lock clean
+.PHONY: help book epub pdf film test unit fresh lint mutants notebooks train bench results serve lock clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ pdf: $(READY)  ## the book as a PDF, printed by Chromium: _build/capsnet-book.pd
 	$(BIN)/python book/_tools/make_notebooks.py
 	$(BIN)/jb build --builder singlehtml -W -n --keep-going .
 	$(BIN)/python book/_tools/pdf.py
+
+film: book  ## film the page's widget of routing for README.md: book/_static/routing.gif
+	$(BIN)/python book/_tools/film_routing.py
 
 test: lint unit  ## lint, types, unit tests, then the notebooks that a change may have touched
 	@stale=$$($(BIN)/python book/_tools/make_notebooks.py --stale) && \

@@ -1,7 +1,4 @@
-"""Film the widget of the routing on its built page: the moving picture of the README.
-
-make book && .venv/bin/python book/_tools/film_routing.py
-"""
+"""Film the widget of routing on its built page: the moving picture of the README (make film)."""
 
 import io
 
