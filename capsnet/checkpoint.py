@@ -5,6 +5,7 @@ names the network's class and the arguments that make it again. Nothing is pickl
 """
 
 import contextlib
+import inspect
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -153,6 +154,8 @@ def check_savable(model: nn.Module, metadata: Mapping[str, Any]) -> None:
             f"{config!r}"
         )
     try:
+        if lacking := [name for name in own_arguments(type(model)) if name not in config]:
+            raise ValueError(f"which lacks {', '.join(lacking)}")
         with torch.device("meta"):
             remade = type(model)(**json.loads(json.dumps(config)))
         check_state(remade.state_dict(), model.state_dict())
@@ -161,6 +164,16 @@ def check_savable(model: nn.Module, metadata: Mapping[str, Any]) -> None:
             f"the network could not be loaded again: a {kind} made from its config is another one "
             f"({error})"
         ) from error
+
+
+def own_arguments(network: type[nn.Module]) -> list[str]:
+    """The names of a class's arguments that :class:`CapsNet` does not have.
+
+    A config may lack one of CapsNet's: some routings have no iterations.
+    """
+    arguments = inspect.signature(network).parameters.values()
+    named = [x.name for x in arguments if x.kind not in (x.VAR_POSITIONAL, x.VAR_KEYWORD)]
+    return [name for name in named if name not in inspect.signature(CapsNet).parameters]
 
 
 def quantized(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], list[str]]:

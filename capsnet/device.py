@@ -29,7 +29,7 @@ def pick_device(name: str = "auto") -> torch.device:
     if name == "auto":
         name = "cuda" if available["cuda"] else "cpu"
     if name not in available:
-        raise ValueError(f"device must be auto, {', '.join(available)}, got {name}")
+        raise ValueError(f"device must be auto, {', '.join(available)}, got {name!r}")
     if not available[name]:
         raise ValueError(f"device {name} was asked for, but there is none here")
     return torch.device(name)

@@ -59,7 +59,8 @@ def dynamic_routing(
     """Routing by agreement (Procedure 1, with eq. 2 and eq. 3).
 
     Gradients flow through every iteration, the updates of the logits included. The logits are kept
-    and added up in float32 or wider, also where ``u_hat`` is narrower and under autocast.
+    and added up in float32 or wider, also where ``u_hat`` is narrower and under autocast. Only s_j
+    is in the dtype of ``u_hat``: in float16 one beyond 65,504 overflows, and v_j is NaN.
 
     Args:
         u_hat: the predictions û_{j|i}, [batch, in_capsules, out_capsules, out_dim].

@@ -199,7 +199,7 @@ class CapsNet(nn.Module):
             as :meth:`forward`.
 
         Raises:
-            ValueError: labels as :meth:`forward` refuses, or capsules of another shape, or of another
+            ValueError: labels as :meth:`forward` refuses, capsules of another shape, or of another
                 dtype than the decoder's weights.
         """
         check_capsules(capsules, self.num_classes, self.capsule_dim)

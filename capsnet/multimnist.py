@@ -41,7 +41,7 @@ def multimnist(
     h, w = image_set.images.shape[-2:]
     if h != w:
         raise ValueError(f"multimnist takes square images, got {h} × {w}")
-    index = torch.arange(len(image_set)) if index is None else index
+    index = torch.arange(len(image_set)) if index is None else torch.as_tensor(index)
     index = index.to(image_set.labels.device)
     order, starts, present = image_set.by_class
     if present < 2:

@@ -45,7 +45,7 @@ def export_onnx(model: CapsNet, path: str | Path) -> float:
     import onnxruntime
 
     network = _Outputs(copy.deepcopy(model).float()).eval()  # the model keeps its mode
-    shape = model.config["image_shape"]
+    shape = model.image_shape
     generator = torch.Generator().manual_seed(0)
     batches = [torch.rand(size, *shape, generator=generator) for size in (1, 3)]
     with torch.no_grad():

@@ -225,6 +225,9 @@ class FolderSource(DataSource):
         fewest = min(len(files) for files in classes_of["train"].values())
         names = ", ".join(f"{folder.name}/" for folder in part_folder.values())
         split_by = f"split by {names or 'file names'}"
+        others = [f.name for f in folders_in(self.path) if f not in part_folder.values()]
+        if part_folder and others:
+            split_by += f", without {', '.join(f'{name}/' for name in others)}"
         if not part_folder:
             classes_of = split_off(classes_of, "test", self.path, 1 / 6)
         if holds_out := "validation" not in classes_of:

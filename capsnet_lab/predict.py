@@ -73,11 +73,12 @@ def predict(
     from capsnet_lab.pictures import RefusedPicture, read_pictures
 
     model.eval()
-    device, shape = next(model.parameters()).device, tuple(model.config["image_shape"])
+    device = next(model.parameters()).device
+    channels, height, width = model.image_shape
     nothing = "no digit" if preparation == "digit" else "none of its classes"
     for first in range(0, len(pictures), BATCH):
         batch = pictures[first : first + BATCH]
-        images, errors = read_pictures(batch, shape, preparation)
+        images, errors = read_pictures(batch, (channels, height, width), preparation)
         with torch.no_grad():
             out = model(to_float(images.to(device)))  # what cannot be read is black
         reconstructed = (

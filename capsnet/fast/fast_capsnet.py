@@ -49,7 +49,7 @@ def arrange(model: CapsNet, arrangement: str = "auto") -> nn.Module:
     if "fast_arrangement" in vars(type(model)):  # not one inherited: a subclass may change methods
         fast_class = cast(Any, model).fast_arrangement
     if arrangement == "fast" and fast_class is None:
-        raise ValueError(f"arrangement fast is of CapsNet, got a {type(model).__name__}")
+        raise ValueError(f"there is no arrangement fast of this {type(model).__name__}")
     if fast_class is None or arrangement == "plain":
         return model
     modified = modified_layers(model, fast_class)

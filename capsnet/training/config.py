@@ -19,7 +19,6 @@ MIN_SAMPLES_SEEN = 8000  # images in a whole training run, each counted as often
 # Images in a whole run, counted in the same way. In the time that torch.compile takes, one core
 # trains the paper's network on 5,700 images without it, and compiling saves only a part of a step.
 WORTH_COMPILING = 10_000
-MODEL_DEPENDENT = ("epochs", "batch_size", "learning_rate", "average")
 SCHEDULES = ("one-cycle", "exponential")
 
 
@@ -72,10 +71,10 @@ class TrainingConfig:
         batch = given.setdefault("batch_size", min(usual.batch_size, max(SMALLEST_BATCH, rounded)))
         steps = epochs * max(1, images // batch)
         # The lowest routed layer counts, where capsules are stacked below those of the classes.
-        parents = [*model.config.get("stack", ()), model.config["num_classes"]][0]
+        parents = [*model.config.get("stack", ()), model.num_classes][0]
         children_per_parent = model.num_primary_capsules / parents
         rate = usual.learning_rate * min(1.0, MNIST_CHILDREN / children_per_parent)
-        rate /= model.config["image_shape"][0]
+        rate /= model.image_shape[0]
         given.setdefault("learning_rate", float(f"{rate:.2g}"))
         given.setdefault("average", min(usual.average, max(0.0, round(1 - 8 / steps, 3))))
         return cls(**given)

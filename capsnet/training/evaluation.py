@@ -161,8 +161,9 @@ def images_for(model: nn.Module, data: Any) -> ImageSet:
         ValueError: the images or classes are others, there are no images, or the network has no
             ``config`` that says which it takes, or is not float32.
     """
-    config: Any = getattr(model, "config", None)
-    if not isinstance(config, dict) or not {"image_shape", "num_classes"} <= config.keys():
+    config = getattr(model, "config", None)
+    sizes: dict[str, Any] = {**(config if isinstance(config, dict) else {}), **vars(model)}
+    if not {"image_shape", "num_classes"} <= sizes.keys():
         raise ValueError(
             'the network must have a dict config with "image_shape" and "num_classes", as CapsNet '
             f"has, {type(model).__name__} has not"
@@ -173,16 +174,14 @@ def images_for(model: nn.Module, data: Any) -> ImageSet:
                 f"the network must be float32, got {name} of {weight.dtype}: call its float(), and "
                 'ask for precision "bf16"'
             )
-    image_set = as_image_set(data, config["num_classes"])
-    if len(image_set) == 0:
-        raise ValueError(f"data set {image_set.name} holds no images")
-    expected, shape = list(config["image_shape"]), list(image_set.images.shape[1:])
+    num_classes, expected = sizes["num_classes"], list(sizes["image_shape"])
+    image_set = as_image_set(data, num_classes)
+    shape, classes = list(image_set.images.shape[1:]), len(image_set.classes)
     if shape != expected:
         raise ValueError(
             f"the network takes images of {expected} [channels, height, width], data set "
             f"{image_set.name} has {shape}"
         )
-    num_classes, classes = config["num_classes"], len(image_set.classes)
     if classes != num_classes:
         raise ValueError(
             f"the network knows {num_classes} classes, data set {image_set.name} has {classes}"

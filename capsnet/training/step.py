@@ -43,7 +43,12 @@ def make_step(
         fabric: averages gradients over its processes.
         criterion: lengths [batch, classes] and labels → the loss without the reconstruction's.
         make_loss: makes a module of the network and its loss, as :class:`TrainingLoss` does.
+
+    Raises:
+        ValueError: no weight has a gradient here, or the arrangement is refused.
     """
+    if not (torch.is_grad_enabled() and any(p.requires_grad for p in model.parameters())):
+        raise ValueError("no weight has a gradient: all are frozen, or this is under torch.no_grad")
     config = config or TrainingConfig()
     device = device_of(model)
     precision = resolve_precision(device, config.precision)

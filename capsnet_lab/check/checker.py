@@ -169,7 +169,7 @@ def own_adapter(model: nn.Module) -> Adapter:
     """The stages of this project's networks. A subclass may do anything, so it has none."""
     if not isinstance(model, CapsNet | EfficientCapsNet):
         return Adapter()
-    adapter = Adapter(image_shape=model.config["image_shape"])
+    adapter = Adapter(image_shape=model.image_shape)
     if type(model) is WildCapsNet:
         return replace(
             adapter,

@@ -45,7 +45,7 @@ def train(args: argparse.Namespace) -> int:
         )
     parts = [part for part in source.parts if part != "test" or args.test]
     config = TrainingConfig(**settings)
-    config.check_shift(model.config["image_shape"])
+    config.check_shift(model.image_shape)
     arrange(model, config.arrangement)
     for root in source.roots:
         if args.out.resolve().is_relative_to(root.resolve()):
@@ -124,7 +124,7 @@ def data_for(
     Raises:
         ValueError: its classes are not the network's.
     """
-    channels, height, width = model.config["image_shape"]
+    channels, height, width = model.image_shape
     preparation = args.preparation or folders.preparation_of(metadata)
     source = folders.find(name, (channels, height, width), not args.no_download, preparation)
     names = class_names(metadata, model, weights)
@@ -211,7 +211,7 @@ def check(args: argparse.Namespace) -> int:
 
 def class_names(metadata: Mapping[str, Any], model: CapsNet, weights: Path) -> list[str]:
     """The names of a network's classes, as its weights file has them; else 0, 1, 2 …."""
-    count = model.config["num_classes"]
+    count = model.num_classes
     names = [str(name) for name in metadata.get("classes", range(count))]
     if len(names) != count:
         raise ValueError(f"{weights} should name {count} classes, it names {names}")

@@ -126,7 +126,7 @@ class RoutedCapsNet(CapsNet):
         if not isinstance(stack, Iterable):
             raise ValueError(f"stack must be the capsules of each further layer, got {stack!r}")
         parents = [as_int(f"stack[{i}]", size) for i, size in enumerate(stack)]
-        self.arguments |= {"routing": routing, "stack": parents}
+        self.arguments = {"routing": routing, "stack": parents} | self.arguments
 
         children, dim = self.num_primary_capsules, self.arguments["primary_dim"]
         out_dim = self.arguments["capsule_dim"]

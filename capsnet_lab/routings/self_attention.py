@@ -104,7 +104,8 @@ class EfficientCapsNet(nn.Module):
         ValueError: an argument is out of its range.
     """
 
-    # These need of a network no more than three sizes, its decoder, and an encode.
+    # These need of a network its arguments, three sizes, its digits and decoder, and an encode.
+    config: Any = CapsNet.config
     check_images: Any = CapsNet.check_images
     read_out: Any = CapsNet.read_out
     routing_trace: Any = CapsNet.routing_trace
@@ -129,7 +130,7 @@ class EfficientCapsNet(nn.Module):
         self.image_shape = shape
         self.num_classes = as_int("num_classes", num_classes)
         self.capsule_dim = as_int("capsule_dim", capsule_dim)
-        self.config: dict[str, Any] = {
+        self.arguments: dict[str, Any] = {
             "image_shape": shape,
             "num_classes": self.num_classes,
             "reconstruct": reconstruct,

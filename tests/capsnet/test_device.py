@@ -41,7 +41,7 @@ def test_devices(refuses: Refuses) -> None:
     best = "cuda" if torch.cuda.is_available() else "cpu"
     assert pick_device().type == best
     for pick in (pick_device, make_fabric):
-        with refuses("device must be auto, cpu, cuda, mps", "got abacus"):
+        with refuses("device must be auto, cpu, cuda, mps", "got 'abacus'"):
             pick("abacus")
     if best == "cpu":
         with refuses("device cuda was asked for, but there is none here"):

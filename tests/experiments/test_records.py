@@ -5,12 +5,12 @@ import torch
 
 from capsnet import CapsNet
 from capsnet.training import TrainingConfig
-from capsnet.training.config import MODEL_DEPENDENT
 from capsnet_book import ledger
 from capsnet_lab.wild import DEVIATIONS, IMPLEMENTATIONS
 from experiments import running
 from experiments.declared import BUDGETS, EXPERIMENTS
 from experiments.running import at_chosen_rates, find_records, plan
+from helpers.tiny import MODEL_DEPENDENT
 
 
 def test_every_record_is_of_a_declared_training() -> None:

@@ -50,6 +50,9 @@ def some_digits(count: int, train: bool = True) -> ImageSet:
     return mnist(train).subset(slice(0, count))
 
 
+MODEL_DEPENDENT = ("epochs", "batch_size", "learning_rate", "average")  # in for_model
+
+
 def fit(model: CapsNet, images: ImageSet, *rest: Any, **options: Any) -> list[dict[str, Any]]:
     """:func:`capsnet.training.fit` without a word, and on the CPU: the same bits in every run."""
     fabric = make_fabric("cpu")

@@ -26,7 +26,7 @@ from capsnet.device import PRECISIONS
 from capsnet.fast import ARRANGEMENTS
 from capsnet.pretrained import PRETRAINED, weights_file
 from capsnet.training import TrainingConfig
-from capsnet.training.config import MAX_SEED, MODEL_DEPENDENT, SCHEDULES
+from capsnet.training.config import MAX_SEED, SCHEDULES
 from capsnet.training.evaluation import evaluate
 from capsnet.training.run import CHECKPOINT, METRICS, WEIGHTS
 from capsnet_lab import predict, routings, wild
@@ -35,7 +35,7 @@ from capsnet_lab.cli.outputs import confusion_text, per_class_table
 from capsnet_lab.export import export_onnx
 from capsnet_lab.pictures import PREPARATIONS
 from helpers import ROOT
-from helpers.tiny import mnist, some_digits, tiny_model
+from helpers.tiny import MODEL_DEPENDENT, mnist, some_digits, tiny_model
 
 Captured = pytest.CaptureFixture[str]
 TWO = {"classes": ["is 3", "is 7"]}

@@ -179,14 +179,14 @@ def test_shape_and_colour_are_found(tmp_path: Path, pictures, expected) -> None:
 
 
 def test_what_is_read_is_said(tmp_path: Path, capsys: Captured) -> None:
-    for part, counts in (("train", (12, 1)), ("test", (2, 2))):
+    for part, counts in (("train", (12, 1)), ("test", (2, 2)), ("spare", (1, 1))):
         for kind, count in zip("ab", counts, strict=True):
             for i in range(count):
                 picture(tmp_path / part / kind / f"{i}.png", 1)
     find(f"folder:{tmp_path}").read(["train", "validation"], progress=True)
     assert capsys.readouterr().out == (
-        f"folder:{tmp_path}: 2 classes, split by train/, test/, validation by names "
-        "(a class of fewer than 6 pictures may have none for validation)\n"
+        f"folder:{tmp_path}: 2 classes, split by train/, test/, without spare/, validation by "
+        "names (a class of fewer than 6 pictures may have none for validation)\n"
         "preparation picture: the largest centred crop, with its background\n"
         "13 images of 1 × 28 × 28 (grey pictures of this size), 0.0 MB in memory as uint8\n"
         "  train: 11 (b: 1; a: 10)\n"

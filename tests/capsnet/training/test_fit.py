@@ -132,8 +132,10 @@ def test_it_learns_from_a_data_loader_what_it_learns_from_an_image_set(
     fit(wrapped, DataLoader(dataset, 16, shuffle=True), dataset, ONE, out=tmp_path)
     loaded, _ = load_weights(tmp_path / WEIGHTS)
     assert torch.equal(parameters(loaded), parameters(usual))
+    before = torch.get_rng_state()
     for network, images in ((wrapped, dataset), (loaded, dataset.tensors)):
         assert torch.equal(evaluate(network, images).lengths, evaluate(usual, digits).lengths)
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_what_could_not_be_loaded_again_is_not_trained(
@@ -157,6 +159,8 @@ def test_images_that_do_not_fit(digits: ImageSet, refuses) -> None:
         fit(tiny_model(), digits, config=dataclasses.replace(FP32, shift=28))
     with refuses("stop_after must be a whole number of at least 1, got -1"):
         fit(tiny_model(), digits, stop_after=-1)
+    with torch.no_grad(), refuses("no weight has a gradient"):
+        fit(tiny_model(), digits)
     with refuses("at least 2 steps", "got 1"):
         fit(tiny_model(), digits, config=dataclasses.replace(ONE, batch_size=128))
 
