@@ -119,8 +119,7 @@ def save_weights(
 def unwrapped(model: nn.Module) -> nn.Module:
     """The network inside what torch.compile, DataParallel and AveragedModel make of it.
 
-    Raises:
-        ValueError: ``model`` is no network.
+    Raise ValueError if ``model`` is no network.
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"expected a network, a torch.nn.Module; got {type(model).__name__}")

@@ -9,10 +9,9 @@ from torch import Tensor, nn
 
 
 def as_int(name: str, value: Any, minimum: int = 1) -> int:
-    """Return ``value`` as an int: any integer, such as NumPy's, but neither 2.0 nor True.
+    """Return ``value`` as an int: any integer of at least ``minimum``, such as NumPy's.
 
-    Raises:
-        ValueError: it is no integer, or less than ``minimum``.
+    Raise ValueError if it is anything else, such as 2.0 or True.
     """
     try:
         number = operator.index(value)
@@ -25,10 +24,9 @@ def as_int(name: str, value: Any, minimum: int = 1) -> int:
 
 
 def as_sizes(name: str, value: Any, count: int, meaning: str) -> list[int]:
-    """Check that ``value`` is a sequence of ``count`` integers ≥ 1; return them as ints.
+    """Return a sequence of ``count`` integers ≥ 1 as ints.
 
-    Raises:
-        ValueError: it is not; the message says that it must be ``meaning``.
+    Raise ValueError if ``value`` is something else; the message says that it must be ``meaning``.
     """
     sizes = list(value) if isinstance(value, Iterable) else []
     if len(sizes) != count:
@@ -61,22 +59,14 @@ def require_floating(name: str, tensor: Any) -> None:
 
 
 def device_of(network: nn.Module) -> torch.device:
-    """The device of a network's parameters.
-
-    Raises:
-        ValueError: it has none.
-    """
+    """The device of a network's parameters. Raise ValueError if it has none."""
     for parameter in network.parameters():
         return parameter.device
     raise ValueError(f"the network must have parameters, {type(network).__name__} has none")
 
 
 def check_predictions(name: str, u_hat: Tensor, iterations: int = 1) -> None:
-    """Check that ``u_hat`` is a 4-D float tensor and ``iterations`` an integer ≥ 1.
-
-    Raises:
-        ValueError: they are not.
-    """
+    """Raise ValueError if ``u_hat`` is no 4-D float tensor, or ``iterations`` no integer ≥ 1."""
     require_floating(name, u_hat)
     if u_hat.dim() != 4:
         raise ValueError(
@@ -97,10 +87,9 @@ def check_prior(prior: Tensor, u_hat: Tensor) -> None:
 
 
 def check_dtype(name: str, tensor: Tensor, dtype: torch.dtype | None) -> None:
-    """Check that ``tensor`` has the weights' ``dtype`` (None: any), or that autocast converts it.
+    """Raise ValueError if ``tensor`` is not floating point, or not of the weights' ``dtype``.
 
-    Raises:
-        ValueError: it is not a tensor of floating-point numbers, or of another dtype.
+    Where ``dtype`` is None, or autocast converts both, any floating-point dtype will do.
     """
     require_floating(name, tensor)
     if dtype is None or tensor.dtype == dtype:

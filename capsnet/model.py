@@ -218,14 +218,8 @@ class CapsNet(nn.Module):
     def routing_trace(self, images: Tensor) -> list[RoutingStep]:
         """Every routing iteration's logits, coupling coefficients and outputs (Procedure 1).
 
-        Args:
-            images: as :meth:`forward`.
-
         Returns:
-            one :class:`RoutingStep` per iteration, without gradients.
-
-        Raises:
-            ValueError: as :meth:`encode`.
+            one :class:`RoutingStep` per iteration of :meth:`encode`, without gradients.
         """
         trace: list[RoutingStep] = []
         self.encode(images, trace)

@@ -96,8 +96,7 @@ def find(
 def preparation_of(metadata: Mapping[str, Any]) -> str:
     """How pictures are prepared for a network, by what its weights file says.
 
-    Raises:
-        ValueError: the file names an unknown preparation.
+    Raise ValueError if the file names an unknown preparation.
     """
     by_name = PREPARATION_BY_NAME.get(str(metadata.get("dataset")), "picture")
     preparation = str(metadata.get("preparation", by_name))

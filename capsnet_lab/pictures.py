@@ -73,8 +73,7 @@ class BlankPicture(RefusedPicture):
 def pictures_in(folder: Path) -> list[Path]:
     """The pictures in a folder, at any depth: no hidden files, and only endings that pictures have.
 
-    Raises:
-        ValueError: there is none.
+    Raise ValueError if there is none.
     """
     # Of formats that are read, and no others: a .psd is mostly a working file beside its export.
     formats = Image.registered_extensions().items()

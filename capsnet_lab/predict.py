@@ -42,11 +42,7 @@ class Prediction(NamedTuple):
 
 
 def find_pictures(paths: Sequence[Path]) -> list[Path]:
-    """The files as they are, and the pictures in the folders, at any depth.
-
-    Raises:
-        ValueError: there is no picture in a folder.
-    """
+    """The files as they are, and the pictures in the folders (:func:`pictures_in`)."""
     from capsnet_lab.pictures import pictures_in
 
     pictures = [pictures_in(path) if path.is_dir() else [path] for path in paths]

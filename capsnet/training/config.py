@@ -80,11 +80,7 @@ class TrainingConfig:
         return cls(**given)
 
     def check_shift(self, image_shape: Sequence[int]) -> None:
-        """Check that ``shift`` is smaller than the image, [channels, height, width].
-
-        Raises:
-            ValueError: it is not.
-        """
+        """Raise ValueError if ``shift`` is not smaller than an image, [channels, height, width]."""
         if self.shift >= min(image_shape[1:]):
             raise ValueError(
                 f"shift must be smaller than the images, {image_shape[1]} × {image_shape[2]}, got "

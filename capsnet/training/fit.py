@@ -349,8 +349,7 @@ def identify(
 def name_of(argument: str, function: Any, tag: str | None) -> str:
     """Module and name of a function, which identify it.
 
-    Raises:
-        ValueError: it has no name that identifies it, and no ``tag`` names the run instead.
+    Raise ValueError if it has no such name, and no ``tag`` names the run instead.
     """
     name = getattr(function, "__qualname__", "").removeprefix("_VariableFunctionsClass.")  # torch's
     owner = getattr(function, "__self__", None)  # None of a function, its module of a built-in one

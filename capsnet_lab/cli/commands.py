@@ -121,8 +121,7 @@ def data_for(
 ) -> folders.DataSource:
     """The data set of a name in a network's format, prepared as what the network learned from.
 
-    Raises:
-        ValueError: its classes are not the network's.
+    Raise ValueError if its classes are not the network's.
     """
     channels, height, width = model.image_shape
     preparation = args.preparation or folders.preparation_of(metadata)

@@ -277,8 +277,7 @@ DEVIATIONS = {name: replace(deviation, name=name) for name, deviation in _TABLE.
 def combine(names: Sequence[str]) -> Parts:
     """The paper's parts, with those of some deviations in their place.
 
-    Raises:
-        ValueError: a name is not known, or two deviations replace the same part.
+    Raise ValueError if a name is not known, or two deviations replace the same part.
     """
     taken: dict[str, str] = {}
     replaced: dict[str, Any] = {}
