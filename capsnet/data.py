@@ -132,20 +132,17 @@ def as_image_set(data: Any, num_classes: int) -> ImageSet:
             they are numbered.
 
     Raises:
-        ValueError: data, images or labels of another kind, no images, or a DataLoader with a
-            sampler of its own.
+        ValueError: data, images or labels of another kind, or a DataLoader with a sampler of its
+            own.
     """
+    if isinstance(data, ImageSet):
+        return data
     is_loader = isinstance(data, DataLoader)
     dataset, options = data.dataset if is_loader else data, dict[str, Any]()
     if isinstance(dataset, Tensor | str | Mapping) or not hasattr(dataset, "__len__"):
         expected = "an ImageSet, a Dataset with a length, a DataLoader of one, "
         expected += "or a tuple or list of images and labels"
         raise ValueError(f"expected {expected}, got {kind(dataset)}")
-    if len(dataset) == 0:
-        name = getattr(dataset, "name", type(dataset).__name__)
-        raise ValueError(f"data set {name} holds no images")
-    if isinstance(data, ImageSet):
-        return data
     if is_loader:
         batches = data.batch_sampler  # None where the DataLoader does not make any
         sampler: Any = data.sampler if batches is None else getattr(batches, "sampler", None)
@@ -167,6 +164,8 @@ def as_image_set(data: Any, num_classes: int) -> ImageSet:
             for batch_images, batch_labels in batches:
                 images.append(as_bytes(torch.as_tensor(batch_images)))
                 labels.append(as_indices(torch.as_tensor(batch_labels), num_classes))
+        if not images:
+            raise ValueError("it holds none")
         joined = torch.cat(images), torch.cat(labels)
     except (TypeError, RuntimeError, ValueError) as error:
         raise ValueError(

@@ -176,6 +176,8 @@ def images_for(model: nn.Module, data: Any) -> ImageSet:
             )
     num_classes, expected = sizes["num_classes"], list(sizes["image_shape"])
     image_set = as_image_set(data, num_classes)
+    if len(image_set) == 0:
+        raise ValueError(f"data set {image_set.name} holds no images")
     shape, classes = list(image_set.images.shape[1:]), len(image_set.classes)
     if shape != expected:
         raise ValueError(

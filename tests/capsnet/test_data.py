@@ -109,7 +109,7 @@ def refused_data() -> list[tuple[Any, str]]:
         (pictures, "cannot read Pictures as images and labels: default_collate: batch must"),
         ([{"image": ENOUGH[0], "label": 0}], "cannot read list as images and labels"),
         ([(ENOUGH[0], 0), (ENOUGH[0, :, 1:], 1)], "cannot read list as images and labels: stack"),
-        (TensorDataset(ENOUGH[:0], labels[:0]), "data set TensorDataset holds no images"),
+        (TensorDataset(ENOUGH[:0], labels[:0]), "as images and labels: it holds none"),
         ({"images": ENOUGH, "labels": labels}, "or a tuple or list of images and labels, got dict"),
         (DataLoader(pictures, sampler=RandomSampler(pictures, num_samples=1)), "a sampler of its"),
         (DataLoader(pictures, sampler=SequentialSampler(range(1))), "a sampler of its own"),

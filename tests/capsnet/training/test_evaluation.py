@@ -69,8 +69,10 @@ def test_what_does_not_fit_is_refused(digits: ImageSet, refuses) -> None:
         evaluate(model, replace(digits, images=digits.images[:, :, 4:24]))
     with refuses("10 classes", "11"):
         evaluate(model, replace(digits, classes=(*digits.classes, "ten")))
-    with refuses("holds no images"):
-        evaluate(model, digits.subset(slice(0, 0)))
+    none = digits.subset(slice(0, 0))
+    for given in (none, (none.images, none.labels)):
+        with refuses("holds no images"):
+            evaluate(model, given)
     with refuses("the network must be float32, got conv.weight of torch.float64"):
         evaluate(tiny_model().double(), digits)
     with refuses("dict config", "image_shape", "Linear has not"):
