@@ -87,7 +87,7 @@ export async function mount(stage, { votes, image, label }) {
   function show() {
     const { c, v } = steps[r];
     const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-    const style = getComputedStyle(stage);
+    const style = getComputedStyle(stage.isConnected ? stage : document.body); // it is shown before it is in the page
     context.clearRect(0, 0, canvas.width, canvas.height);
     context.fillStyle = style.getPropertyValue("--q-c");
     let firm = 0;
@@ -108,7 +108,7 @@ export async function mount(stage, { votes, image, label }) {
     parents.show(lengths(v, 16));
     gives.forEach((each, k) => each.show(c[child * 10 + k]));
     which.value = child;
-    says.textContent = `Each square is a child, 32 at each of 6 × 6 places. Darker squares give more to ${parent}; ${firm} of 1152 give it more than 0.2.`;
+    says.textContent = `Each square is a child, 32 at each of 6 × 6 places. The stronger its colour, the more it gives to ${parent}; ${firm} of 1152 give it more than 0.2.`;
     set(canvas, { "aria-label": `the coupling coefficients of all children for ${parent}, at 6 × 6 places` });
     const usual = r === 2 && parent === label && child === decided();
     writeState(NAME, usual ? {} : { r, to: parent, child });

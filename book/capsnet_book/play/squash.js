@@ -85,6 +85,7 @@ export async function mount(stage) {
       const far = (k ? out : r) * UNIT;
       set(name, { x: far * Math.cos(angle) + 16 * Math.sin(angle) - 4, y: -far * Math.sin(angle) + 16 * Math.cos(angle) + 4 });
     });
+    set(names[1], { hidden: (r - out) * UNIT < 14 }); // it would lie on the other
     const { along, across } = slopes(r);
     set(nudges[0], { cx: at[0] * UNIT, cy: -at[1] * UNIT });
     set(nudges[1], { transform: `translate(${after[0] * UNIT} ${-after[1] * UNIT}) rotate(${-turn}) scale(${along} ${across})` });
