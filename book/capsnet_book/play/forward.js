@@ -211,10 +211,7 @@ export async function mount(stage, { lines }) {
   const drawing = state.drawing ?? (state.digit === undefined ? lastDrawn() : "");
   board.take(digit(data.shown), aDigit(data.shown));
   if (/^\d$/.test(state.digit ?? "")) take(Number(state.digit));
-  else if (drawing) {
-    taken = -1;
-    board.draw(drawing);
-  }
+  else if (drawing && board.draw(drawing)) taken = -1;
   show();
   await look();
 }

@@ -83,7 +83,7 @@ export async function mount(stage) {
     `${((100 * correct) / total).toFixed(2)} % of ${total.toLocaleString("en")} test digits with ${parameters.toLocaleString("en")} weights`);
   const [slant, width, stroke] = data.errors;
   const facts = el("p", {}, `Both run here, on your machine. The CNN recognises ${ofCnn}, the capsule network ${ofCapsules}. ` +
-    `What is read out of these errs by ${slant.toFixed(1)}° in slant, and by ${width.toFixed(1)} and ${stroke.toFixed(1)} pixels in width and stroke, on average.`);
+    `What is read out of these errs by ${slant.toFixed(1)}° in slant, and by ${width.toFixed(1)} and ${stroke.toFixed(1)} pixels in width and stroke, on average. Slant is that of all the ink, not of one stroke: a printed digit’s is about 0°.`);
   /** @param {"page" | "page-cnn"} name @param {HTMLElement} place */
   const calls = (name, place) => onCall(name, data[name].bytes, (text) => (place.textContent = text));
   const asked = { capsules: calls("page", says), cnn: calls("page-cnn", cnnSays) };
@@ -302,7 +302,7 @@ export async function mount(stage) {
       set(input, { min: step * Math.ceil((measured[k] - furthest(k)) / step), max: measured[k] + furthest(k) });
       each.value = now[k];
     });
-    const [lean, half] = [TALL * Math.tan((now[SLANT] * Math.PI) / 180), now[WIDTH] / 2];
+    const [lean, half] = [TALL * Math.tan((bent[SLANT] * Math.PI) / 180), now[WIDTH] / 2]; // it stands at first
     const corners = [[lean - half, -TALL], [lean + half, -TALL], [half - lean, TALL], [-half - lean, TALL]];
     set(frame, { points: corners.map(([x, y]) => `${MIDDLE + x},${MIDDLE + y}`).join(" ") });
     [[lean, -TALL], [half, 0]].forEach(([x, y], n) =>
@@ -318,8 +318,8 @@ export async function mount(stage) {
     const words = MEASURES.map(({ little, much }, k) => {
       const [low, high] = [0, 3].map((row) => data.quartiles[6 * first + row + k]);
       if (k === SLANT) {
-        const lean = Math.abs(measured[k]) < data.errors[k];
-        return lean ? "upright" : `leaning ${Math.abs(measured[k]).toFixed(0)}° to the ${measured[k] < 0 ? little : much}`;
+        const far = measured[k] < low ? `further ${little} than` : measured[k] > high ? `further ${much} than` : "like";
+        return `leaning ${far} most ${first}s`;
       }
       return measured[k] < low ? little : measured[k] > high ? much : "";
     });
@@ -360,7 +360,7 @@ export async function mount(stage) {
 
   // The top of the frame leans, its side is wider, and two fingers or a wheel make strokes thicker.
   const at = (/** @type {number} */ n) => /** @type {[number, number]} */ ([grips[n].cx.baseVal.value, -grips[n].cy.baseVal.value]);
-  draggable(grips[0], handles, 0, () => at(0), (x) => put(SLANT, (Math.atan((x - MIDDLE) / TALL) * 180) / Math.PI));
+  draggable(grips[0], handles, 0, () => at(0), (x) => put(SLANT, measured[SLANT] + (Math.atan((x - MIDDLE) / TALL) * 180) / Math.PI));
   draggable(grips[1], handles, 0, () => at(1), (x) => put(WIDTH, 2 * (x - MIDDLE)));
   let held = false; // until it was touched a wheel scrolls the page
   handles.addEventListener("pointerdown", () => (held = true));
@@ -408,11 +408,8 @@ export async function mount(stage) {
   if (state.with === "picture") await withPicture();
   if (!/^\d$/.test(state.digit ?? "") && state.drawing === undefined) return;
   if (state.drawing === undefined) take(Number(state.digit));
-  else {
-    taken = DRAWN;
-    board.draw(state.drawing);
-    image = board.image();
-  }
+  else if (!board.draw(state.drawing)) return void (sent.textContent = "This address is incomplete");
+  else [taken, image] = [DRAWN, board.image()];
   turner.value = Math.round(clamp(Number(state.turn) || 0, 45));
   turn(turner.value);
   look();

@@ -142,11 +142,14 @@ export function pad(drawn) {
     image,
     /** What was drawn by hand, for the page's address. */
     written: () => written(strokes),
-    /** Draw what `written` wrote. @param {string} text */
+    /** Draw what `written` wrote; if it did not write this, nothing happens. @param {string} text @returns {boolean} */
     draw(text) {
+      const found = strokesOf(text);
+      if (text && !found.length) return false;
       this.take();
-      strokes = strokesOf(text);
+      strokes = found;
       paint();
+      return true;
     },
     /** A digit, as it is, or with none an empty pad.
      * @param {Float32Array} [digit]

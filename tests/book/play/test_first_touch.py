@@ -1,6 +1,7 @@
 """The first thing that a visitor does, a drag on a page that was just opened, breaks nothing."""
 
 import itertools
+import re
 from typing import Any
 
 import pytest
@@ -49,6 +50,9 @@ def test_a_drawing_is_kept_in_the_address(page_of: Any) -> None:
     tab.wait_for_timeout(400)
     state = tab.evaluate("location.hash.split('?')[1]")
     assert len(state) < 1000
+    cut = page_of("front", state=re.sub(r"(drawing=\w{8})[^&]*", r"\1", state))
+    assert cut.inner_text(".sent") == "This address is incomplete"
+    assert greys(cut, ".pad").any()
     page_of("front", state=state)
     again, *after = shown()
     torch.testing.assert_close(again, pictures, rtol=0, atol=2 / 255)

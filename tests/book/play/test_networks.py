@@ -175,9 +175,10 @@ def test_how_a_digit_was_written_is_read_out_and_bent(page_of: Any) -> None:
         sliders = [tab.get_by_role("slider", name=name) for name in front.SLIDERS]
         shown = [float(slider.input_value()) for slider in sliders]
         assert shown == pytest.approx(measured.tolist(), abs=0.6)  # a slider moves in steps
-        lean = "upright" if abs(measured[0]) < read["mean absolute error"][0] else "leaning"
         low, high = read["quartiles"][digit]
-        assert lean in said
+        far = "further left than" if measured[0] < low[0] else "like"
+        far = "further right than" if measured[0] > high[0] else far
+        assert f"leaning {far} most {digit}s" in said
         for k, words in ((1, ("narrow", "wide")), (2, ("thin", "thick"))):
             expected = [bool(measured[k] < low[k]), bool(measured[k] > high[k])]
             assert [f", {word}" in said for word in words] == expected
