@@ -18,6 +18,7 @@ PULLED = "-44,34,-28+-68,-17,-14+-77,-40,-22+-66,-19,-8+40,50,-10+75,-55,60"  # 
 # The states in which a widget looks different, as the address has them.
 STATES = {
     "breaks": ["", "change=1", "change=4"],
+    "decoder": ["", "digit=5&of=7&length=0.9"],
     "forward": ["", "digit=4&t=12&over=children&vectors=reshape&lambda=0"],
     "front": ["digit=3&width=1&turn=-45", "with=picture"],
     "knobs": ["tab=numbers&turn=1", "tab=directions", "tab=walk"],
@@ -39,6 +40,7 @@ SLIDER = ".play :is(input[type=range], [role=slider]):visible"
 # States that nobody can have sent: a widget takes them for none.
 NONSENSE = {
     "breaks": "change=99",
+    "decoder": "digit=12&of=10&length=2",
     "forward": "digit=12&t=99&over=nobody&vectors=toString&lambda=2",
     "knobs": "digit=99.7&turn=x&v=1.2&tab=nowhere&to=a",
     "learn": "rate=7&lambda=2&iterations=4&over=nobody",

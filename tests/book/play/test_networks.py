@@ -80,7 +80,7 @@ def test_both_networks_say_what_is_drawn_on_the_front_page(page_of: Any) -> None
     assert tab.workers == []  # which load the weights
     for name in front.FOLDERS:
         correct = ledger.read(f"{name}/evaluation.json")["correct"]
-        assert f"{correct / 100:.2f} % of 10,000 test digits" in tab.inner_text(".facts")
+        assert f"{correct / 100:.2f} %" in tab.inner_text(".facts")
     tab.get_by_role("button", name="Clear").click()
     answer(tab, "draw something")
     assert "Of the empty field" in tab.inner_text(".sure")
@@ -144,6 +144,38 @@ def test_down_weight_changes_the_loss_and_leads_to_where_a_network_learns(page_o
         assert target == f"training.html#play-learn?lambda={name}"
     learn = page_of("learn", state=target.partition("?")[2])
     assert learn.get_by_role("slider", name="λ").input_value() == "1"
+
+
+@torch.no_grad()
+def test_a_capsule_is_decoded_at_any_length(page_of: Any) -> None:
+    tab, model = page_of("decoder", state="digit=5&of=7"), network("page")
+    v = model.encode(greys(tab, ".pad").view(1, 1, 28, 28))
+    lengths, every = v.norm(dim=2), torch.arange(10)
+    assert numbers(tab, ".thumbs output") == pytest.approx(lengths[0].tolist(), abs=0.0051)
+    decoded = model.decoder(v.expand(10, 10, 16), every).flatten(1)
+    torch.testing.assert_close(greys(tab, ".thumbs canvas"), decoded, rtol=0, atol=2 / 255)
+    tab.get_by_role("slider", name="length").fill("0.9")
+    stretched = 0.9 * v / lengths.unsqueeze(2)
+    decoded = model.decoder(stretched, torch.tensor([7]))
+    again = model.encode(decoded).norm(dim=2)[0]
+    said = answer(tab, "answers 7, with")
+    assert float(said.rstrip(".").split()[-1]) == pytest.approx(again[7].item(), abs=0.01)
+    torch.testing.assert_close(
+        greys(tab, "figure canvas")[1], decoded.flatten(), rtol=0, atol=2 / 255
+    )
+
+
+@torch.no_grad()
+def test_a_short_capsule_is_seldom_its_digit_when_it_is_stretched() -> None:
+    model, some = network("page"), load("mnist", train=False).subset(slice(50))
+    v = model.encode(to_float(some.images))
+    stretched = (0.9 * v / v.norm(dim=2, keepdim=True)).repeat_interleave(10, dim=0)
+    every = torch.arange(10).repeat(50)
+    again = model.encode(model.decoder(stretched, every)).norm(dim=2).argmax(dim=1)
+    short = every != some.labels.repeat_interleave(10)
+    right = (again == every)[short & (v.norm(dim=2).flatten() < 0.3)].float().mean()
+    assert 1 / 6 < right < 1 / 4  # "about one case of five"
+    assert (again == every)[~short].float().mean() > 0.9
 
 
 def test_what_was_drawn_on_the_front_page_goes_along(page_of: Any) -> None:
