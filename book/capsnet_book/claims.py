@@ -82,14 +82,15 @@ class Difference:
     found: float
 
     def __str__(self) -> str:
-        """How many errors `fewer` makes, compared with `more`: "0.12 ± 0.05 points fewer"."""
-        direction = "fewer" if self.points > 0 else "more"
+        """The error rate of `fewer`, compared with that of `more`: "0.12 ± 0.05 points lower"."""
+        direction = "lower" if self.points > 0 else "higher"
         digits = 3 if self.half < 0.015 else 2
         return f"{abs(self.points):.{digits}f} ± {self.half:.{digits}f} points {direction}"
 
     def signed(self) -> str:
-        """The difference as a table has it: "+0.12 ± 0.05"."""
-        return f"{self.points:+.2f} ± {self.half:.2f}".replace("-", "−")
+        """The difference as a table has it: "+0.12 ± 0.05", and 0.00 without a sign."""
+        points = f"{self.points:+.2f}" if round(self.points, 2) else "0.00"
+        return f"{points} ± {self.half:.2f}".replace("-", "−")
 
     def significant(self) -> bool:
         """Whether the p-value is at most 5 %, without an adjustment."""

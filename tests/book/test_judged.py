@@ -179,7 +179,7 @@ def test_claims_are_glued_for_the_prose(monkeypatch: pytest.MonkeyPatch) -> None
     glued: dict[str, str] = {}
     monkeypatch.setattr(claims, "glue", glued.__setitem__)
     assert claims.quoted("pairs") == {"pairs": claims.judged()["pairs"]}
-    assert glued["pairs"].endswith("points more") and glued["verdict, pairs"].startswith("open")
+    assert glued["pairs"].endswith("points higher") and glued["verdict, pairs"].startswith("open")
 
 
 @pytest.mark.parametrize(

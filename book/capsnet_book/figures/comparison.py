@@ -35,7 +35,7 @@ def runs(
         axes.xaxis.set_major_locator(MaxNLocator(5))
         axes.set_xlabel(label)
         if paper:
-            axes.plot([], [], "o", color=V, markersize=5, label="a training here")
+            axes.plot([], [], "o", color=V, markersize=5, label="a training run here")
             heights = [rows.index(name) for name in paper]
             (diamonds,) = axes.plot(list(paper.values()), heights, "D", color=INK, markersize=5)
             diamonds.set(fillstyle="none", label="the paper")
@@ -46,15 +46,23 @@ def runs(
 
 @styled
 def intervals(
-    values: Mapping[str, tuple[float, float, float]], label: str, hollow: Collection[str] = ()
+    values: Mapping[str, tuple[float, float, float]],
+    label: str,
+    hollow: Collection[str] = (),
+    marks: Mapping[str, float] | None = None,
 ) -> Figure:
     """Named rows, each a dot on its interval: value, lower and upper end. Some are hollow, in ink.
 
-    Where a value or an end is below zero, a line is at zero. `label` names the values.
+    Where a value or an end is below zero, a line is at zero. `label` names the values. `marks` are
+    values with a dotted line, named above it.
     """
-    figure, axes = Figure.single(0.8 + 0.28 * len(values))
+    figure, axes = Figure.single(0.8 + 0.28 * len(values) + (0.2 if marks else 0))
     if min(low for _, low, _ in values.values()) < 0:
         axes.axvline(0, color=FAINT, linewidth=0.9)
+    for name, place in (marks or {}).items():
+        axes.axvline(place, color=INK, linewidth=0.9, linestyle=":")
+        above = axes.get_xaxis_transform()
+        axes.text(place, 1.01, name, transform=above, ha="center", va="bottom", fontsize=9)
     for row, (name, (value, low, high)) in enumerate(values.items()):
         colour, inside = (INK, PAPER) if name in hollow else (V, V)
         axes.hlines(row, low, high, color=colour, linewidth=1.6)
@@ -78,7 +86,7 @@ def errors_added(costs: Mapping[str, tuple[float, float]]) -> Figure:
         points, half = costs[name]
         ends[name] = points, points - half, points + half
     whole_networks = [name for name in order if name.startswith("all of ")]
-    figure = intervals(ends, "error added, percentage points", whole_networks)
+    figure = intervals(ends, "added to the error rate, percentage points", whole_networks)
     (axes,) = figure.axes
     axes.margins(x=0.08)
     left, right = axes.get_xlim()

@@ -140,7 +140,7 @@ def bent_against_plain(
         axis.set_major_locator(FixedLocator(ticks))
         axis.set_major_formatter("{x:g}")
         axis.set_minor_locator(NullLocator())
-    axes.set(xlabel="mistakes on plain digits, %", ylabel="mistakes on bent digits, %")
+    axes.set(xlabel="error rate on plain digits, %", ylabel="error rate on affine digits, %")
     return figure
 
 
