@@ -80,10 +80,11 @@ export async function mount(stage) {
   const handles = el("svg", { class: "handles", viewBox: `0 0 ${SIDE} ${SIDE}`, "aria-hidden": true }, frame, ...knobs, ...grips);
   const sure = el("p", { class: "sure" });
   const [ofCapsules, ofCnn] = [data.page, data["page-cnn"]].map(({ parameters, correct, total }) =>
-    `${((100 * correct) / total).toFixed(2)} % of ${total.toLocaleString("en")} test digits with ${parameters.toLocaleString("en")} weights`);
+    ({ right: `${((100 * correct) / total).toFixed(2)} %`, weights: parameters.toLocaleString("en") }));
   const [slant, width, stroke] = data.errors;
-  const facts = el("p", {}, `Both run here, on your machine. The CNN recognises ${ofCnn}, the capsule network ${ofCapsules}. ` +
-    `What is read out of these errs by ${slant.toFixed(1)}° in slant, and by ${width.toFixed(1)} and ${stroke.toFixed(1)} pixels in width and stroke, on average. Slant is that of all the ink, not of one stroke: a printed digit’s is about 0°.`);
+  const facts = el("p", {}, `Both run here, on your machine. With ${ofCnn.weights} weights the CNN recognises ${ofCnn.right} of ${data.page.total.toLocaleString("en")} ` +
+    `test digits, the capsule network ${ofCapsules.right} with ${ofCapsules.weights}. Slant, width and stroke err by ${slant.toFixed(1)}°, ${width.toFixed(1)} px and ` +
+    `${stroke.toFixed(1)} px on average. The slant is that of all the ink: a printed digit’s is about 0°.`);
   /** @param {"page" | "page-cnn"} name @param {HTMLElement} place */
   const calls = (name, place) => onCall(name, data[name].bytes, (text) => (place.textContent = text));
   const asked = { capsules: calls("page", says), cnn: calls("page-cnn", cnnSays) };
