@@ -84,7 +84,7 @@ class Difference:
     def __str__(self) -> str:
         """The error rate of `fewer`, compared with that of `more`: "0.12 ± 0.05 points lower"."""
         direction = "lower" if self.points > 0 else "higher"
-        digits = 3 if self.half < 0.015 else 2
+        digits = 3 if self.half < 0.015 else 2 if self.half < 10 else 0
         return f"{abs(self.points):.{digits}f} ± {self.half:.{digits}f} points {direction}"
 
     def signed(self) -> str:
