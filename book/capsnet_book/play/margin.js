@@ -16,6 +16,18 @@ const HALF = /** @type {keyof typeof WEIGHTS} */ ("half");
 const DIGITS = [...Array(10).keys()];
 const all = (/** @type {number} */ length) => DIGITS.map(() => length);
 
+const NEAR = 11; // units of a graph, in which a dot is 16 wide
+
+/** Digits as text: "0–2, 4". @param {number[]} digits  in rising order */
+export function ranges(digits) {
+  const runs = digits.filter((k) => !digits.includes(k - 1)).map((first) => {
+    let last = first;
+    while (digits.includes(last + 1)) last++;
+    return last - first < 2 ? [...new Set([first, last])].join(", ") : `${first}–${last}`;
+  });
+  return runs.join(", ");
+}
+
 /** What a reader may begin with: lengths, and which digits are in the image.
  * @type {Record<string, { norms: number[], there: number[] }>}
  */
@@ -60,7 +72,7 @@ export async function mount(stage) {
   const graphs = [
     { ...plot({ ...size, y: [0, 0.5, 1], yName: "loss", label: "Loss of one class, for its length: present, it falls to 0 at 0.9; absent, it rises from 0 at 0.1." }), of: (/** @type {number[]} */ norms, /** @type {number[]} */ there, /** @type {number} */ downWeight) => marginLoss(Float64Array.from(norms), there, { downWeight }) },
     { ...plot({ ...size, y: [-2, -1, 0, 1, 2], yName: "gradient", label: "Gradient of that loss: negative and rising to 0 at 0.9 if present; 0 up to 0.1, then positive, if absent." }), of: gradient },
-  ].map((graph) => ({ ...graph, lines: /** @type {Element[]} */ ([]), dots: DIGITS.map((k) => el("g", { class: "number" }, el("circle", { r: 8 }), el("text", { y: 4, "text-anchor": "middle" }, `${k}`))) }));
+  ].map((graph) => ({ ...graph, lines: /** @type {Element[]} */ ([]), dots: DIGITS.map((k) => el("g", { class: "number" }, el("circle", { r: 8 }), el("text", { y: 4, "text-anchor": "middle" }, `${k}`), el("text", { y: -11, class: "others" }))) }));
   for (const { svg, dots } of graphs) svg.append(...dots);
 
   const said = el("p", { class: "said", "aria-live": "polite" });
@@ -100,7 +112,22 @@ export async function mount(stage) {
       for (const line of graph.lines) line.remove();
       graph.lines = [[0], []].map((present) => graph.curve((at) => graph.of([at], present, downWeight)[0], { class: `curve ${present.length ? "v" : "absent"}` }));
       const values = graph.of(norms, there, downWeight);
-      graph.dots.forEach((dot, k) => set(dot, { transform: `translate(${graph.px(norms[k])} ${graph.py(values[k])})`, class: `number ${there.includes(k) ? "present" : ""}` }));
+      const at = DIGITS.map((k) => [graph.px(norms[k]), graph.py(values[k])]);
+      /** @type {number[][]} */
+      const groups = []; // digits whose dots would hide each other
+      for (const k of DIGITS) {
+        const near = groups.find(([first]) => there.includes(first) === there.includes(k) && Math.hypot(at[first][0] - at[k][0], at[first][1] - at[k][1]) < NEAR);
+        if (near) near.push(k);
+        else groups.push([k]);
+      }
+      graph.dots.forEach((dot, k) => {
+        const group = groups.find(([first]) => first === k);
+        const left = at[k][0] > size.width / 2;
+        set(dot, { transform: `translate(${at[k].join(" ")})`, class: `number ${there.includes(k) ? "present" : ""}`, hidden: !group });
+        set(/** @type {SVGTextElement} */ (dot.lastChild), { x: left ? -9 : 6, "text-anchor": left ? "end" : "start" });
+        if (dot.lastChild) dot.lastChild.textContent = group && group.length > 1 ? `+ ${ranges(group.slice(1))}` : "";
+        if (there.includes(k)) graph.svg.append(dot); // on top
+      });
     }
     const [up, low] = [-1, 1].map((sign) => down.reduce((sum, each) => sum + Math.max(0, sign * each), 0));
     said.textContent = `Loss in all: ${number(losses.reduce((sum, each) => sum + each, 0), 3)}. Pull up: ${number(up)}. Push down: ${number(low)}.`;

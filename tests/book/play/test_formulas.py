@@ -95,6 +95,7 @@ def test_the_margin_loss_and_its_arrows(page_of: Any) -> None:
     tab.get_by_role("button", name="Reset").click()
     tab.get_by_role("button", name="All the same").click()
     check_losses(tab, [0.5] * 10, [3])
+    assert "+ 1, 2, 4–9" in tab.locator(".play .graphs svg").first.text_content()  # under 0's dot
     follow = tab.get_by_role("button", name="Follow the arrows")
     while follow.is_enabled():  # to where nothing pulls
         follow.click()
