@@ -17,6 +17,7 @@ LONGEST = max((made.deviations for made in IMPLEMENTATIONS.values()), key=len)
 PULLED = "-44,34,-28+-68,-17,-14+-77,-40,-22+-66,-19,-8+40,50,-10+75,-55,60"  # six parts
 # The states in which a widget looks different, as the address has them.
 STATES = {
+    "attacks": ["", "digit=4&against=cnn&epsilon=0.2"],
     "breaks": ["", "change=1", "change=4"],
     "decoder": ["", "digit=5&of=7&length=0.9"],
     "forward": ["", "digit=4&t=12&over=children&vectors=reshape&lambda=0"],
@@ -39,6 +40,7 @@ BUTTONS = {
 SLIDER = ".play :is(input[type=range], [role=slider]):visible"
 # States that nobody can have sent: a widget takes them for none.
 NONSENSE = {
+    "attacks": "digit=12&against=toString&epsilon=2",
     "breaks": "change=99",
     "decoder": "digit=12&of=10&length=2",
     "forward": "digit=12&t=99&over=nobody&vectors=toString&lambda=2",

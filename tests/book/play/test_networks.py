@@ -178,6 +178,40 @@ def test_a_short_capsule_is_seldom_its_digit_when_it_is_stretched() -> None:
     assert (again == every)[~short].float().mean() > 0.9
 
 
+def test_one_step_moves_a_digit_and_both_networks_answer(page_of: Any, data_of: Any) -> None:
+    data, some = data_of("attacks"), {"cnn": network("page-cnn"), "capsules": network("page")}
+    images, right = to_float(data["images"])[:, None], torch.eye(10, dtype=torch.bool)
+    fooled = torch.zeros(2, 2, 10, dtype=torch.bool)  # gradient, network, digit
+    for n, (name, one) in enumerate(some.items()):
+        x = images.clone().requires_grad_()
+        scores = one(x).lengths
+        lead = scores.masked_fill(right, -torch.inf).amax(1) - scores.diagonal()
+        (gradient,) = torch.autograd.grad(lead.sum(), x)
+        sign = data["signs"][name].float()[:, None]
+        assert (sign == gradient.sign()).float().mean() > 0.99  # one is tiny, here and there
+        for epsilon in torch.arange(31) / 100:
+            with torch.no_grad():
+                moved = (images + epsilon * sign).clamp(0, 1)
+                answers = torch.stack([each(moved).lengths.argmax(1) for each in some.values()])
+            fooled[n] |= answers != torch.arange(10)
+    assert fooled[0, 0].all() and fooled[1, 1].all()
+    assert 0.7 < (fooled[0, 1].sum() + fooled[1, 0].sum()) / 20 < 0.9  # "usually"
+    tab = page_of("attacks", state="digit=4&against=cnn")
+    tab.get_by_role("slider", name="ε").fill("0.2")
+    said = answer(tab, "At ε = 0.20")
+    moved = (images[4:5] + 0.2 * data["signs"]["cnn"].float()[4, None, None]).clamp(0, 1)
+    torch.testing.assert_close(greys(tab)[1], moved.flatten(), rtol=0, atol=1 / 255)
+    with torch.no_grad():
+        scores = [each(moved).lengths[0] for each in some.values()]
+    shown = torch.tensor(numbers(tab, LENGTHS)).view(2, 10)
+    expected = torch.stack([scores[0].softmax(0), scores[1]])
+    torch.testing.assert_close(shown, expected, rtol=0, atol=0.0061)
+    cnn, capsules = (int(each.argmax()) for each in scores)
+    wrong = [", which is wrong" * (each != 4) for each in (cnn, capsules)]
+    expected = f"the CNN answers {cnn}{wrong[0]}, and the capsules answer {capsules}{wrong[1]}."
+    assert said == f"At ε = 0.20 {expected}"
+
+
 def test_what_was_drawn_on_the_front_page_goes_along(page_of: Any) -> None:
     tab = page_of("front")
     draw_seven(tab)
