@@ -5,12 +5,25 @@ from collections.abc import Sequence
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.colors import LinearSegmentedColormap
 from numpy.typing import ArrayLike
 
-from capsnet_lab.figures.style import INK, MISTAKE, PER_ROW, STYLE, WIDTH, Figure, array, show
+from capsnet_lab.figures.style import (
+    INK,
+    MISTAKE,
+    PER_ROW,
+    QUANTITIES,
+    STYLE,
+    WIDTH,
+    Figure,
+    array,
+    show,
+)
 
 # Of figures with the names of files and classes: a $ in one is a $, and begins no mathematics.
 NAMING = STYLE | {"text.parse_math": False}
+# Thin paint, so that few mistakes are nearly the page's own ground, a dark one, too.
+PAINT = [(QUANTITIES["v"].colour, opacity) for opacity in (0.06, 0.9)]
 
 
 @mpl.rc_context(NAMING)
@@ -21,11 +34,12 @@ def confusion_matrix(confusion: ArrayLike, classes: Sequence[str]) -> Figure:
     most = max(1, counts[~np.isnan(mistakes)].max(initial=0))
     side = max(3.6, 0.9 + 0.44 * len(classes))
     figure, axes = Figure.single(side, max(WIDTH, side))
-    axes.imshow(mistakes, cmap="Oranges", vmin=0, vmax=1.6 * most)
+    colours = LinearSegmentedColormap.from_list("mistakes", PAINT)
+    axes.imshow(mistakes, cmap=colours, vmin=0, vmax=1.6 * most)
     for row, column in np.argwhere(counts > 0):
         text = axes.text(column, row, str(counts[row, column]), ha="center", va="center", size=9)
         if row != column:
-            text.set(fontweight="bold", color="black")  # on a colour that a dark page keeps
+            text.set(fontweight="bold")
     turn = 0 if max(map(len, classes)) <= 2 else 90
     axes.set_xticks(range(len(classes)), classes, rotation=turn)
     axes.set_yticks(range(len(classes)), classes)

@@ -30,7 +30,7 @@ QUANTITIES = {
     "u": Quantity(r"\mathbf{u}", "#0013E3", "#7782FA"),  # a child's output
     "u_hat": Quantity(r"\hat{\mathbf{u}}", "#0A769A", "#58DFC4"),  # its prediction of a parent
     "b": Quantity("b", "#1C4518", "#98DE0B"),  # routing logit
-    "c": Quantity("c", "#D71553", "#F35574"),  # coupling coefficient
+    "c": Quantity("c", "#D71553", "#FF7D96"),  # coupling coefficient
     "s": Quantity(r"\mathbf{s}", "#862DBE", "#D8B3FE"),  # a parent's total input
     "v": Quantity(r"\mathbf{v}", "#A55D02", "#FDB877"),  # a parent's output
 }
