@@ -27,6 +27,9 @@ for (const summary of document.querySelectorAll("details.own > summary")) {
   });
 }
 
+// Sphinx, which marks in a page what was searched for, asks the titles of drawings too for their box.
+SVGElement.prototype.getBBox ??= () => new DOMRect();
+
 // A link into something folded opens it.
 function unfold() {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -263,15 +266,16 @@ if (outline) {
   where();
 }
 
-// *Line by line*: under the outline stands the equation of the line that you are at (at the foot of a
-// phone).
+// *Line by line*: under the outline stand the equation of the line that you are at, and its whole note;
+// at the foot of a phone the equation alone, unless it stands beside its line.
 const rows = [...document.querySelectorAll(".annotated-row")];
 if (rows.length) {
   const shown = document.createElement("aside");
   shown.className = "rail-equation";
-  shown.setAttribute("aria-label", "The equation of this line");
+  shown.setAttribute("aria-label", "The equation and the note of this line");
   const rail = document.querySelector(".bd-sidebar-secondary");
-  (innerWidth >= 1200 && rail ? rail : document.body).append(shown);
+  const wide = innerWidth >= 1200 && rail;
+  (wide ? rail : document.body).append(shown);
   const nextMath = (anchor) => {
     let at = anchor;
     while (at && !at.matches?.("div.math") && !at.querySelector?.("div.math")) {
@@ -291,11 +295,15 @@ if (rows.length) {
   const follow = (row) => {
     if (row.classList.contains("at")) return;
     for (const other of rows) other.classList.toggle("at", other === row);
-    const equation = of.get(row);
+    const [equation, own] = [of.get(row), row.querySelector(".annotated-note div.math")];
+    if (!wide && own) return shown.replaceChildren();
     const title = document.createElement("p");
     const line = row.querySelector("span[id]").id.replace(/-(\d+)$/, ".py, line $1");
     title.textContent = `${line} · ${row.closest("section").querySelector("h2, h3").firstChild.data}`;
-    shown.replaceChildren(title, ...(equation ? [equation.cloneNode(true)] : []));
+    const words = document.createElement("div");
+    words.className = "words";
+    words.append(...[...row.querySelectorAll(".annotated-note > :is(p, ul, ol)")].map((part) => part.cloneNode(true)));
+    shown.replaceChildren(title, ...(equation ? [equation.cloneNode(true)] : []), words);
   };
   // A line to which a link led stays until the reader moves: what the page brings under a pointer at
   // rest is not pointed at.
@@ -307,15 +315,17 @@ if (rows.length) {
   const free = () => (linkedRow = null);
   for (const name of ["wheel", "touchmove", "keydown"]) addEventListener(name, free, { passive: true });
   let pointer = ""; // where it was
-  const pointed = ({ clientX, clientY, target }) => {
+  let passing; // on its way to the rail a pointer passes other lines
+  const pointed = ({ type, clientX, clientY, target }) => {
     const now = `${clientX} ${clientY}`;
-    if (pointer === now) return;
+    if (type === "pointermove" && pointer === now) return;
     pointer = now;
     free();
+    clearTimeout(passing);
     const row = target.closest?.(".annotated-row");
-    if (row) follow(row);
+    if (row) passing = setTimeout(follow, type === "pointermove" ? 80 : 0, row);
   };
-  for (const name of ["pointermove", "pointerdown"]) document.addEventListener(name, pointed);
+  for (const name of ["pointermove", "pointerdown", "focusin"]) document.addEventListener(name, pointed);
   const middle = () => {
     if (linkedRow) return follow(linkedRow);
     const row = rows.find((each) => each.getBoundingClientRect().bottom > LINE);

@@ -5,7 +5,10 @@
 const MOST = 3; // sections of a page
 const FIRST = 8; // pages that are listed while a reader types
 const TERM = "#term-"; // how the place of a term of the glossary begins
-const SILENT = ":scope section, :is(h1, h2, h3, h4), details, .cell_output pre, annotation, style, svg, .linenos, .headerlink";
+const SILENT = ":scope section, :is(h1, h2, h3, h4), details, .cell_output pre, div.math, style, svg, .linenos, .headerlink";
+
+// An equation as text: between the parts of its fractions, and before what stands low or high.
+const SIGNS = { "mfrac > :last-child": "/", ":is(msub, msubsup) > :nth-child(2)": "_", "msup > :last-child, msubsup > :last-child": "^" };
 
 const find = Search._performSearch;
 Search._performSearch = (query, ...words) => {
@@ -39,6 +42,8 @@ function said(section) {
   const own = section.cloneNode(true);
   for (const part of own.querySelectorAll(SILENT)) part.remove();
   for (const cell of own.querySelectorAll("dt, td, th, p")) cell.append(" ");
+  for (const [parts, sign] of Object.entries(SIGNS)) for (const part of own.querySelectorAll(parts)) part.prepend(sign);
+  for (const accent of own.querySelectorAll("mover > :last-child")) if (/[ˆ^]/.test(accent.textContent)) accent.textContent = "\u0302";
   return own.textContent.replace(/\s+/g, " ").trim();
 }
 

@@ -474,12 +474,13 @@ def test_a_line_has_its_equation_in_the_rail_and_lights_up_its_quantities(visit:
     for place in (".annotated-note math", "pre"):
         assert row.locator(f"{place} .q-c.lit").count() == 1
     rail = tab.locator(".rail-equation")
-    assert rail.inner_text().startswith(f"functional.py, line {line} · ")
-    assert rail.locator(".q-c.lit").count() == 1
+    rail.filter(has_text=f"functional.py, line {line} · ").wait_for()
+    assert rail.locator("math .q-c.lit").count() == 1
+    assert row.locator(".annotated-note > p").last.inner_text() in rail.inner_text()  # all of it
     tab.locator(".annotated-row .q-uhat").first.hover()
     tab.locator(".symbol-card samp").wait_for()
     assert "[1, 1152, 10, 16]" in tab.locator(".symbol-card").inner_text()
-    # A row is as high as its code, and notes open over it.
+    # A row is as high as its code.
     room = """all => all.map((row) => [...row.querySelectorAll("pre > span[id]")]
         .reduce((left, line) => left - line.getBoundingClientRect().height,
                 row.getBoundingClientRect().height))"""
