@@ -1,4 +1,8 @@
-"""Tables: columns that a cell printed become one, and each cell of a wide one names its column.
+"""Tables: what a cell printed becomes one, or sentences; each cell of a wide one names its column.
+
+A cell may print columns, with a head or without, or lines that say the same of several things
+("step 1: loss 0.5"). Else a few lines are sentences. What a program printed (tagged ``wrap`` or
+``values``) stays as it is.
 
 A wide table gets the class ``wide``: on a phone, where each row is a card and the head is not
 shown, nothing else says what a cell is. An empty cell of a head gets a name for who hears the
@@ -13,6 +17,11 @@ from sphinx.application import Sphinx
 WIDE = 4  # columns, from which on rows are cards
 LONG = re.compile(r"^(?=.{47})\S.*\S {2,}\S", re.MULTILINE)  # columns wider than a phone
 VALUE = re.compile(r"[\[±+−-]? ?\d|nan")  # what a cell begins with that is no head
+NUMBER = re.compile(r"(?:× ?)?[±+−-]?\d[\d.,]*(?:e[+-]\d+)?\s?%?")
+NAMED = re.compile(rf"([^\d]*[^\d\s=+−-])(?: =)? +({NUMBER.pattern})")  # "step 100"
+COUNTED = re.compile(rf"({NUMBER.pattern}) ([^\d]+)")  # "3 iterations"
+FEW = 6  # lines, up to which they are sentences
+PROGRAMS = {"tag_wrap", "tag_values"}  # of cells that show what a program prints
 # How verdicts begin: for a claim, against it, or neither.
 VERDICTS = [
     ("good", re.compile("confirmed")),
@@ -21,30 +30,70 @@ VERDICTS = [
 ]
 
 
-def printed_rows(text: str) -> list[list[str]]:
-    """The rows of aligned columns under a head, cell by cell; none of other output."""
-    lines = text.rstrip("\n").split("\n")
+def columns_of(lines: list[str]) -> list[list[str]]:
+    """Lines cut where at least two spaces stand in all of them."""
     width = max(map(len, lines))
     lines = [line.ljust(width) for line in lines]
     used = "".join("x" if "".join(column).strip() else " " for column in zip(*lines, strict=True))
     columns = [found.span() for found in re.finditer("x+(?: x+)*", used)]
-    rows = [[line[first:last] for first, last in columns] for line in lines]
+    return [[line[first:last] for first, last in columns] for line in lines]
+
+
+def printed_rows(text: str) -> list[list[str]]:
+    """The rows of aligned columns under a head, cell by cell; none of other output."""
+    rows = columns_of(text.rstrip("\n").split("\n"))
     if len(rows) < 2 or any(not "".join(row[1:]).strip() for row in rows):
         return []
     if any(cell.strip() and cell.endswith(" ") for row in rows for cell in row[1:]):
         return []  # they are not aligned to the right
     values = [[bool(VALUE.match(cell.strip())) for cell in row[1:]] for row in rows]
-    if not any(below and not head for head, below in zip(*values[:2], strict=True)):
+    named = any(below and not head for head, below in zip(*values[:2], strict=True))
+    if rows[0][0].strip() and not named:
         return []
     return [[cell.strip() for cell in row] for row in rows]
 
 
-def table_of(rows: list[list[str]]) -> nodes.table:
-    """Rows of texts, the head first, as a table."""
+def rows_without_head(lines: list[str]) -> list[list[str]]:
+    """The cells of aligned columns, of which the first names its row; none of other lines."""
+    rows = [[" ".join(cell.split()) for cell in row] for row in columns_of(lines)]
+    names = {row[0].removesuffix(":") for row in rows}
+    whole = all(all(row[:2]) and sum(not cell for cell in row) <= 1 for row in rows)
+    if len(rows[0]) < 2 or not whole or len(names) < len(rows):
+        return []
+    if any(":" in name or VALUE.match(name) for name in names):
+        return []
+    return [[row[0].removesuffix(":"), *row[1:]] for row in rows]
+
+
+def rows_of_alike(lines: list[str]) -> list[list[str]]:
+    """A head and rows of lines such as "step 1: loss 0.5, error 2%"; none of other lines."""
+    heads, rows = set(), []
+    for line in lines:
+        pieces = re.split(r"[:,] +", " ".join(line.split()))
+        named = [NAMED.fullmatch(piece) for piece in pieces]
+        pairs = [
+            found.groups() if found else found_counted.groups()[::-1]
+            for piece, found in zip(pieces, named, strict=True)
+            if found or (found_counted := COUNTED.fullmatch(piece))
+        ]
+        heads.add(tuple(name for name, _ in pairs))
+        rows.append([value for _, value in pairs])
+        if len(pairs) < max(2, len(pieces)):
+            return []
+    return [[*heads.pop()], *rows] if len(heads) == 1 else []
+
+
+def table_of(rows: list[list[str]], heads: int = 1) -> nodes.table:
+    """Rows of texts, the head first if there is one, as a table."""
     group = nodes.tgroup("", cols=len(rows[0]))
     group += [nodes.colspec(colwidth=1) for _ in rows[0]]
-    for part, its_rows in ((nodes.thead, rows[:1]), (nodes.tbody, rows[1:])):
-        group += part("", *(nodes.row("", *map(entry, row)) for row in its_rows))
+    if heads:
+        group += nodes.thead("", *(nodes.row("", *map(entry, row)) for row in rows[:heads]))
+    group += nodes.tbody("", *(nodes.row("", *map(entry, row)) for row in rows[heads:]))
+    for column in range(1, len(rows[0])):
+        if any(len(row[column].split()) > 2 for row in rows[heads:]):
+            for row in group[-1]:
+                row[column]["classes"].append("words")
     return nodes.table("", group, classes=["colwidths-auto", "printed"])
 
 
@@ -52,14 +101,56 @@ def entry(text: str) -> nodes.entry:
     return nodes.entry("", nodes.paragraph("", text))
 
 
+def stream(text: str, *kinds: str) -> nodes.literal_block:
+    classes = ["output", "stream", *kinds]
+    return nodes.literal_block(text, text, language="myst-ansi", classes=classes)
+
+
+def sentences(lines: list[str]) -> list[nodes.Element]:
+    return [stream(" ".join(line.split()), "sentence") for line in lines]
+
+
+def legible(text: str) -> list[nodes.Element]:
+    """Lines as a table, with sentences around it, or as sentences; none if they are neither."""
+    lines = text.split("\n")
+    for tail in range(min(3, len(lines) - 1)):
+        for lead in range(min(2, len(lines) - tail - 1)):
+            before, middle, after = (
+                lines[:lead],
+                lines[lead : len(lines) - tail],
+                lines[len(lines) - tail :],
+            )
+            if lead + tail and len(middle) < 3:
+                continue
+            headed = printed_rows("\n".join(middle)) or rows_of_alike(middle)
+            rows = headed or (tail < 2 and rows_without_head(middle))
+            if rows:
+                return [*sentences(before), table_of(rows, bool(headed)), *sentences(after)]
+    if len(lines) <= FEW and not any(line.startswith(("  ", "$")) for line in lines):
+        return sentences(lines)
+    return []
+
+
 def tabulate(doctree: nodes.document) -> None:
-    """Put tables in place of columns that cells printed."""
+    """Put tables or sentences in place of what cells printed."""
     for block in list(doctree.findall(nodes.literal_block)):
-        if "stream" in block["classes"] and (rows := printed_rows(block.astext())):
-            block.replace_self(table_of(rows))
-        elif "stream" in block["classes"] and "\n" not in block.astext().strip():
+        if "stream" not in block["classes"]:
+            continue
+        within, at = set[str](), block.parent
+        while at is not None:
+            within |= {*at.get("classes", [])}
+            at = at.parent
+        parts = re.split(r"\n\s*\n", block.astext().strip("\n"))
+        made = [[] if within & PROGRAMS else legible(part) for part in parts]
+        if any(made):
+            place = block.parent.index(block)
+            found = zip(parts, made, strict=True)
+            block.parent[place : place + 1] = [
+                each for part, new in found for each in new or [stream(part)]
+            ]
+        elif len(parts) == 1 and "\n" not in parts[0]:
             block["classes"].append("sentence")
-        elif "stream" in block["classes"] and LONG.search(block.astext()):
+        elif LONG.search(block.astext()):
             block["classes"].append("long-lines")
 
 

@@ -32,10 +32,11 @@ FONTS = {  # name: family, style, weights, where it is from
 SEARCH = r' *<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>\n'
 EVERYWHERE = set(map(chr, range(32, 127)))
 # What others write into a page, as patterns, and what stands there instead: one line for the width
-# of a screen in place of three, and what who cannot see a page needs: a landmark around the book's
-# name, and sources that are items of their list.
+# of a screen in place of three; the light colours until a script knows better; and what who cannot
+# see a page needs: a landmark around the book's name, and sources that are items of their list.
 REPLACED = {
     '<meta name="viewport" content="width=device-width, initial-scale=1" ?/>': "",
+    'data-theme="auto"': 'data-theme="light"',
     '<div class="sidebar-primary-items__start': '<div role="navigation" aria-label="Book" '
     'class="sidebar-primary-items__start',
     'role="doc-biblioentry"': 'role="listitem"',

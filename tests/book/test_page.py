@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import pytest
@@ -61,6 +62,7 @@ def test_type_is_cut_down_to_what_is_used(tmp_path: Path) -> None:
 
 def test_a_theme_that_writes_other_pages_stops_the_build(tmp_path: Path) -> None:
     html = '<div class="sidebar-primary-items__start"><p role="doc-biblioentry"></p></div>'
+    html += '<i data-theme="auto"></i>'
     html += '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
     (tmp_path / "search.html").write_text(f"<head></head>{html}")
     script = '<script src="searchtools.js"></script>\n'
@@ -131,7 +133,7 @@ def test_a_table_of_claims_is_wide_and_colours_how_its_verdicts_begin() -> None:
     tables.name_columns(None, nodes.section("", table), "")
     body = table[0][-1]
     classes = [row[-1]["classes"] for row in body]
-    neither = ["verdict"]
+    neither = ["words", "verdict"]
     assert classes == [[*neither, "good"], [*neither, "bad"], [*neither, "open"], neither, neither]
     assert "wide" in table["classes"]
     assert body[0].astext().endswith("here: confirmed in one network")
@@ -144,5 +146,33 @@ def test_columns_that_are_wider_than_a_phone_are_marked() -> None:
         ("a   1\nb   2\n", False),
     ):
         block = nodes.literal_block(text, text, classes=["stream"])
-        tables.tabulate(nodes.section("", block))
+        tables.tabulate(nodes.section("", block, classes=["tag_wrap"]))  # a program's, left so
         assert ("long-lines" in block["classes"]) == marked
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("step 1: loss 0.5, error 2%\nstep 2: loss 0.4, error 1%\n",
+         [["step", "loss", "error", "1", "0.5", "2%", "2", "0.4", "1%"]]),
+        ("decay 0.8: 5 steps\ndecay 0.9: 9 steps\ndecay 1: 10 steps\nin all: no\n",
+         [["decay", "steps", "0.8", "5", "0.9", "9", "1", "10"], "in all: no"]),
+        ("results:    True\ngradients:  two or three words\n",
+         [["results", "True", "gradients", "two or three words"]]),
+        ("length 1   becomes 0.50\nlength 2   becomes 0.80, at most\n\nthe end\n",
+         [["length 1", "becomes 0.50", "length 2", "becomes 0.80, at most"], "the end"]),
+        ("it is: so\nand   not so\n", ["it is: so", "and not so"]),
+        ("$ capsnet\n  an answer\n", ["$ capsnet\n  an answer"]),
+    ],
+)  # fmt: skip
+def test_what_a_cell_printed_becomes_tables_and_sentences(text: str, parts: list[Any]) -> None:
+    block = nodes.literal_block(text, text, classes=["stream"])
+    cell = nodes.section("", block)
+    tables.tabulate(cell)
+    found = [
+        [each.astext() for each in part.findall(nodes.entry)]
+        if isinstance(part, nodes.table)
+        else part.astext().strip()
+        for part in cell
+    ]
+    assert found == parts
