@@ -1,8 +1,10 @@
 // @ts-check
-// A picture of the reader's own, on the front page: a file, what is pasted, or what the camera sees. Shows what is
-// found in it, stage by stage, and keeps the reader's failures in this browser.
+// A picture of the reader's own, on the front page and in "Train on your own images": a file, what is pasted, or what
+// the camera sees. Shows what is found in it, stage by stage, and keeps the reader's failures in this browser.
 
-import { aDigit, button, drawDigit, el, keep, kept, set } from "./kit.js";
+import { onCall } from "./asking.js";
+import { bars } from "./bars.js";
+import { aDigit, argmax, button, drawDigit, el, keep, kept, picture, readState, set, writeState } from "./kit.js";
 import { SIDE } from "./pad.js";
 
 /** @typedef {import("./plane.js").Plane} Plane */
@@ -31,9 +33,9 @@ const imageOf = ({ pixels }) => Float32Array.from(atob(pixels), (letter) => lett
 const pixelsOf = (image) => btoa(String.fromCharCode(...image.map((level) => Math.round(255 * level))));
 const named = (/** @type {number} */ digit) => (digit < 0 ? "no digit" : String(digit));
 
-/** The panel, and the failures. `take` puts an image before the networks, or nothing; `answers` is what they say of
- * it, once both have; `leave` goes back to the pad.
- * @param {{ take: (image?: Float32Array) => void, answers: () => Answers | undefined, leave: () => void }} front
+/** The panel, and the failures. `take` puts an image before the networks, or nothing, with the name that `read` was
+ * given; `answers` is what they say of it, once both have; `leave` goes back to the pad.
+ * @param {{ take: (image?: Float32Array, name?: string) => void, answers: () => Answers | undefined, leave: () => void }} front
  */
 export function picturePanel({ take, answers, leave }) {
   const finder = new Worker(new URL("./finder.js", import.meta.url), { type: "module" });
@@ -75,11 +77,13 @@ export function picturePanel({ take, answers, leave }) {
     context.strokeRect(box.left, box.top, box.width, box.height);
   }
 
-  /** Find the digit of a picture, and have the networks look at it. @param {Blob | ImageBitmap | null | undefined} picture */
-  function read(picture) {
+  /** Find the digit of a picture, and have the networks look at it.
+   * @param {Blob | ImageBitmap | null | undefined} picture @param {string} [name]
+   */
+  function read(picture, name) {
     if (!picture) return;
     if (picture instanceof Blob) hold();
-    last = last.then(() => shown(picture));
+    return (last = last.then(() => shown(picture, name)));
   }
 
   /** @param {Blob | ImageBitmap} picture @returns {Promise<import("./finder.js").Found>} */
@@ -90,8 +94,8 @@ export function picturePanel({ take, answers, leave }) {
       finder.postMessage(picture);
     });
 
-  /** @param {Blob | ImageBitmap} picture */
-  async function shown(picture) {
+  /** @param {Blob | ImageBitmap} picture @param {string} [name] */
+  async function shown(picture, name) {
     set(panel, { "aria-busy": "true" });
     const { grey, digit, refused, ink } = await ask(picture);
     const [seen, says] = digit || film || !ink ? [grey, "the picture, in grey"] : [ink, "what was found in the picture"];
@@ -100,7 +104,7 @@ export function picturePanel({ take, answers, leave }) {
     const blank = { levels: EMPTY, width: SIDE, height: SIDE };
     [digit?.ink, digit?.scaled, digit?.centred].forEach((plane, k) => draw(stages[k].canvas, plane ?? blank, plane ? `the digit, ${stages[k].name}` : "nothing"));
     tell(refused ? `${refused}${ink && !film ? " The picture above is what was found." : ""}` : "One digit was found.");
-    take(image);
+    take(image, name);
     ready();
     set(panel, { "aria-busy": "false" });
   }
@@ -195,4 +199,80 @@ export function picturePanel({ take, answers, leave }) {
   ready();
   save(failures);
   return { panel, gallery, read };
+}
+
+const NAME = "yours";
+const SHORT = 0.5; // a longest capsule below it is no digit
+export const caption = "The two small networks of the first page take every one of these pictures for a digit, even the A, the heart, the star and the " +
+  "spiral, and the CNN is about 90 % sure or more each time. Give them a picture of your own, which stays on this machine, and check that the " +
+  "reconstruction resembles what you wrote.";
+
+/** The panel beside what both networks say. Its style is that of the front page, front.css.
+ * @param {HTMLElement} stage
+ * @param {{ photographs: Record<string, Uint8Array<ArrayBuffer>>, bytes: { cnn: number, capsules: number } }} data
+ *   JPEG files; how large the weights of each network are
+ */
+export async function mount(stage, { photographs, bytes }) {
+  stage.classList.add("play-of-front", "pictured");
+  const names = Object.keys(photographs);
+  const head = (/** @type {string} */ text) => el("p", { class: "head" }, text);
+  const [cnnSays, says] = ["cnn", "says"].map((name) => el("p", { class: name, "aria-live": "polite" }));
+  const lengths = bars("the lengths of the ten capsules");
+  const drawing = picture("the reconstruction");
+  const networks = {
+    cnn: onCall("page-cnn", bytes.cnn, (text) => (cnnSays.textContent = text)),
+    capsules: onCall("page", bytes.capsules, (text) => (says.textContent = text)),
+  };
+  const examples = names.map((name) => button(name, () => example(name)));
+  /** @type {Answers | undefined} */
+  let answers;
+  let turn = 0; // the newest picture
+  const { panel, gallery, read } = picturePanel({ take, answers: () => answers, leave: () => location.assign("index.html") });
+
+  const example = (/** @type {string} */ name) => read(new Blob([photographs[name]]), name);
+
+  /** @param {Float32Array} [image] @param {string} [name]  of the photograph, if it is one of the chapter's */
+  async function take(image, name) {
+    const mine = ++turn;
+    answers = undefined;
+    examples.forEach((each, k) => set(each, { "aria-pressed": names[k] === name }));
+    writeState(NAME, name && name !== names[0] ? { photograph: name } : {});
+    set(stage, { "aria-busy": Boolean(image) });
+    if (!image) {
+      cnnSays.textContent = says.textContent = "nothing";
+      lengths.show(Array(10).fill(0));
+      return drawDigit(drawing, EMPTY);
+    }
+    try {
+      const [chances, seen] = await Promise.all([networks.cnn({ look: image }), networks.capsules({ look: image })]);
+      if (mine !== turn) return;
+      const [most, length] = [argmax(chances), seen.lengths[seen.longest]];
+      answers = { cnn: most, capsules: length < SHORT ? -1 : seen.longest };
+      const percent = Math.round(100 * chances[most]);
+      cnnSays.textContent = `${most} (${percent === 100 ? "over 99" : percent} %)`;
+      says.textContent = `${named(answers.capsules)} (${length.toFixed(2)} long)`;
+      lengths.show(seen.lengths, length < SHORT ? [] : [seen.longest]);
+      drawDigit(drawing, seen.drawn);
+    } catch (error) {
+      says.textContent = `The networks cannot answer: ${/** @type {Error} */ (error).message}`;
+    }
+    set(stage, { "aria-busy": "false" });
+  }
+
+  stage.addEventListener("dragover", (event) => event.preventDefault());
+  stage.addEventListener("drop", (event) => {
+    event.preventDefault();
+    read(event.dataTransfer?.files[0]);
+  });
+  stage.append(
+    el("div", { class: "bar" }, "photograph:", ...examples, button("Reset", () => example(names[0]))),
+    panel,
+    el("div", { class: "column" },
+      el("div", { class: "answers" }, head("A plain CNN says:"), cnnSays, head("A capsule network says:"), says),
+      el("div", { class: "lengths" }, head("Ten lengths ‖v‖"), lengths.list),
+      el("div", { class: "drawn" }, head("Reconstruction"), el("div", { class: "handled" }, drawing))),
+    gallery,
+  );
+  const asked = readState(NAME).photograph;
+  await example(names.includes(asked) ? asked : names[0]);
 }

@@ -30,12 +30,14 @@ STATES = {
     "squash": ["", "show=nudge"],
     "switchboard": ["on=" + ",".join(deviation.name for deviation in LONGEST)],
     "through": ["", "child=40&read=reshape"],
+    "yours": ["", "photograph=spiral"],
 }
 # What changes the state of a widget that has no slider; Enter presses it.
 BUTTONS = {
     "breaks": ".changes button >> nth=1",
     "mistakes": ".matrix button",
     "switchboard": ".switches button >> nth=5",
+    "yours": ".bar button >> nth=3",
 }
 SLIDER = ".play :is(input[type=range], [role=slider]):visible"
 # States that nobody can have sent: a widget takes them for none.
@@ -48,6 +50,7 @@ NONSENSE = {
     "learn": "rate=7&lambda=2&iterations=4&over=nobody",
     "routing": "votes=1+2&t=99&over=nobody&parts=9,9,9",
     "through": "child=1152&read=toString",
+    "yours": "photograph=toString",
 }
 CONTROLS = """() => [...document.querySelectorAll(".play :is(input, button, [role=slider])")]
     .map((it) => [it.value, it.checked, it.ariaValueText, it.ariaPressed].join())"""

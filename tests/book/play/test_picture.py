@@ -171,6 +171,29 @@ def check_answers(tab: Any, image: Tensor) -> None:
     assert numbers(tab, ".bars .value") == pytest.approx(lengths.tolist(), abs=0.02)
 
 
+@torch.no_grad()
+def test_the_photographs_of_a_chapter_are_classified_in_place(
+    page_of: Any, data_of: Any, folder: Path
+) -> None:
+    for name, photo in data_of("yours")["photographs"].items():
+        (folder / "photo.jpg").write_bytes(bytes(photo.tolist()))
+        image = to_float(read_picture(folder / "photo.jpg", SHAPE, "digit"))[None]
+        tab = page_of("yours", state=f"photograph={name}")
+        found(tab, "One digit was found")
+        shown = greys(tab, ".stages canvas >> nth=2").view(1, *SHAPE)
+        assert (shown - image).abs().mean() < 1 / 255, name
+        check_answers(tab, shown)
+    photograph(digit(3), "even light").save(folder / "zero.png")
+    tab.evaluate(GIVE, ["drop", "zero.png"])
+    tab.wait_for_function("document.querySelector('.cnn').textContent.startsWith('0')")
+    tab.wait_for_function("location.hash === ''")
+    assert tab.locator(".bar [aria-pressed=true]").count() == 0
+    two_digits().save(folder / "two.png")
+    tab.locator("input[type=file]").set_input_files(folder / "two.png")
+    found(tab, "2 figures found where one digit was expected")
+    assert tab.inner_text(".says") == tab.inner_text(".cnn") == "nothing"
+
+
 @pytest.mark.parametrize("kind", ["drop", "paste"])
 def test_a_picture_is_dropped_or_pasted(page_of: Any, folder: Path, kind: str) -> None:
     photograph(digit(3), "even light").save(folder / "zero.png")
