@@ -7,9 +7,8 @@ import { aDigit, argmax, button, choice, digitChoice, drawDigit, el, picture, re
 
 const NAME = "attacks";
 export const caption = "A single step along its own gradient fools each of these two networks on all ten digits, at some ε of at most 0.3, " +
-  "and a step that was made for one of them usually fools the other one, too. Choose a digit and whose gradient the step follows, and make it longer. " +
-  "The two are the small networks of the first page, not those that this chapter compares, and ten digits show how an attack works, not which network is " +
-  "harder to fool.";
+  "and a step that was made for one usually fools the other, too. Choose the digit, the gradient and ε. The two are the small networks of the " +
+  "first page, not those that this chapter compares, and ten digits do not show which is harder to fool.";
 const MOST = 0.3;
 const NETWORKS = { cnn: "CNN", capsules: "capsules" };
 /** @typedef {keyof typeof NETWORKS} Network */

@@ -6,10 +6,8 @@ import { aDigit, argmax, button, digitChoice, drawDigit, el, picture, readState,
 import { lastDrawn, pad } from "./pad.js";
 
 const NAME = "decoder";
-export const caption = "At its own length, a short capsule decodes to nearly the same blur whichever digit it stands for; stretched to 0.9, " +
-  "it gives a picture that the network classifies as its digit in only about one case of five, because its direction was never " +
-  "trained to describe a digit that is not there. Choose a capsule of this 8, or of a digit that you draw, and change its length. The network " +
-  "here is the small one of the first page.";
+export const caption = "A short capsule decodes to a blur, and one that is stretched to 0.9 seldom decodes to its digit. Stretch the capsules of a " +
+  "digit, taken or drawn, in the first page’s small network.";
 const [DIGIT, OF, DRAWN] = [8, 2, -1]; // what is shown first; a drawing has no digit
 
 /** @param {HTMLElement} stage */

@@ -203,9 +203,8 @@ export function picturePanel({ take, answers, leave }) {
 
 const NAME = "yours";
 const SHORT = 0.5; // a longest capsule below it is no digit
-export const caption = "The two small networks of the first page take every one of these pictures for a digit, even the A, the heart, the star and the " +
-  "spiral, and the CNN is about 90 % sure or more each time. Give them a picture of your own, which stays on this machine, and check that the " +
-  "reconstruction resembles what you wrote.";
+export const caption = "The two small networks of the first page take every one of these pictures for a digit, even the A, the heart, the star and " +
+  "the spiral. Give them a picture of your own, which stays on this machine, and check that the reconstruction resembles what you wrote.";
 
 /** The panel beside what both networks say. Its style is that of the front page, front.css.
  * @param {HTMLElement} stage

@@ -174,7 +174,7 @@ def test_a_short_capsule_is_seldom_its_digit_when_it_is_stretched() -> None:
     again = model.encode(model.decoder(stretched, every)).norm(dim=2).argmax(dim=1)
     short = every != some.labels.repeat_interleave(10)
     right = (again == every)[short & (v.norm(dim=2).flatten() < 0.3)].float().mean()
-    assert 1 / 6 < right < 1 / 4  # "about one case of five"
+    assert 1 / 6 < right < 1 / 4  # "seldom": about one in five
     assert (again == every)[~short].float().mean() > 0.9
 
 
