@@ -33,7 +33,7 @@ def arrange(model: CapsNet, arrangement: str = "auto") -> nn.Module:
         arrangement: "plain", the model itself; "fast", a :class:`FastCapsNet`; "auto", fast where
             that pays and computes the same: on a processor and, for up to 16 classes and with
             Triton, on a GPU; for images of up to 64 pixels a side, and for a network whose layers
-            are neither replaced nor hooked into. A subclass of :class:`CapsNet` has a fast
+            and code are neither replaced nor hooked into. A subclass of :class:`CapsNet` has a fast
             arrangement if it defines a ``fast_arrangement`` itself.
 
     Raises:
@@ -84,7 +84,29 @@ def modified_layers(model: CapsNet, fast_class: "type[FastCapsNet]") -> list[str
         modified.append(names[model])
     if not modified and model.conv.stride != (1, 1):
         modified.append(names[model.conv])
+    if not modified and not is_as_printed():
+        modified.append("the code")
     return modified
+
+
+@torch.no_grad()
+def is_as_printed() -> bool:
+    """Whether a small network computes what its fast arrangement does: no code was changed."""
+    sizes = {"conv_channels": 2, "capsule_types": 2, "primary_dim": 2, "capsule_dim": 2}
+    with (
+        torch.random.fork_rng(devices=[]),
+        torch.device("cpu"),
+        torch.autocast("cpu", enabled=False),
+    ):
+        plain = CapsNet((1, 5, 7), 2, kernel_size=3, learn_prior=True, reconstruct=False, **sizes)
+        for parameter in plain.double().parameters():
+            parameter.copy_(torch.arange(1, 1 + parameter.numel()).sin().view_as(parameter))
+        images = torch.arange(70).double().cos().view(2, 1, 5, 7)
+        try:
+            (v, lengths, _), (v_fast, lengths_fast, _) = plain(images), FastCapsNet(plain)(images)
+            return torch.allclose(v, v_fast) and torch.allclose(lengths, lengths_fast)
+        except Exception:  # of code that is for other sizes, say
+            return False
 
 
 def cudnn_pays_off(images: Tensor) -> bool:

@@ -10,12 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from capsnet import CapsNet
+from capsnet import CapsNet, layers
 from capsnet.data import ImageSet, load, to_float
 from capsnet.fast import FastCapsNet, arrange, fast_capsnet
 from capsnet.fast.routing import LANES
 from capsnet.functional import margin_loss, reconstruction_loss
 from capsnet.training import TrainingLoss
+from capsnet_book.breaks import CHANGES, broken
 from helpers import Refuses
 
 F64 = torch.float64
@@ -171,6 +172,28 @@ def test_a_changed_network_has_no_fast_arrangement(
     model = changed(change)
     assert arrange(model) is model
     with refuses(f"but {layer} of this network was replaced, changed or hooked into"):
+        arrange(model, "fast")
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "instead"),
+    [
+        *[(layers, "dynamic_routing", broken(change)) for change in CHANGES if change.test],
+        (layers, "dynamic_routing", lambda u_hat, *_: u_hat.view(-1, 1152, 10, 16).mean(1)),
+        (layers, "squash", lambda s: s),
+        (layers.CapsuleLayer, "forward", lambda layer, u, _: layer.predict(u).mean(1)),
+        (layers.PrimaryCapsules, "forward", lambda layer, x: layer.conv(x).view(len(x), -1, 2)),
+        (CapsNet, "encode", lambda model, images: model.primary(model.conv(images)) @ torch.eye(2)),
+    ],
+)
+def test_code_that_was_changed_is_run(
+    owner: Any, name: str, instead: Any, monkeypatch: pytest.MonkeyPatch, refuses: Refuses
+) -> None:
+    """As an edited file is: what is trained and evaluated is what one reads."""
+    monkeypatch.setattr(owner, name, instead)
+    model = CapsNet(**SMALL)
+    assert arrange(model) is model
+    with refuses("but the code of this network was replaced, changed or hooked into"):
         arrange(model, "fast")
 
 
