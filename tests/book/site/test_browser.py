@@ -192,6 +192,11 @@ def test_search_finds_words_of_the_chapters(visit: Any, address: str) -> None:
         sign.bounding_box()["x"] + sign.bounding_box()["width"] < words.bounding_box()["x"] + inset
     )
     assert all(url.startswith((address, "data:")) for url in tab.asked)
+    # Titles of drawings have the word, too.
+    tab.evaluate("localStorage.sphinx_highlight_terms = 'routing'")
+    tab = visit("book/routing.html")
+    tab.locator("article .highlighted").first.wait_for(state="attached")
+    assert [said for said in tab.complaints if "getBBox" in said] == []
 
 
 def test_search_lists_what_it_finds_while_a_reader_types(visit: Any) -> None:
