@@ -29,14 +29,15 @@ MARK = '<metadata class="play">', "</metadata>"
 
 
 def pack(data: Mapping[str, Any]) -> str:
-    """Numbers and tensors as JSON, which ``unpack`` of ``kit.js`` reads."""
+    """Numbers and tensors as JSON that may stand in XML, which ``unpack`` of ``kit.js`` reads."""
 
     def packed(value: Tensor) -> dict[str, Any]:
         text = base64.b64encode(value.detach().cpu().numpy().tobytes()).decode("ascii")
         kind = str(value.dtype).removeprefix("torch.")
         return {"dtype": kind, "shape": list(value.shape), "base64": text}
 
-    return json.dumps(data, default=packed, separators=(",", ":"))
+    text = json.dumps(data, default=packed, separators=(",", ":"))
+    return text.replace("<", r"\u003c").replace("&", r"\u0026")
 
 
 class Playable:

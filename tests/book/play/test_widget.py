@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 import torch
@@ -89,10 +90,11 @@ def test_a_figure_stays_a_figure_where_nobody_looks(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("IPython.display.display", lambda what, **how: shown.append(what))
     figure, axes = Figure.single(1)
     axes.plot([0, 1])
-    playable = Playable(figure, widget="routing", votes=torch.zeros(6))
+    playable = Playable(figure, widget="routing", votes=torch.zeros(6), line="a < b & c")
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
     playable._ipython_display_()
-    assert shown[0]["image/svg+xml"].startswith("<svg")
+    data = ET.fromstring(shown[0]["image/svg+xml"])[-1].text
+    assert json.loads(data)["line"] == "a < b & c"
     monkeypatch.setenv("JPY_SESSION_NAME", "routing.ipynb")
     playable._ipython_display_()
     assert shown[1]["application/vnd.jupyter.widget-view+json"]["model_id"]
