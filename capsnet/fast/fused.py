@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from capsnet.fast.kernels import grad_kernel, one_kernel, sum_kernel
+from capsnet.fast.routing import refuse_second_derivatives
 
 MOST_PARENTS = 16  # with more a thread would have too few registers
 MOST_PRODUCTS = 160  # J · K, which are written out: with more, compiling takes minutes
@@ -49,7 +50,7 @@ def is_supported(u: Tensor, weight: Tensor) -> bool:
     """Whether the kernels support this dtype, this shape, and as many predictions."""
     supported = u.dtype in (torch.float32, torch.bfloat16, torch.float16)
     predictions = len(u) * weight[:, :, 0].numel()
-    in_range = 0 < predictions < 2**31  # offsets have 32 bits
+    in_range = predictions > 0 and max(predictions, u.numel()) < 2**31  # offsets have 32 bits
     return supported and in_range and shape_is_supported(weight)
 
 
@@ -144,8 +145,8 @@ class FusedRouting(torch.autograd.Function):
         return v
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad_v: Tensor) -> tuple[Tensor | None, ...]:
+        refuse_second_derivatives()
         u, weight, prior, v_sums, inputs = ctx.saved_tensors
         grads_s, grad_sum = torch.empty_like(inputs), torch.zeros_like(inputs[0])
         for t in reversed(range(len(inputs))):

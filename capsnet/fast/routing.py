@@ -131,8 +131,8 @@ class RoutedCapsules(torch.autograd.Function):
         return torch.cat(outputs, dim=2)[..., : len(u)].permute(2, 0, 1)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        refuse_second_derivatives()
         weight, matrices, prior, *saved = ctx.saved_tensors
         chunks, inputs = saved[: len(saved) // 2], saved[len(saved) // 2 :]
         size = chunks[0].shape[2]
@@ -155,6 +155,13 @@ class RoutedCapsules(torch.autograd.Function):
         grad_weight = grad_matrices.unflatten(2, weight.shape[1::2]).transpose(1, 2)
         # Autograd rounds these to the dtypes of their tensors and drops those that nothing needs.
         return grad_u, grad_weight, grad_prior, None, None, None
+
+
+def refuse_second_derivatives() -> None:
+    """Raise RuntimeError in a backward pass that would be differentiated."""
+    # PyTorch's once_differentiable does so in the second pass, and in autograd.grad often not.
+    if torch.is_grad_enabled():
+        raise RuntimeError('the fast arrangement has no second derivatives: arrange it "plain"')
 
 
 def chunk_backward(

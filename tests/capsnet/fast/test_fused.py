@@ -157,6 +157,8 @@ def test_what_does_not_fit_is_left_to_the_loops() -> None:
     assert not fused.is_supported(u[:0], PAPER)
     for large in ((17, 8, 16), (10, 17, 16), (10, 8, 129)):
         assert not fused.is_supported(u, torch.empty(1152, *large, device="meta"))
+    many, narrow = torch.empty(2**20, 1152, 8, device="meta"), PAPER[:, :1, :, :1]
+    assert fused.is_supported(many[: 2**17], narrow) and not fused.is_supported(many, narrow)
 
 
 @pytest.mark.parametrize("classes", [16, 17])
@@ -194,6 +196,8 @@ def test_cuda_is_given_the_kernels(
         v_sums = torch.rand(3, 3, 10, 16)
         context.saved_tensors = u, weight, prior, v_sums, torch.rand_like(v_sums)
         monkeypatch.setattr(torch.func, "vjp", lambda f, x: (f(x), lambda grad: (grad,)))
+        with pytest.raises(RuntimeError, match="has no second derivatives"):
+            fused.FusedRouting.backward(context, v)
         with torch.no_grad():
             found = fused.FusedRouting.backward(context, v)
     for gradient, of in zip(found, (u, weight, prior), strict=False):
