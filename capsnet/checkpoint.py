@@ -155,14 +155,20 @@ def check_savable(model: nn.Module, metadata: Mapping[str, Any]) -> None:
     try:
         if lacking := [name for name in own_arguments(type(model)) if name not in config]:
             raise ValueError(f"which lacks {', '.join(lacking)}")
-        with torch.device("meta"):
-            remade = type(model)(**json.loads(json.dumps(config)))
-        check_state(remade.state_dict(), model.state_dict())
+        check_state(made_state(type(model), json.loads(json.dumps(config))), model.state_dict())
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"the network could not be loaded again: a {kind} made from its config is another one "
             f"({error})"
         ) from error
+
+
+def made_state(network: Any, config: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The tensors of a new network: their names and shapes, and no memory where that works."""
+    with contextlib.suppress(RuntimeError), torch.device("meta"):
+        return cast(dict[str, Tensor], network(**config).state_dict())
+    with torch.random.fork_rng(devices=[]):  # it reads a value, which there is not on "meta"
+        return cast(dict[str, Tensor], network(**config).state_dict())
 
 
 def own_arguments(network: type[nn.Module]) -> list[str]:
@@ -233,8 +239,7 @@ def load_weights(path: str | Path) -> tuple[Any, dict[str, Any]]:
             "see capsnet.checkpoint.register"
         )
     try:
-        with torch.device("meta"):  # no memory and no random numbers before the shapes are checked
-            expected_state = REGISTERED[class_name](**config).state_dict()
+        expected_state = made_state(REGISTERED[class_name], config)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"{path} describes a network this version does not know: {error}"

@@ -119,7 +119,7 @@ def test_metadata_leaves_the_formats_own_keys_alone(path: Path, key: str, refuse
         save_weights(path, make(), {"mean": torch.ones(2)})
 
 
-def test_a_class_with_arguments_of_its_own_a_buffer_and_tied_weights(
+def test_a_class_with_arguments_of_its_own_a_number_read_a_buffer_and_tied_weights(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Tied(CapsNet):
@@ -128,6 +128,7 @@ def test_a_class_with_arguments_of_its_own_a_buffer_and_tied_weights(
             self.arguments = {}
             self.register_buffer("mean", torch.full((3,), 0.5), persistent=False)
             self.again = self.conv
+            self.rates = [rate.item() for rate in torch.linspace(0, 1, 3)]
 
     monkeypatch.setattr("capsnet.checkpoint.REGISTERED", {**REGISTERED})
     model = register(Tied)()
