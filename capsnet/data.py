@@ -189,7 +189,8 @@ def as_bytes(images: Tensor) -> Tensor:
     if not ((images >= 0) & (images <= 1)).all():
         low, high = (bound.item() for bound in images.aminmax())
         raise ValueError(
-            f"images must lie in 0 … 1, got {low:.3g} … {high:.3g} (leave out Normalize)"
+            f"images must lie in 0 … 1, got {low:.3g} … {high:.3g} (divide by 255, or leave out "
+            "Normalize)"
         )
     return (255 * images.float()).round().to(torch.uint8)
 
@@ -209,12 +210,19 @@ def hold_out(image_set: ImageSet) -> tuple[ImageSet, ImageSet]:
     """Return (training, validation): validation is the last sixth, 10,000 images of 60,000.
 
     Raises:
-        ValueError: there are fewer than 6 images.
+        ValueError: there are fewer than 6 images, or for training none of a class that is held out.
     """
     if len(image_set) < 6:
         raise ValueError(f"holding out a sixth takes at least 6 images, got {len(image_set)}")
     kept = len(image_set) - len(image_set) // 6
-    return image_set.subset(slice(kept)), image_set.subset(slice(kept, None))
+    training, validation = image_set.subset(slice(kept)), image_set.subset(slice(kept, None))
+    if lacking := {*validation.labels.tolist()} - {*training.labels.tolist()}:
+        names = ", ".join(image_set.classes[label] for label in sorted(lacking))
+        raise ValueError(
+            f"no images of {names} would be left for training: mix them first, for example with "
+            "subset(torch.randperm(n))"
+        )
+    return training, validation
 
 
 def load(name: str, train: bool = True, *, download: bool = True) -> ImageSet:

@@ -324,6 +324,14 @@ def part_folders(folder: Path) -> dict[str, Path]:
             part_folder[part] = matching[0]
     if "train" in part_folder and (len(part_folder) > 1 or len(folders) == 1):
         return part_folder
+    if "train" in part_folder:
+        classes = {kind.name for kind in folders_in(part_folder["train"])}
+        for other in folders:
+            if other != part_folder["train"] and {f.name for f in folders_in(other)} & classes:
+                raise ValueError(
+                    f"{folder} has {part_folder['train'].name}/ and {other.name}/ with the same "
+                    f"folders: call {other.name}/ test/ or validation/ (or train/ otherwise)"
+                )
     if part_folder and len(part_folder) == len(folders):
         names = " and ".join(f"{f.name}/" for f in folders)
         raise ValueError(f"{folder} has {names} but no train/")

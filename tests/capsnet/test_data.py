@@ -100,7 +100,7 @@ def refused_data() -> list[tuple[Any, str]]:
         (ENOUGH, "expected an ImageSet, a Dataset"),
         ("mnist", "or a tuple or list of images and labels, got str"),
         (DataLoader(Endless()), "or a tuple or list of images and labels, got Endless"),
-        ((ENOUGH - 1, labels), "images must lie in 0 … 1, got -1 … -1 (leave out Normalize)"),
+        ((ENOUGH - 1, labels), "images must lie in 0 … 1, got -1 … -1 (divide by 255, or"),
         ((ENOUGH.long(), labels), "images must be a tensor, uint8 [n, c, h, w], got int64"),
         ((ENOUGH, labels / 2), "labels must be integers, got float32 [2]"),
         ((ENOUGH, labels == 1), "labels must be integers, got bool [2]"),
@@ -269,9 +269,9 @@ def test_shift_is_scipys(dtype: torch.dtype) -> None:
 
 
 def test_hold_out_is_the_last_sixth(digits: ImageSet) -> None:
-    training, validation = hold_out(digits.subset(slice(14)))
-    assert torch.equal(training.images, digits.images[:12])
-    assert torch.equal(validation.labels, digits.labels[12:14])
+    training, validation = hold_out(digits.subset(slice(31)))
+    assert torch.equal(training.images, digits.images[:26])
+    assert torch.equal(validation.labels, digits.labels[26:31])
 
 
 def test_to_float() -> None:
@@ -297,6 +297,7 @@ REFUSED = [  # a call that is refused, and parts of what it says
     (lambda: TWO.subset([1.0, 2.5]), "integers or a mask", "got float"),
     (lambda: TWO.subset(torch.tensor(0)), "uint8", "[1, 28, 28]"),
     (lambda: hold_out(TWO), "at least 6", "2"),
+    (lambda: hold_out(TWO.subset([0] * 10 + [1] * 2)), "no images of 1 would be left", "randperm"),
     (lambda: to_float(TWO.images.float()), "uint8", "float32"),
     (lambda: data.shift(TWO.images, TWO.images), "[n, 2]", "[2, 1, 28, 28]"),
     (lambda: data.shift(TWO.images[0], torch.zeros(1, 2).long()), "[n, c, h, w]", "[1, 28, 28]"),

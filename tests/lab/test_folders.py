@@ -155,6 +155,9 @@ def test_folders_of_splits(tmp_path: Path, refuses, name: str) -> None:
     (tmp_path / "val").rename(tmp_path / "train")
     shutil.rmtree(tmp_path / "valid")
     assert load_split(f"folder:{tmp_path}").classes == ("a", "b", "train")
+    two_classes(tmp_path / "dev", 1)
+    with refuses("train/ and dev/ with the same folders: call dev/ test/ or validation/"):
+        load_split(f"folder:{tmp_path}")
 
 
 @pytest.mark.parametrize(
