@@ -102,7 +102,8 @@ def evaluate(
         compile: use torch.compile for the inner loops of the fast arrangement.
 
     Raises:
-        ValueError: the images or the classes do not fit the network, or an option is out of range.
+        ValueError: the images or the classes do not fit the network, an option is out of range, or
+            the network's answer to an image is NaN.
     """
     batch_size = as_int("batch_size", batch_size)
     model = unwrapped(model)
@@ -118,6 +119,8 @@ def evaluate(
         for module, mode in modes.items():
             module.training = mode
     lengths, labels = lengths.cpu(), image_set.labels.cpu()
+    if nan := int(lengths.isnan().any(dim=1).sum()):
+        raise ValueError(f"the network's lengths are NaN for {nan} of {len(labels)} images")
     reconstruction = None
     if squared_errors is not None:
         weights = map(len, labels.split(batch_size))

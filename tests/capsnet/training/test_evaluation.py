@@ -1,5 +1,6 @@
 """Evaluation: counts, losses, and no dependence on how images are batched."""
 
+import math
 from dataclasses import replace
 from typing import ClassVar
 
@@ -75,6 +76,9 @@ def test_what_does_not_fit_is_refused(digits: ImageSet, refuses) -> None:
             evaluate(model, given)
     with refuses("the network must be float32, got conv.weight of torch.float64"):
         evaluate(tiny_model().double(), digits)
+    torch.nn.init.constant_(model.digits.weight, math.nan)
+    with refuses("the network's lengths are NaN for 70 of 70 images"):
+        evaluate(model, digits)
     with refuses("dict config", "image_shape", "Linear has not"):
         evaluate(torch.nn.Linear(3, 2), digits)
 
