@@ -50,7 +50,9 @@ def make_schedule(
     if config.schedule == "exponential":
         return ExponentialLR(optimizer, gamma=0.96 ** (1 / 2000))
     if steps < 2:
-        raise ValueError(f"one-cycle needs at least 2 steps, got {steps}: take more epochs")
+        raise ValueError(
+            f"one-cycle needs at least 2 steps, got {steps}: take more epochs or smaller batches"
+        )
     return OneCycleLR(optimizer, config.learning_rate, total_steps=steps, cycle_momentum=False)
 
 
@@ -127,7 +129,8 @@ def fit(
         training: images to learn from, in any form that :func:`capsnet.data.as_image_set` takes.
         validation: images of one object each to evaluate on, unshifted, after each epoch; as
             ``training``.
-        config: how to train.
+        config: how to train; :meth:`TrainingConfig.for_model` of this network and these images
+            where not given.
         out: a folder for ``checkpoint.safetensors``, ``metrics.jsonl``, TensorBoard's ``events``
             (where it is installed) and, at the end, ``weights.safetensors``.
         fabric: where to train, from :func:`capsnet.device.make_fabric`; CUDA where there is one.
@@ -164,15 +167,14 @@ def fit(
         TrainingError: the loss or a weight is not finite.
         OSError: ``out`` cannot be written.
     """
-    config = config or TrainingConfig()
     fabric = fabric or make_fabric()
     model = unwrapped(model)
     if out is not None:
         check_savable(model, facts or {})
     training = images_for(model, training)
+    config = config_for(model, training, config)
     if validation is not None:
         validation = images_for(model, validation).to(fabric.device)
-    config.check_shift(training.images.shape[1:])
     functions = {
         "criterion": criterion, "make_batch": make_batch, "make_loss": make_loss,
         "make_order": make_order, "make_schedule": make_schedule, "on_epoch": on_epoch,
@@ -235,6 +237,20 @@ def fit(
             save_weights(folder.path / WEIGHTS, model, metadata)
     fabric.barrier()
     return run.records
+
+
+def config_for(model: Any, training: ImageSet, config: TrainingConfig | None) -> TrainingConfig:
+    """How to train this network on these images; :meth:`TrainingConfig.for_model` where not given.
+
+    A network without capsules, such as a CNN, has MNIST's options.
+    """
+    if config is None:
+        suits = hasattr(model, "num_primary_capsules")
+        config = TrainingConfig.for_model(model, len(training)) if suits else TrainingConfig()
+    if not isinstance(config, TrainingConfig):
+        raise ValueError(f"config must be a TrainingConfig, got {type(config).__name__}")
+    config.check_shift(training.images.shape[1:])
+    return config
 
 
 def train_epoch(

@@ -12,8 +12,9 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from capsnet.checkpoint import load_weights, read_tensors
-from capsnet.data import ImageSet, to_float
+from capsnet.data import ImageSet, centred, to_float
 from capsnet.training import TrainingConfig, TrainingError, evaluate, make_step
+from capsnet.training.fit import config_for
 from capsnet.training.run import CHECKPOINT, LOCK, METRICS, WEIGHTS
 from helpers import Refuses
 from helpers.tiny import FP32, fit, parameters, records_in, some_digits, tiny_model
@@ -148,6 +149,20 @@ def test_what_could_not_be_loaded_again_is_not_trained(
     assert not (tmp_path / "run").exists()
 
 
+def test_without_a_configuration_it_takes_the_one_that_suits(
+    tmp_path: Path, digits: ImageSet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For larger images a lower rate, and for few of them more epochs; a CNN has no capsules."""
+    large, model = centred(digits.subset(slice(40)), 60), tiny_model(image_shape=(1, 60, 60))
+    fit(model, large, out=tmp_path, stop_after=1, progress=True)
+    suited = TrainingConfig.for_model(model, 40)
+    assert suited.learning_rate < TrainingConfig.learning_rate
+    assert f"epoch 1/{suited.epochs}  loss" in capsys.readouterr().err
+    config = read_tensors(tmp_path / CHECKPOINT)[1]["identity"]["config"]
+    assert config["learning_rate"] == suited.learning_rate
+    assert config_for(nn.Linear(2, 2), digits, None) == TrainingConfig()
+
+
 def test_images_that_do_not_fit(digits: ImageSet, refuses) -> None:
     """Images to learn from and of validation; what else is refused is in test_evaluation.py."""
     of_three = dataclasses.replace(digits, labels=digits.labels % 3, classes=tuple("abc"))
@@ -159,6 +174,8 @@ def test_images_that_do_not_fit(digits: ImageSet, refuses) -> None:
         fit(tiny_model(), digits, config=dataclasses.replace(FP32, shift=28))
     with refuses("stop_after must be a whole number of at least 1, got -1"):
         fit(tiny_model(), digits, stop_after=-1)
+    with refuses("config must be a TrainingConfig, got dict"):
+        fit(tiny_model(), digits, config={"epochs": 1})
     with torch.no_grad(), refuses("no weight has a gradient"):
         fit(tiny_model(), digits)
     with refuses("at least 2 steps", "got 1"):
