@@ -276,7 +276,7 @@ def by_other_means() -> Table:
 
 def by_row(experiment: str, budget: str = "cpu", *sets: str) -> Table:
     """A table: each row's mean error, its standard deviation, and how many runs it has."""
-    table: Table = [("network", "error, %", "deviation", "runs")]
+    table: Table = [("network", "error rate, %", "deviation", "runs")]
     for row, runs in ledger.trainings(experiment, budget).items():
         rates = [ledger.missed(record, *sets) for record in runs.values()]
         deviation = f"{statistics.stdev(rates):.2f}" if len(rates) > 1 else ""

@@ -144,7 +144,7 @@ def budget_table(
     `trainings` are the ledger's records by the network's name and by seed; `costs` have "step_ms"
     and "tensors_mib" of each network.
     """
-    table = [("", "wrong, %", "parameters", "ms a step", "MiB")]
+    table = [("", "error rate, %", "parameters", "ms a step", "MiB")]
     for name, records in trainings.items():
         wrong = ", ".join(f"{missed(record):.2f}" for record in records.values())
         milliseconds, memory = (f"{costs[name][key]:.0f}" for key in ("step_ms", "tensors_mib"))
