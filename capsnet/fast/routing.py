@@ -13,7 +13,7 @@ import functools
 import importlib.metadata
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -25,12 +25,7 @@ from capsnet.functional import squash
 LANES = 16  # float32 numbers that one instruction works on (AVX-512)
 CACHE = 6 * 2**20  # bytes of û to work on at a time
 TRITON = (3, 4)  # the first version with tuples such as ours
-Share = Callable[[Tensor], Tensor]  # b_ij → c_ij, both [n, in_capsules, out_capsules]
 Squash = Callable[[Tensor, int], Tensor]  # s, and the dimension that holds its components
-
-
-def over_parents(logits: Tensor) -> Tensor:
-    return F.softmax(logits, dim=2)
 
 
 def routed_capsules(
@@ -39,9 +34,7 @@ def routed_capsules(
     iterations: int = 3,
     prior: Tensor | None = None,
     *,
-    share: Share = over_parents,
     squash: Squash = squash,
-    stop_gradient: bool = False,
     compile: bool = False,
 ) -> Tensor:
     """Predictions and routing by agreement: eq. 2 and Procedure 1.
@@ -54,9 +47,7 @@ def routed_capsules(
         weight: W_ij, [in_capsules, out_capsules, in_dim, out_dim].
         iterations: r, at least 1; else ValueError.
         prior: initial logits b_ij, [in_capsules, out_capsules]; zeros where not given.
-        share: computes the coupling coefficients c_ij from the logits b_ij.
         squash: of s_j, along a dimension.
-        stop_gradient: let the gradient reach û through the last iteration alone; not with a prior.
         compile: use torch.compile for the loops over û. On CUDA there are kernels of our own in
             their place (:mod:`capsnet.fast.fused`), where those can do what is asked.
 
@@ -68,25 +59,14 @@ def routed_capsules(
     # The dtypes are chosen here, for the backward pass too.
     with torch.autocast(u.device.type, enabled=False):
         v: Tensor
-        has_kernels = share is over_parents and not stop_gradient
-        if u.device.type == "cuda" and has_kernels and has_triton():
+        if u.device.type == "cuda" and has_triton():
             from capsnet.fast import fused
 
             if fused.is_supported(u, weight):
                 v = fused.FusedRouting.apply(u, weight, prior, iterations, squash, gradients)
                 return v
-        options = RoutingOptions(share, squash, stop_gradient, compile)
-        v = RoutedCapsules.apply(u, weight, prior, iterations, options, gradients)
+        v = RoutedCapsules.apply(u, weight, prior, iterations, squash, compile, gradients)
     return v
-
-
-class RoutingOptions(NamedTuple):
-    """The arguments of :func:`routed_capsules` that are not tensors."""
-
-    share: Share
-    squash: Squash
-    stop_gradient: bool
-    compile: bool
 
 
 class RoutedCapsules(torch.autograd.Function):
@@ -99,11 +79,12 @@ class RoutedCapsules(torch.autograd.Function):
         weight: Tensor,
         prior: Tensor | None,
         iterations: int,
-        options: RoutingOptions,
+        squash: Squash,
+        compile: bool,
         gradients: bool,
     ) -> Tensor:
         learn = gradients and any(ctx.needs_input_grad)
-        weighted_sum_fn = compile_once(attend) if options.compile else attend
+        weighted_sum_fn = compile_once(attend) if compile else attend
         matrices = weight.transpose(2, 3).flatten(1, 2).to(u.dtype).contiguous()  # [i, j · d, k]
         size = chunk_size(len(u), weight, u.dtype)
         u_hat = empty_predictions(u, weight, size)
@@ -116,8 +97,8 @@ class RoutedCapsules(torch.autograd.Function):
             v_sum = None  # of all iterations so far, [j, d, n]
             s_of_iterations = []
             for _ in range(iterations):
-                s = weighted_sum_fn(u_hat, v_sum, prior, options.share)
-                v = options.squash(s, 1)
+                s = weighted_sum_fn(u_hat, v_sum, prior)
+                v = squash(s, 1)
                 v_sum = v if v_sum is None else v_sum + v
                 if learn:
                     s_of_iterations.append(s)
@@ -127,7 +108,7 @@ class RoutedCapsules(torch.autograd.Function):
                 inputs.append(torch.stack(s_of_iterations))  # [iterations, j, d, n]
         if learn:
             ctx.save_for_backward(weight, matrices, prior, *chunks, *inputs)
-            ctx.options = options
+            ctx.squash, ctx.compile = squash, compile
         return torch.cat(outputs, dim=2)[..., : len(u)].permute(2, 0, 1)
 
     @staticmethod
@@ -145,7 +126,7 @@ class RoutedCapsules(torch.autograd.Function):
         for chunk, s, grad_v in zip(chunks, inputs, grad.split(size), strict=True):
             grad_v = F.pad(grad_v.permute(1, 2, 0), (0, size - len(grad_v))).to(wide)
             torch.bmm(matrices, chunk, out=u_hat.flatten(1, 2))
-            grad_u_hat, grad_b = chunk_backward(u_hat, s, prior, grad_v, ctx.options)
+            grad_u_hat, grad_b = chunk_backward(u_hat, s, prior, grad_v, ctx.squash, ctx.compile)
             if grad_prior is not None:
                 grad_prior += grad_b.sum(dim=2)
             grad_u_hat = grad_u_hat.flatten(1, 2)
@@ -154,7 +135,7 @@ class RoutedCapsules(torch.autograd.Function):
         grad_u = torch.cat(grad_chunks, dim=2)[..., : len(grad)].permute(2, 0, 1)
         grad_weight = grad_matrices.unflatten(2, weight.shape[1::2]).transpose(1, 2)
         # Autograd rounds these to the dtypes of their tensors and drops those that nothing needs.
-        return grad_u, grad_weight, grad_prior, None, None, None
+        return grad_u, grad_weight, grad_prior, None, None, None, None
 
 
 def refuse_second_derivatives() -> None:
@@ -165,27 +146,25 @@ def refuse_second_derivatives() -> None:
 
 
 def chunk_backward(
-    u_hat: Tensor, s: Tensor, prior: Tensor | None, grad_v: Tensor, options: RoutingOptions
+    u_hat: Tensor, s: Tensor, prior: Tensor | None, grad_v: Tensor, squash: Squash, compile: bool
 ) -> tuple[Tensor, Tensor]:
     """The gradients of û and, summed over iterations, of the logits, from that of the last v."""
     # The gradient of û is a sum of outer products: for every iteration c_ij with the gradient of
     # s_j, and the gradient of b_ij with the sum of v.
     loops = squash_backward, attend_backward, outer
-    squash_back, attend_back, outer_fn = map(compile_once, loops) if options.compile else loops
-    v_sums = options.squash(s[:-1], 2).cumsum(0)
+    squash_back, attend_back, outer_fn = map(compile_once, loops) if compile else loops
+    v_sums = squash(s[:-1], 2).cumsum(0)
     terms: list[tuple[Tensor | None, Tensor]] = []
     grad_sum = torch.zeros_like(grad_v)  # each v is part of the sums of all later iterations
     grad_logits: Any = 0.0  # a tensor, if there is a prior
     for t in reversed(range(len(s))):
-        grad_s = squash_back(s[t], grad_v, options.squash)
+        grad_s = squash_back(s[t], grad_v, squash)
         v_sum = v_sums[t - 1] if t > 0 else None
-        if is_uniform(v_sum, prior, options.share):
+        if v_sum is None and prior is None:  # all coupling coefficients are 1 / out_capsules
             terms.append((None, grad_s / len(grad_s)))
             continue
-        c, grad_b, grad_v = attend_back(u_hat, v_sum, prior, grad_s, options.share)
+        c, grad_b, grad_v = attend_back(u_hat, v_sum, prior, grad_s)
         terms.append((c, grad_s))
-        if options.stop_gradient:
-            break
         if v_sum is not None:
             terms.append((grad_b, v_sum))
             grad_v = grad_sum = grad_sum + grad_v
@@ -220,30 +199,23 @@ def empty_predictions(like: Tensor, weight: Tensor, size: int) -> Tensor:
     return like.new_empty(i, j, d, size)
 
 
-def is_uniform(v_sum: Tensor | None, prior: Tensor | None, share: Share) -> bool:
-    """Whether all coupling coefficients are 1 / out_capsules, as in the first iteration."""
-    return v_sum is None and prior is None and share is over_parents
-
-
-def coupling(logits: Tensor, share: Share) -> Tensor:
+def coupling(logits: Tensor) -> Tensor:
     """c_ij of the logits b_ij (eq. 3), both [i, j, n]."""
-    if share is over_parents:
-        return logits.softmax(1)  # the same, without a copy to another layout
-    return share(logits.movedim(2, 0)).movedim(0, 2)
+    return logits.softmax(1)
 
 
-def attend(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, share: Share) -> Tensor:
+def attend(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None) -> Tensor:
     """s_j = Σ_i c_ij û_{j|i} (eq. 2): [j, d, n]."""
-    if is_uniform(v_sum, prior, share):
+    if v_sum is None and prior is None:
         return weighted_sum(None, u_hat) / u_hat.shape[1]
-    return weighted_sum(coupling(routing_logits(u_hat, v_sum, prior), share), u_hat)
+    return weighted_sum(coupling(routing_logits(u_hat, v_sum, prior)), u_hat)
 
 
 def attend_backward(
-    u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, grad_s: Tensor, share: Share
+    u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, grad_s: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """c_ij, and the gradients of b_ij and of the sum of v, from that of s_j."""
-    c, back, *_ = torch.func.vjp(lambda b: coupling(b, share), routing_logits(u_hat, v_sum, prior))
+    c, back, *_ = torch.func.vjp(coupling, routing_logits(u_hat, v_sum, prior))
     (grad_b,) = back((u_hat * grad_s).sum(2))
     return c, grad_b, weighted_sum(grad_b, u_hat)
 

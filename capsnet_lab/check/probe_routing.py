@@ -9,7 +9,7 @@ import torch
 from scipy import stats
 from torch import Tensor, nn
 
-from capsnet.fast.routing import Share, Squash
+from capsnet.fast.routing import Squash
 from capsnet.functional import RoutingStep, squash
 from capsnet_lab.check.adapter import require_shape
 from capsnet_lab.check.evidence import (
@@ -55,7 +55,7 @@ def replacements_of(part: str) -> dict[str, Any]:
 # The paper's own is "" in each of these.
 SQUASHES: dict[str, Squash] = {"": squash, **replacements_of("squash")}
 del SQUASHES["bare-norm"]  # differs from the paper's only at 0
-SHARES: dict[str, Share] = {"": parts.over_parents, **replacements_of("share")}
+SHARES: dict[str, parts.Share] = {"": parts.over_parents, **replacements_of("share")}
 AXES: dict[str, int] = {"": 2, **replacements_of("digits_axis")}
 # The distribution of W, by the number of children.
 STARTS: dict[str, Callable[[int], Any]] = {

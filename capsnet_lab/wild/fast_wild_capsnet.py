@@ -6,24 +6,23 @@ import torch
 from torch import Tensor
 
 from capsnet.checks import as_int
-from capsnet.fast import FastCapsNet, routing
+from capsnet.fast import FastCapsNet
 from capsnet.fast.convolution import correlate, relu_conv2d, transform_kernel
 from capsnet.fast.fast_capsnet import cudnn_pays_off
-from capsnet_lab.wild.parts import Parts, uniform
+from capsnet.fast.routing import routed_capsules
+from capsnet_lab.wild.parts import Parts, over_parents, uniform
 
 
 class FastWildCapsNet(FastCapsNet):
     """:class:`FastCapsNet` for a :class:`WildCapsNet`.
 
-    Zeros around the maps keep the plain convolutions. Shared logits, a bias of s_j, another axis of
-    squash, and a gradient that is stopped short of a prior keep the plain routing.
+    Zeros around the maps keep the plain convolutions. Other coupling coefficients, shared logits, a
+    bias of s_j, another axis of squash, and a stopped gradient keep the plain routing.
     """
 
     @staticmethod
     def has_kernels(model: Any) -> bool:
-        parts = model.parts
-        kept = parts.share in (routing.over_parents, uniform) and not parts.stop_gradient
-        return kept and has_fast_routing(parts) and FastCapsNet.has_kernels(model)
+        return has_fast_routing(model.parts) and FastCapsNet.has_kernels(model)
 
     def compile(self) -> None:
         super().compile()
@@ -45,25 +44,16 @@ class FastWildCapsNet(FastCapsNet):
     def capsules_of(self, children: Tensor) -> Tensor:
         model: Any = self.model
         parts, digits, prior = model.parts, model.digits, model.digits.prior
-        if not has_fast_routing(parts) or (parts.stop_gradient and prior is not None):
+        if not has_fast_routing(parts):
             return self.route_plainly(children)
         iterations = as_int("iterations", digits.routing_iterations) + parts.extra_iterations
         weight: Tensor = digits.weight
         if parts.shared_w:  # the children of a type lie side by side
             weight = weight.repeat_interleave(children.shape[1] // len(weight), dim=0)
-        share = parts.share
-        if share is uniform:  # as a softmax over parents is with one iteration
-            share, iterations, prior = routing.over_parents, 1, None
-        return routing.routed_capsules(
-            children,
-            weight,
-            iterations,
-            prior,
-            share=share,
-            squash=parts.squash,
-            stop_gradient=parts.stop_gradient,
-            compile=self.compiled,
-        )
+        if parts.share is uniform:  # as a softmax over parents is with one iteration
+            iterations, prior = 1, None
+        options: Any = {"squash": parts.squash, "compile": self.compiled}
+        return routed_capsules(children, weight, iterations, prior, **options)
 
     def route_plainly(self, children: Tensor) -> Tensor:
         model: Any = self.model
@@ -71,5 +61,7 @@ class FastWildCapsNet(FastCapsNet):
 
 
 def has_fast_routing(parts: Parts) -> bool:
-    """Whether the fast routing supports these parts, but for a stopped gradient with a prior."""
-    return not (parts.batch_logits or parts.bias or parts.digits_axis != 2)
+    """Whether the fast routing supports these parts."""
+    if parts.stop_gradient or parts.batch_logits or parts.bias or parts.digits_axis != 2:
+        return False
+    return parts.share in (over_parents, uniform)

@@ -8,13 +8,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from capsnet.checks import class_mask
-from capsnet.fast.routing import Share, Squash
-from capsnet.fast.routing import over_parents as over_parents  # the paper's share
+from capsnet.fast.routing import Squash
 from capsnet.functional import margin_loss, squash
 from capsnet.layers import channels_to_capsules
 from capsnet.model import CapsNet
 from capsnet.training.loss import Criterion
 
+Share = Callable[[Tensor], Tensor]  # b_ij → c_ij, both [n, in_capsules, out_capsules]
 RELEASED_BIAS = 0.1  # initial value of every bias in the authors' released code
 
 
@@ -96,6 +96,10 @@ def guarded_lengths(epsilon: float) -> Callable[[Tensor], Tensor]:
 
 def softmax_of_lengths(lengths: Tensor) -> Tensor:
     return F.softmax(lengths, dim=1)
+
+
+def over_parents(logits: Tensor) -> Tensor:
+    return F.softmax(logits, dim=2)
 
 
 def over_children(logits: Tensor) -> Tensor:

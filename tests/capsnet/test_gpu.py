@@ -84,15 +84,12 @@ def test_backward_of_the_loops(
 ) -> None:
     """Our own formula, without autograd around it."""
     monkeypatch.setattr(torch.func, "vjp", lambda f, x: (f(x), lambda grad: (grad,)))
-    options = routing.RoutingOptions(
-        routing.over_parents, routing.squash, stop_gradient=False, compile=False
-    )
     with CUDA:
         u, weight = torch.rand(routing.LANES + 1, 6, 3), torch.rand(6, 4, 3, 5)
         prior = torch.rand(6, 4) if with_prior else None
     context = types.SimpleNamespace(needs_input_grad=(True, True, with_prior))
     context.save_for_backward = lambda *tensors: setattr(context, "saved_tensors", tensors)
-    v = routing.RoutedCapsules.forward(context, u, weight, prior, 3, options, True)
+    v = routing.RoutedCapsules.forward(context, u, weight, prior, 3, routing.squash, False, True)
     with torch.no_grad():
         gradients = routing.RoutedCapsules.backward(context, torch.rand_like(v))
     for gradient, of in zip(gradients, (u, weight, prior), strict=False):
