@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.checkpoint import REGISTERED, register
+from capsnet.checkpoint import register
 from capsnet.checks import as_int
 from capsnet.fast import FastCapsNet
 from capsnet.fast.routing import routed_capsules
@@ -192,6 +192,3 @@ class RoutedCapsNet(CapsNet):
         if labels is None:
             labels = present.argmax(dim=1)
         return super().read_out(capsules, labels)._replace(lengths=present)
-
-
-REGISTERED["capsnet_lab.routings.network.RoutedCapsNet"] = RoutedCapsNet  # in older files

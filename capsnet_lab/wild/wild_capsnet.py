@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.checkpoint import REGISTERED, register
+from capsnet.checkpoint import register
 from capsnet.checks import check_predictions, class_mask
 from capsnet.device import autocast
 from capsnet.functional import RoutingStep, margin_loss, reconstruction_loss
@@ -148,9 +148,6 @@ class WildCapsNet(CapsNet):
         labels = None if labels is None else class_mask(labels, *lengths.shape)
         out = super().read_out(capsules, self.parts.mask(lengths, labels))
         return out._replace(lengths=self.parts.lengths(out.lengths))
-
-
-REGISTERED["capsnet_lab.wild.network.WildCapsNet"] = WildCapsNet  # in older files
 
 
 class WildLoss(TrainingLoss):

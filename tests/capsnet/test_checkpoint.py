@@ -152,8 +152,6 @@ def test_a_class_of_ones_own(path: Path, monkeypatch: pytest.MonkeyPatch, refuse
     assert type(load_weights(path)[0]) is mine
     save_weights(path, make())
     assert type(load_weights(path)[0]) is CapsNet
-    assert REGISTERED["capsnet_lab.routings.network.RoutedCapsNet"] is RoutedCapsNet  # older files'
-    assert REGISTERED["capsnet_lab.wild.network.WildCapsNet"] is WildCapsNet
     with refuses("must have a dict config", "Linear has None"):
         save_weights(path, nn.Linear(2, 2))
     with refuses("dtype must be floating point or torch.int8, got torch.int16"):
