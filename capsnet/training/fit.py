@@ -25,7 +25,7 @@ from capsnet.text import bar_interval
 from capsnet.training.config import WORTH_COMPILING, TrainingConfig
 from capsnet.training.evaluation import Evaluation, evaluate, images_for
 from capsnet.training.loss import Criterion, TrainingLoss
-from capsnet.training.run import WEIGHTS, Run, RunFolder, resumed
+from capsnet.training.run import WEIGHTS, Run, RunFolder, open_run
 from capsnet.training.step import Step, make_optimizer, make_step
 from capsnet.training.trouble import find_trouble
 
@@ -113,7 +113,7 @@ def fit(
     make_schedule: MakeSchedule = make_schedule,
     on_epoch: Callable[[torch.optim.Optimizer, LRScheduler, dict[str, Any]], None] | None = None,
     tag: str | None = None,
-    facts: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
     stop_after: int | None = None,
     progress: bool = True,
 ) -> list[dict[str, Any]]:
@@ -147,7 +147,7 @@ def fit(
             each epoch and before its checkpoint.
         tag: distinguishes runs that differ in something without a name, such as the weights that
             training starts from, a lambda, a closure or a partial.
-        facts: more to store with the weights, as JSON; it replaces nothing that ``fit`` stores.
+        metadata: more to store with the weights, as JSON; it replaces nothing that ``fit`` stores.
         stop_after: stop after so many epochs, with the schedule for all; a later call goes on.
         progress: show a bar with rate and time left, and a line per epoch, on stderr.
 
@@ -170,7 +170,7 @@ def fit(
     fabric = fabric or make_fabric()
     model = unwrapped(model)
     if out is not None:
-        check_savable(model, facts or {})
+        check_savable(model, metadata or {})
     training = images_for(model, training)
     config = config_for(model, training, config)
     if validation is not None:
@@ -195,7 +195,7 @@ def fit(
     if stop_after is not None:
         last = min(last, as_int("stop_after", stop_after))
 
-    with resumed(run, path, fabric, show) as folder:
+    with open_run(run, path, fabric, show) as folder:
         if run.records:  # a new run does so after its first batch, which shows that it works
             compile_and_capture(step, config, batches)
             if show:
@@ -211,7 +211,7 @@ def fit(
                 on_epoch(optimizer, scheduler, record)
             run.records.append(record)
             if folder is not None:
-                folder.end_epoch()
+                folder.after_epoch()
             fabric.barrier()
             if show:
                 print_to_stderr(describe(record, config.epochs))
@@ -225,8 +225,8 @@ def fit(
         model.load_state_dict(run.averaged.state_dict())
         model.eval()
         if folder is not None and len(run.records) == config.epochs:
-            metadata = {
-                **(facts or {}),
+            described = {
+                **(metadata or {}),
                 "classes": list(training.classes),
                 "dataset": training.name,
                 "images": len(training),
@@ -234,7 +234,7 @@ def fit(
                 "task": identity["task"],
                 "machine": describe_machine(fabric.device, fabric.world_size),
             }
-            save_weights(folder.path / WEIGHTS, model, metadata)
+            save_weights(folder.path / WEIGHTS, model, described)
     fabric.barrier()
     return run.records
 
@@ -271,7 +271,7 @@ def train_epoch(
         for i, batch in enumerate(batches.epoch_batches(epoch)):
             unread.append(step(*batch))
             rate = run.schedule.get_last_lr()[0]
-            run.end_step()
+            run.after_step()
             bar.update(batches.size)
             if i % READ_EVERY == 0 or i == len(batches) - 1:
                 # Over all processes; this waits for the device.

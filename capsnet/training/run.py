@@ -45,7 +45,7 @@ class Run:
         self.device = next(self.model.parameters()).device
 
     @torch.no_grad()
-    def end_step(self) -> None:
+    def after_step(self) -> None:
         """Advance the learning rate and the average, after the optimiser's step."""
         self.schedule.step()
         self.step += 1
@@ -173,7 +173,7 @@ def only_process_in(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def resumed(
+def open_run(
     run: Run, out: Path | None, fabric: "Fabric", hint: bool
 ) -> Iterator["RunFolder | None"]:
     """Lock the folder ``out``, restore the run from its checkpoint, and yield where to write.
@@ -213,7 +213,7 @@ class RunFolder:
         with self._writing_events():
             self.events.add_scalar("loss", loss, step)
 
-    def end_epoch(self) -> None:
+    def after_epoch(self) -> None:
         """Write events, the checkpoint and metrics."""
         with self._writing_events():
             for name, value in self.run.records[-1].items():

@@ -79,7 +79,7 @@ def train(args: argparse.Namespace) -> int:
     if model.config.get("routing") == "em":
         # Its source's; the margin loss hardly moves it.
         fit_options["criterion"] = routings.spread_loss
-    fit_options["facts"] = {"preparation": source.preparation}
+    fit_options["metadata"] = {"preparation": source.preparation}
     fit_options |= {"out": args.out, "fabric": fabric, "tag": tag}
     training.fit(model, train_set, validation, config, **fit_options)
     if is_main:

@@ -30,8 +30,8 @@ def test_it_learns_and_writes_what_it_says(
     training, validation = some_digits(400), some_digits(100, train=False)
     config = dataclasses.replace(FP32, batch_size=20, learning_rate=6e-3)
     model = tiny_model(conv_channels=8)
-    facts = {"mine": 1, "classes": ["not mine"]}
-    records = fit(model, training, validation, config, out=tmp_path, progress=True, facts=facts)
+    mine = {"mine": 1, "classes": ["not mine"]}
+    records = fit(model, training, validation, config, out=tmp_path, progress=True, metadata=mine)
     assert "hardly better than" not in capsys.readouterr().err
 
     assert [record["epoch"] for record in records] == [1, 2, 3, 4]
