@@ -22,7 +22,7 @@ from capsnet.fast.routing import refuse_second_derivatives
 
 MOST_PARENTS = 16  # with more a thread would have too few registers
 MOST_PRODUCTS = 160  # J · K, which are written out: with more, compiling takes minutes
-MOST_NUMBERS = 128  # D: four for each thread of a warp
+MOST_COMPONENTS = 128  # D: four for each thread of a warp
 CHILDREN_PER_PROGRAM = 18
 LAUNCH = {"num_warps": 4, "num_stages": 1}
 
@@ -36,14 +36,14 @@ def sizes(weight: Tensor) -> dict[str, int]:
     """The sizes of W, D padded to a power of 2 (DP), and the images of a block."""
     _, j, k, d = weight.shape
     padded = power_of_2(d)
-    images = min(16, MOST_NUMBERS // padded)  # of a warp
+    images = min(16, MOST_COMPONENTS // padded)  # of a warp
     return {"J": j, "K": k, "D": d, "DP": padded, "IMAGES": LAUNCH["num_warps"] * images}
 
 
 def shape_is_supported(weight: Tensor) -> bool:
     """Whether weights of this shape fit into the registers of one program."""
     _, j, k, d = weight.shape
-    return j <= MOST_PARENTS and j * k <= MOST_PRODUCTS and d <= MOST_NUMBERS
+    return j <= MOST_PARENTS and j * k <= MOST_PRODUCTS and d <= MOST_COMPONENTS
 
 
 def is_supported(u: Tensor, weight: Tensor) -> bool:

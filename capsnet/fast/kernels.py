@@ -1,9 +1,9 @@
 """What CUDA runs for :mod:`capsnet.fast.fused`: the language is Triton's, a dialect of Python.
 
-J, K and D are W's sizes: parents, numbers of a child, numbers of a parent; DP is the power of 2
-that holds D, and what lies beyond is 0. A parent's numbers of some images are a block,
-[images, DP]. All parents are a tuple of such blocks: so a thread has the same numbers of each, and
-the softmax over parents is its own work.
+J, K and D are W's sizes: parents, components of a child and of a parent; DP is the power of 2 that
+holds D, and what lies beyond is 0. A parent's components of some images are a block, [images, DP].
+All parents are a tuple of such blocks: so a thread has the same components of each, and the softmax
+over parents is its own work.
 """
 
 import triton
@@ -12,7 +12,7 @@ import triton.language as tl
 
 @triton.jit
 def of_parent(pointer, image, n, j, J: tl.constexpr, D: tl.constexpr, DP: tl.constexpr):
-    """Where these images' numbers of a parent lie, and which there are: [images, DP]."""
+    """Where these images' components of a parent lie, and which there are: [images, DP]."""
     d = tl.arange(0, DP)[None, :]
     # In groups of four, for Triton to see no longer ones: it would give a thread eight numbers of
     # 16 bits, and then half of the threads nothing.
@@ -22,11 +22,11 @@ def of_parent(pointer, image, n, j, J: tl.constexpr, D: tl.constexpr, DP: tl.con
 
 @triton.jit
 def load(pointer, image, n, J: tl.constexpr, D: tl.constexpr, DP: tl.constexpr):
-    """These images' numbers of all parents."""
+    """These images' components of all parents."""
     blocks = ()
     for j in tl.static_range(J):
-        at, known = of_parent(pointer, image, n, j, J, D, DP)
-        blocks = blocks + (tl.load(at, known, 0.0),)
+        pointers, mask = of_parent(pointer, image, n, j, J, D, DP)
+        blocks = blocks + (tl.load(pointers, mask, 0.0),)
     return blocks
 
 
@@ -47,16 +47,16 @@ def predict(
     """û_{j|i} = W_ij u_i (eq. 2) of all parents, in float32."""
     d = tl.arange(0, DP)[None, :]
     # With the images as a dimension each thread reads what it needs, and nothing changes hands.
-    w_at = weight + i * J * K * D + d + 0 * image[:, None]
-    u_at = u + (image * children + i) * K
+    w_pointers = weight + i * J * K * D + d + 0 * image[:, None]
+    u_pointers = u + (image * children + i) * K
     u_i = ()
     for k in tl.static_range(K):
-        u_i = u_i + (tl.load(u_at + k, image < n, 0.0).to(tl.float32)[:, None],)
+        u_i = u_i + (tl.load(u_pointers + k, image < n, 0.0).to(tl.float32)[:, None],)
     u_hat = ()
     for j in tl.static_range(J):
         total = tl.zeros((IMAGES, DP), tl.float32)
         for k in tl.static_range(K):
-            total += u_i[k] * tl.load(w_at + (j * K + k) * D, d < D, 0.0).to(tl.float32)
+            total += u_i[k] * tl.load(w_pointers + (j * K + k) * D, d < D, 0.0).to(tl.float32)
         u_hat = u_hat + (total,)
     return u_hat
 
@@ -131,8 +131,8 @@ def sum_kernel(
             updated = updated + (total[j] + factor[j][:, None] * u_hat[j],)
         total = updated
     for j in tl.static_range(J):
-        at, known = of_parent(sums + tl.program_id(1) * n * J * D, image, n, j, J, D, DP)
-        tl.store(at, total[j], known)
+        pointers, mask = of_parent(sums + tl.program_id(1) * n * J * D, image, n, j, J, D, DP)
+        tl.store(pointers, total[j], mask)
 
 
 @triton.jit(do_not_specialize=["n"])  # batches differ
@@ -164,12 +164,12 @@ def grad_kernel(
                     part = c[j][:, None] * grad[j] + grad_b[j][:, None] * v[j]
                     updated = updated + (total[j] + part,)
                     if prior is not None:
-                        at = grad_prior + ((t * tl.num_programs(0) + block) * children + i) * J + j
-                        tl.store(at, tl.sum(grad_b[j], 0))
+                        row = (t * tl.num_programs(0) + block) * children + i
+                        tl.store(grad_prior + row * J + j, tl.sum(grad_b[j], 0))
             total = updated
         for j in tl.static_range(J):
-            at, known = of_parent(grad_u_hat + i * n * J * D, image, n, j, J, D, DP)
-            tl.store(at, total[j].to(u.dtype.element_ty), known)
+            pointers, mask = of_parent(grad_u_hat + i * n * J * D, image, n, j, J, D, DP)
+            tl.store(pointers, total[j].to(u.dtype.element_ty), mask)
 
 
 @triton.jit
