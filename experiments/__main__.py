@@ -24,12 +24,12 @@ from typing import Any
 import torch
 
 from capsnet.device import pick_device
-from capsnet.fast.allocator import keep_freed_memory
 from capsnet.text import columns
 from capsnet.training.run import METRICS
 from capsnet_book.ledger import missed
 from capsnet_book.statistics import half_width
 from capsnet_lab.cli import INTERRUPTED
+from capsnet_lab.cli.allocator import keep_freed_memory
 from experiments.declared import BUDGETS, EXPERIMENTS, Experiment
 from experiments.running import (
     LEDGER,

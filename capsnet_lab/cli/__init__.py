@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, own_process: bool) -> int:
 
 def set_up_process() -> None:
     """Set what holds for the whole process: only where it runs nothing but our command."""
-    from capsnet.fast.allocator import keep_freed_memory
+    from capsnet_lab.cli.allocator import keep_freed_memory
 
     keep_freed_memory()
     logging.getLogger("PIL").setLevel(logging.CRITICAL)  # a damaged picture gets our line alone

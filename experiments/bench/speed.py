@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from capsnet.device import bfloat16_is_fast
-from capsnet.fast.allocator import keep_freed_memory
+from capsnet_lab.cli.allocator import keep_freed_memory
 from experiments.bench.contestants import (
     BATCH,
     CONTESTANTS,

@@ -442,7 +442,7 @@ def test_main_in_a_kernel_leaves_the_process_as_it_is(
 ) -> None:
     """And a network that names no classes has numbers for them."""
     calls: list[str] = []
-    keep = "capsnet.fast.allocator.keep_freed_memory"
+    keep = "capsnet_lab.cli.allocator.keep_freed_memory"
     monkeypatch.setattr(keep, lambda: calls.append("allocator"))
     words = ["predict", "nameless.safetensors", "photo.png", "--threshold", "0"]
     level = logging.getLogger("PIL").level

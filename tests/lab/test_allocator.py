@@ -8,7 +8,7 @@ import pytest
 CODE = """
 import resource, sys
 import torch
-from capsnet.fast.allocator import keep_freed_memory
+from capsnet_lab.cli.allocator import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -32,7 +32,7 @@ def test_freed_memory_is_kept() -> None:
 
 
 def test_elsewhere_it_says_that_it_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from capsnet.fast.allocator import keep_freed_memory
+    from capsnet_lab.cli.allocator import keep_freed_memory
 
     monkeypatch.setattr(sys, "platform", "darwin")
     assert not keep_freed_memory()
