@@ -142,19 +142,6 @@ def without_address(text: str) -> str:
     return ADDRESS.sub(r"\1", text)
 
 
-def mismatch(chapter: Path, root: Path = ROOT) -> str | None:
-    """Return what a chapter's notebook has that is not the chapter's, or None."""
-    path = notebook_path(chapter, root)
-    name, source = path.relative_to(root), chapter.relative_to(root)
-    notebook = with_outputs(chapter, root)
-    if notebook is None:
-        return f"{name} is missing or has other code than {source}"
-    text = path.read_text(encoding="utf-8")
-    if without_address(lower(notebook, chapter, root)) != without_address(text):
-        return f"{name} has other prose than {source}"
-    return None
-
-
 def with_outputs(chapter: Path, root: Path = ROOT) -> NotebookNode | None:
     """The chapter with its notebook's outputs; None if there is none or it has different code."""
     path = notebook_path(chapter, root)
