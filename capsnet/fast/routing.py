@@ -199,23 +199,18 @@ def empty_predictions(like: Tensor, weight: Tensor, size: int) -> Tensor:
     return like.new_empty(i, j, d, size)
 
 
-def coupling(logits: Tensor) -> Tensor:
-    """c_ij of the logits b_ij (eq. 3), both [i, j, n]."""
-    return logits.softmax(1)
-
-
 def attend(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None) -> Tensor:
     """s_j = Σ_i c_ij û_{j|i} (eq. 2): [j, d, n]."""
     if v_sum is None and prior is None:
         return weighted_sum(None, u_hat) / u_hat.shape[1]
-    return weighted_sum(coupling(routing_logits(u_hat, v_sum, prior)), u_hat)
+    return weighted_sum(routing_logits(u_hat, v_sum, prior).softmax(1), u_hat)  # eq. 3
 
 
 def attend_backward(
     u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, grad_s: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """c_ij, and the gradients of b_ij and of the sum of v, from that of s_j."""
-    c, back, *_ = torch.func.vjp(coupling, routing_logits(u_hat, v_sum, prior))
+    c, back, *_ = torch.func.vjp(lambda b: b.softmax(1), routing_logits(u_hat, v_sum, prior))
     (grad_b,) = back((u_hat * grad_s).sum(2))
     return c, grad_b, weighted_sum(grad_b, u_hat)
 

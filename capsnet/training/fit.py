@@ -240,10 +240,7 @@ def fit(
 
 
 def config_for(model: Any, training: ImageSet, config: TrainingConfig | None) -> TrainingConfig:
-    """How to train this network on these images; :meth:`TrainingConfig.for_model` where not given.
-
-    A network without capsules, such as a CNN, has MNIST's options.
-    """
+    """How to train this network on these images; a CNN, say, as MNIST where not given."""
     if config is None:
         suits = hasattr(model, "num_primary_capsules")
         config = TrainingConfig.for_model(model, len(training)) if suits else TrainingConfig()

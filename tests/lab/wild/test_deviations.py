@@ -70,10 +70,9 @@ def test_arguments_may_be_iterators() -> None:
 
 
 IN_NETWORK = [[name] for name, deviation in DEVIATIONS.items() if deviation.parts]
-TOGETHER = [["stopped-gradient", "learned-prior"], ["softmax-over-children", "guard-1e-7"]]
 
 
-@pytest.mark.parametrize("names", [[], *IN_NETWORK, *TOGETHER])
+@pytest.mark.parametrize("names", [[], *IN_NETWORK])
 def test_the_fast_arrangement_computes_the_same(names: list[str]) -> None:
     """Lengths, reconstruction, loss and every gradient, in float64."""
     images, labels = batch()
