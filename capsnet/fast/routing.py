@@ -91,7 +91,7 @@ class RoutedCapsules(torch.autograd.Function):
         chunks, inputs, outputs = [], [], []
         for chunk in u.split(size):
             # The last chunk is filled up: one shape, which is compiled once. Of ones: not every
-            # squash has a gradient at 0.
+            # squash has a gradient at 0 (tests/lab/wild: bare-norm).
             chunk = F.pad(chunk.permute(1, 2, 0), (0, size - len(chunk)), value=1.0).contiguous()
             torch.bmm(matrices, chunk, out=u_hat.flatten(1, 2))  # û_{j|i} = W_ij u_i (eq. 2)
             v_sum = None  # of all iterations so far, [j, d, n]

@@ -15,14 +15,7 @@ PEAK, ENDING = 0.3, 0.8
 def find_trouble(
     records: Sequence[dict[str, Any]], config: TrainingConfig, seen: int, result: Evaluation | None
 ) -> str | None:
-    """What to say after an epoch of training, or None.
-
-    Args:
-        records: of the epochs so far.
-        config: of the run.
-        seen: the images of the whole run, each counted as often as it is seen.
-        result: the latest evaluation, if there is one.
-    """
+    """What to say after an epoch, of all records so far and the latest evaluation, or None."""
     done = len(records) / config.epochs
     if done < PEAK:
         return None

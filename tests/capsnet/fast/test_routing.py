@@ -82,18 +82,6 @@ def test_chunks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
         assert_close(torch.autograd.grad(parts, inputs, grad), theirs)
 
 
-def test_a_squash_without_a_gradient_at_0() -> None:
-    """The last chunk is filled up, and not with zeros."""
-    u, weight, _ = random(LANES + 3, 6, 3, 2, 4, False)
-    inputs = with_gradients(u, weight)
-    v = routed_capsules(u, weight, 1, squash=lambda s, dim: s / s.norm(dim=dim, keepdim=True))
-    sums = torch.einsum("nik,ijkd->njd", u, weight)
-    theirs = sums / sums.norm(dim=2, keepdim=True)
-    assert_close(v, theirs)
-    gradients = [torch.autograd.grad(x[..., 0].sum(), inputs) for x in (v, theirs)]
-    assert_close(*gradients)
-
-
 def test_the_loops_are_compiled_where_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them; that torch.compile computes the same, slower tests show."""
     u, weight, prior = random(3, 8, 3, 2, 4, True)
