@@ -97,7 +97,7 @@ def save_weights(
         OSError: the file cannot be written; what was there is untouched.
         ValueError: as :func:`check_savable`, another ``dtype``, or a weight is not finite in it.
     """
-    if dtype not in (None, torch.int8) and not dtype.is_floating_point:
+    if dtype not in (None, torch.int8) and not getattr(dtype, "is_floating_point", False):
         raise ValueError(f"dtype must be floating point or torch.int8, got {dtype}")
     model = unwrapped(model)
     metadata = metadata or {}

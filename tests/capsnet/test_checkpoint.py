@@ -154,8 +154,9 @@ def test_a_class_of_ones_own(path: Path, monkeypatch: pytest.MonkeyPatch, refuse
     assert type(load_weights(path)[0]) is CapsNet
     with refuses("must have a dict config", "Linear has None"):
         save_weights(path, nn.Linear(2, 2))
-    with refuses("dtype must be floating point or torch.int8, got torch.int16"):
-        save_weights(path, make(), dtype=torch.int16)
+    for dtype in (torch.int16, "float16"):
+        with refuses(f"dtype must be floating point or torch.int8, got {dtype}"):
+            save_weights(path, make(), dtype=dtype)
 
 
 @pytest.mark.parametrize(("dtype", "size"), [(torch.float16, 0.51), (torch.int8, 0.27)])

@@ -29,10 +29,3 @@ def test_freed_memory_is_kept() -> None:
     before, after = map(int, done.stdout.split())
     assert before > 1000  # page faults: each block came anew from the system
     assert after < before / 10
-
-
-def test_elsewhere_it_says_that_it_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from capsnet_lab.cli.allocator import keep_freed_memory
-
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert not keep_freed_memory()

@@ -242,13 +242,6 @@ def test_without_gradients_the_kernel_is_transformed_once_for_every_change(
     check(9)
 
 
-@pytest.mark.parametrize("batch", [0, 1])
-def test_no_images_and_one(batch: int) -> None:
-    network, images = FastCapsNet(CapsNet(**SMALL)), torch.rand(batch, 1, 28, 28)
-    assert_close(tuple(network(images)), tuple(network.model(images)))
-    network(images).capsules.sum().backward()
-
-
 OK = torch.zeros(2, 1, 28, 28)
 
 
