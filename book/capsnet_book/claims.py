@@ -203,7 +203,9 @@ def verdict(claim: Claim, result: Difference, p: float, causes: Sequence[str]) -
     smaller = bool(claim.at_least) and excluded(claim)
     if causes:
         on = f"depends on {' and '.join(causes)}"
-        return f"{NONE_AS_LARGE}; its sign {on}" if smaller else on
+        counted = {way for cause in causes for way in map(difference, ways(claim)[cause])}
+        what = "its sign" if all(map(Difference.significant, counted)) else "whether there is one"
+        return f"{NONE_AS_LARGE}; {what} {on}" if smaller else on
     significant = p <= 0.05
     if not significant and not smaller:
         return "open"

@@ -17,6 +17,7 @@ MORE = {0: 1.2, 1: 1.8, 2: 1.1, 3: 1.4}
 FEWER = {0: 1.0, 1: 1.3, 2: 1.0, 3: 1.1}
 LESS_STILL = {seed: rate - 1 + seed / 10 for seed, rate in FEWER.items()}
 BETTER, WORSE, SAME = Claim(MORE, LESS_STILL), Claim(LESS_STILL, MORE), Claim(MORE, FEWER)
+NEITHER = Claim(MORE, {seed: rate + 0.1 * (-1) ** seed for seed, rate in MORE.items()})
 NONE_AS_LARGE = "no difference as large as claimed"
 
 
@@ -51,6 +52,11 @@ NONE_AS_LARGE = "no difference as large as claimed"
             replace(WORSE, at_least=9.0, other_rate=BETTER),
             0.01,
             f"{NONE_AS_LARGE}; its sign depends on the learning rate",
+        ),
+        (
+            replace(NEITHER, at_least=9.0, other_rate=BETTER),
+            0.01,
+            f"{NONE_AS_LARGE}; whether there is one depends on the learning rate",
         ),
         (
             replace(BETTER, other_rate=WORSE, by_writers=(WORSE, BETTER)),
