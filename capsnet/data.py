@@ -218,10 +218,7 @@ def hold_out(image_set: ImageSet) -> tuple[ImageSet, ImageSet]:
     training, validation = image_set.subset(slice(kept)), image_set.subset(slice(kept, None))
     if lacking := {*validation.labels.tolist()} - {*training.labels.tolist()}:
         names = ", ".join(image_set.classes[label] for label in sorted(lacking))
-        raise ValueError(
-            f"no images of {names} would be left for training: mix them first, for example with "
-            "subset(torch.randperm(n))"
-        )
+        raise ValueError(f"no images of {names} would be left: mix them first, by torch.randperm")
     return training, validation
 
 
