@@ -72,7 +72,7 @@ def rows_of_alike(lines: list[str]) -> list[list[str]]:
         pieces = re.split(r"[:,] +", " ".join(line.split()))
         named = [NAMED.fullmatch(piece) for piece in pieces]
         pairs = [
-            found.groups() if found else found_counted.groups()[::-1]
+            found.groups() if found else found_counted.groups()[::-1]  # type: ignore[union-attr]
             for piece, found in zip(pieces, named, strict=True)
             if found or (found_counted := COUNTED.fullmatch(piece))
         ]
