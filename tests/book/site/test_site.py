@@ -77,8 +77,8 @@ def test_a_page_shows_and_offers_its_committed_notebook(
     for cell, its in zip(cells, tags, strict=True):
         if not its & {"remove-cell", "remove-output"}:
             for output in cell.outputs:
-                for printed in re.split(r"\n| {2,}", output.get("text", "")):  # perhaps as a table
-                    assert printed.strip() in page.text
+                for word in output.get("text", "").split():  # perhaps in a table, or its head
+                    assert word.rstrip(":,=") in page.text
     shown = re.findall(r'class="pasted-text">([^<]*)<', html)
     assert set(shown) == set(notebooks.glued_values(notebook).values())
     solutions = sum("hide-cell" in its for its in tags)
