@@ -230,6 +230,7 @@ def test_a_page_ends_with_the_next_as_a_card_and_cards_say_what_was_read(visit: 
     following = tab.locator("a.right-next")
     expected = tab.locator(".bd-links a[href='routing.html']").inner_text()
     assert expected in following.inner_text() and " min" in following.inner_text()
+    tab.wait_for_function("document.querySelector('li.active > a').dataset.been == 'opened'")
     tab.go_back()
     tab.locator("ul.cards a[href='squash.html'][data-been=opened]").wait_for()
     tab.go_forward()
