@@ -14,6 +14,7 @@ const polar = (each) =>
 export const PRESETS = {
   nobody: ["Nobody agrees", () => polar([0, 60, 120, 180, 240, 300].map((t, i) => [[t + 5 * i, 0.8], [t * 2 + 30 - 9 * i, 0.8]]))],
   camps: ["Two camps", () => polar([[-10, 200], [5, 320], [12, 80], [130, 92], [250, 105], [10, 85]].map(([a, b]) => [[a, 0.8], [b, 0.8]]))],
+  upset: ["An upset", () => polar([[-6, 100], [-2, 260], [2, 140], [6, 220], [175, 100], [185, 260]].map(([a, b]) => [[a, 0.8], [b, 0.8]]))],
   same: ["All the same", () => polar(Array(6).fill([[0, 0.7], [90, 0.7]]))],
   opposites: ["Opposites", () => polar([0, 0, 0, 180, 180, 180].map((t) => [[t, 0.8], [t + 90, 0.8]]))],
 };

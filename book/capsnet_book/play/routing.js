@@ -38,8 +38,10 @@ const TASKS = [
   { asks: "Make B longer than A.", done: (/** @type {Now} */ { norms, r }) => r > 1 && norms[1] > norms[0] + 0.01 },
   { asks: "Switch the softmax to children, and make a child give less than 0.2 in all. Why can that not be over parents?",
     done: (/** @type {Now} */ { c }) => [0, 1, 2, 3, 4, 5].some((i) => c[2 * i] + c[2 * i + 1] < 0.2) },
+  { asks: "Press An upset, and step back to iteration 1, where B is longer. Why does A win in the end?",
+    done: (/** @type {Now} */ { norms, last, r }) => r === 1 && norms[1] > norms[0] && last[0] > last[1] },
 ];
-/** @typedef {{ c: Numbers, norms: Numbers, over: Over, r: number }} Now */
+/** @typedef {{ c: Numbers, norms: Numbers, last: Numbers, over: Over, r: number }} Now */
 
 /**
  * @param {HTMLElement} stage
@@ -173,7 +175,8 @@ export async function mount(stage, { votes: given, scene, lines, tell }) {
     clock.value = time;
     for (const each of [back, farBack]) each.disabled = time === 0;
     for (const each of [on, farOn]) each.disabled = time === 4 * ITERATIONS - 1;
-    TASKS.forEach(({ done }, k) => done({ c, norms, over, r: r + 1 }) && solved.add(k));
+    const last = lengths(steps[ITERATIONS - 1].v, 2);
+    TASKS.forEach(({ done }, k) => done({ c, norms, last, over, r: r + 1 }) && solved.add(k));
     tasks.forEach((task, k) => task.classList.toggle("solved", solved.has(k)));
     const changed = !own || moved || over !== "parents" || time !== START;
     says.textContent = changed ? `Iteration ${r + 1}. ${happens(phase, norms, votes, v)}` : "Drag a part or a vote by its number, or step through Procedure 1 with ◀ and ▶.";

@@ -72,6 +72,17 @@ def test_six_votes_are_routed_as_capsnet_routes_them(page_of: Any, data_of: Any)
     check_shares(tab, F.softmax((parts.votes() * squash(s)).sum(dim=3), dim=1)[0])
 
 
+def test_routing_can_decide_against_the_plain_sum(page_of: Any) -> None:
+    tab = page_of("routing")
+    tab.get_by_role("button", name="An upset").click()
+    steps = trace(moved(tab), 3)
+    first, _, third = (step.v[0].norm(dim=1) for step in steps)
+    assert first[0] < first[1] - 0.04 and third[0] > third[1] + 0.2
+    to(tab, 1)
+    check_routed(tab, steps[0])
+    assert "where B is longer" in tab.locator(".try .solved").inner_text()
+
+
 def test_a_dragged_vote_is_routed_too(page_of: Any) -> None:
     tab = page_of("routing")
     disc = tab.locator(".discs svg:not(.scene)").first
