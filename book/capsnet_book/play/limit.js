@@ -17,12 +17,22 @@ export function limit(ask, names, idle) {
   /** @type {Record<number, Side>} */
   let sides = {};
   let trying = false;
+  let rightNow = true; // what the network last answered
 
   const side = (way = sign) => (sides[way] ??= { right: 0, wrong: Infinity });
   function show() {
     const way = side().wrong < Infinity ? sign : -sign; // what was found on the other side is kept
     const { right, wrong } = side(way);
-    mark.textContent = wrong < Infinity ? `wrong ${wrong > right + 1 ? "at" : "from"} ${number(way * wrong, 0)}°` : "";
+    mark.textContent = wrong < Infinity ? `wrong ${wrong > right + 1 ? "at" : "from"} ${way > 0 ? "+" : ""}${number(way * wrong, 0)}°` : "";
+    mark.classList.toggle("past", rightNow);
+  }
+
+  /** @param {any} answer @param {number} degrees */
+  function note(answer, degrees) {
+    const [now, far] = [side(), Math.abs(degrees)];
+    if (names(answer) !== of) now.wrong = Math.min(now.wrong, far);
+    else if (far < now.wrong) now.right = Math.max(now.right, far);
+    show();
   }
 
   return {
@@ -30,17 +40,16 @@ export function limit(ask, names, idle) {
     /** Another digit, or the same. @param {number} digit */
     start(digit) {
       if (digit === of) return;
-      [of, sides] = [digit, {}];
+      [of, sides, rightNow] = [digit, {}, true];
       show();
     },
     /** @param {any} answer @param {number} degrees @param {number} digit  that was asked about */
     heard(answer, degrees, digit) {
-      if (digit !== of || digit < 0 || !degrees) return;
+      if (digit !== of || digit < 0) return;
+      rightNow = names(answer) === digit;
+      if (!degrees) return show();
       sign = Math.sign(degrees);
-      const [now, far] = [side(), Math.abs(degrees)];
-      if (names(answer) !== digit) now.wrong = Math.min(now.wrong, far);
-      else if (far < now.wrong) now.right = Math.max(now.right, far);
-      show();
+      note(answer, degrees);
     },
     async fill() {
       if (trying) return;
@@ -48,8 +57,8 @@ export function limit(ask, names, idle) {
       while (idle() && side().wrong < Infinity && side().wrong > side().right + 1) {
         const [degrees, digit] = [sign * (side().right + 1), of];
         const answer = await ask(degrees).catch(() => undefined);
-        if (!answer || sign * degrees < 0) break; // a newer question, which will lead here again
-        this.heard(answer, degrees, digit);
+        if (!answer || sign * degrees < 0 || digit !== of) break; // a newer question, which will lead here again
+        note(answer, degrees);
       }
       trying = false;
     },
