@@ -32,7 +32,7 @@ CHANGES = [
     Break(
         "no squash", "v = squash(s)", "v = s",
         "Lengths are no longer below 1, so they can no longer say how sure the network is.",
-        "test_eq3_couplings_of_a_child_sum_to_1",
+        "test_procedure_1_in_every_variable_of_every_iteration",
     ),
     Break(
         "agreement with s", "u_hat, v)", "u_hat, s)",

@@ -27,6 +27,7 @@ export async function mount(stage, { code, changes, lengths, ...variables }) {
     return { row, was, text };
   });
   const [right, wrong] = [bars("the ten lengths as they are"), bars("the ten lengths after the change")];
+  const after = el("p", { class: "name" });
   const says = el("p", { class: "says", "aria-live": "polite" });
   const buttons = ["nothing", ...changes.map(({ name }) => name)].map((name, k) => button(name, () => take(k)));
   const reset = button("Reset", () => take(0));
@@ -55,6 +56,7 @@ export async function mount(stage, { code, changes, lengths, ...variables }) {
     }
     const own = (/** @type {number} */ k) => lengths.subarray(PARENTS * k, PARENTS * (k + 1));
     right.show(own(0), [argmax(own(0))]);
+    after.textContent = change ? "after the change" : "after no change yet";
     wrong.show(own(taken), [argmax(own(taken))]);
     says.replaceChildren(change ? `${change.says} ` : "Change a line of the loop. The pictures at its right are this 7’s variables in the third iteration, a row for each parent.",
       ...(change?.test ? ["Fails: ", el("code", {}, `${FILE}::${change.test}`)] : []));
@@ -65,7 +67,7 @@ export async function mount(stage, { code, changes, lengths, ...variables }) {
     el("ol", { class: "loop" }, ...lines.map(({ row }) => row)),
     says,
     el("div", { class: "both" }, el("div", {}, el("p", { class: "name" }, "lengths ‖v‖ as it is"), right.list),
-      el("div", {}, el("p", { class: "name" }, "after the change"), wrong.list)),
+      el("div", {}, after, wrong.list)),
   );
   const asked = Number(readState(NAME).change);
   if (Number.isInteger(asked) && asked > 0 && asked <= changes.length) taken = asked;
