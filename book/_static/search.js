@@ -95,6 +95,8 @@ function suggest({ value }) {
   const words = Search._parseQuery(value);
   localStorage.removeItem("sphinx_highlight_terms"); // no page was asked for yet
   const results = value.trim() ? Search._performSearch(...words).slice(-FIRST).reverse() : [];
+  const equation = /^eq(?:uation|\.)?\s*\(?([1-4])\)?$/i.exec(value.trim())?.[1];
+  if (equation) results.unshift(["book/annotated", `Equation (${equation}), line by line`, `#equation-${equation}`, ""]);
   suggestions.replaceChildren(
     ...results.map(([page, title, anchor, description]) => {
       const link = Object.assign(document.createElement("a"), { href: `${document.documentElement.dataset.content_root}${page}.html${anchor}` });
