@@ -133,3 +133,13 @@ def test_two_fingers_make_strokes_thicker(page_of: Any) -> None:
         touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
     tab.get_by_text("alone, moved").wait_for()
     assert float(stroke.inner_text().split()[0]) > float(said.split()[0])
+
+
+def test_what_was_wrong_is_grey_once_it_is_right_again(page_of: Any) -> None:
+    tab = page_of("front")
+    turner = tab.get_by_role("slider", name="turn my digit")
+    turner.fill("45")
+    tab.locator(".wrong:not(.past, :empty)").first.wait_for()
+    turner.fill("-5")
+    tab.locator(".wrong.past:not(:empty)").first.wait_for()
+    tab.wait_for_function("!document.querySelector('.wrong:not(.past, :empty)')")

@@ -204,9 +204,12 @@ def test_search_lists_what_it_finds_while_a_reader_types(visit: Any) -> None:
     assert not any("searchindex" in url for url in tab.asked)  # it is loaded on demand
     tab.locator(".search-button__button:visible").first.click()
     field = tab.locator("#pst-search-dialog input")
-    field.press_sequentially("routing b")
     found = tab.locator(".suggestions a")
-    found.first.wait_for()
+    field.press_sequentially("eq. 3")
+    tab.locator(".suggestions li:first-child a[href$='annotated.html#equation-3']").wait_for()
+    field.fill("")
+    field.press_sequentially("routing b")
+    tab.locator(".suggestions li:first-child a[href*='routing.html']").wait_for()
     field.press("Backspace")
     assert field.input_value() == "routing "
     titles = found.all_inner_texts()
