@@ -91,10 +91,13 @@ function everything(words) {
 }
 
 /** List the first pages that have what is typed, under the field. */
-function suggest({ value }) {
+function suggest({ value: typed }) {
+  const value = typed.replace(/^what(?: is|'s|’s| are)(?: an?| the)? /i, "");
   const words = Search._parseQuery(value);
   localStorage.removeItem("sphinx_highlight_terms"); // no page was asked for yet
-  const results = value.trim() ? Search._performSearch(...words).slice(-FIRST).reverse() : [];
+  const found = value.trim() ? Search._performSearch(...words).reverse() : [];
+  const means = ([, title]) => typed !== value && title.startsWith(`${value.toLowerCase().trim()} (`); // what it is stands in the glossary
+  const results = [...found.filter(means), ...found.filter((each) => !means(each))].slice(0, FIRST);
   const equation = /^eq(?:uation|\.)?\s*\(?([1-4])\)?$/i.exec(value.trim())?.[1];
   if (equation) results.unshift(["book/annotated", `Equation (${equation}), line by line`, `#equation-${equation}`, ""]);
   suggestions.replaceChildren(
