@@ -74,12 +74,6 @@ def traced(route: Callable[..., Tensor], u_hat: Tensor) -> RoutingStep:
     return RoutingStep(*(value[0] for value in trace[-1]))
 
 
-def lengths(u_hat: Tensor) -> Tensor:
-    """The lengths of the parents as they are, and after each change: [1 + changes, parents]."""
-    routes = [dynamic_routing, *map(broken, CHANGES)]
-    return torch.stack([traced(route, u_hat).v.norm(dim=1) for route in routes])
-
-
 def data(u_hat: Tensor) -> dict[str, Any]:
     """What the widget needs of an image's predictions [1, children, parents, numbers].
 
