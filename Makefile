@@ -27,7 +27,7 @@ WORKERS = -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book epub pdf film test unit fresh lint mutants notebooks train bench results serve lock clean
+.PHONY: help book pdf film test unit fresh lint mutants notebooks train bench results serve lock clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,12 +42,7 @@ book: $(READY)  ## execute what is stale, build the book: _build/html/index.html
 	$(BIN)/jb build --all -W -n --keep-going .
 	@mv _build/fingerprint _build/html/.fingerprint  # tells the tests of the site that it is current
 
-# `make epub pdf book` also links the two from the pages.
-epub: $(READY)  ## the book as an EPUB: _build/epub/capsnet-book.epub
-	$(BIN)/python book/_tools/make_notebooks.py
-	@rm -rf _build/epub
-	$(BIN)/jb build --builder custom --custom-builder epub -W -n --keep-going .
-
+# `make pdf book` also links it from the pages.
 pdf: $(READY)  ## the book as a PDF, printed by Chromium: _build/capsnet-book.pdf
 	$(BIN)/python book/_tools/make_notebooks.py
 	$(BIN)/jb build --builder singlehtml -W -n --keep-going .

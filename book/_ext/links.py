@@ -21,10 +21,6 @@ ICONS = {
 # Scripts that the theme loads on every page, by what stands in a page that needs them. Thebe, which
 # no page needs, would run cells on other people's servers.
 SCRIPTS = {"thebe": "thebe-launch-button", "toggle": "dropdown"}
-DOWNLOADS = {  # of the whole book, where `make epub` and `make pdf` have made them
-    "book as EPUB": "_build/epub/capsnet-book.epub",
-    "book as PDF": "_build/capsnet-book.pdf",
-}
 
 
 def set_address(app: Sphinx, config: Config) -> None:
@@ -67,18 +63,17 @@ def offer_hosts(app: Sphinx, page: str, template: str, context: dict[str, Any], 
         context["header_buttons"].insert(0, {**group, "buttons": links, "label": "launch-buttons"})
 
 
-def offer_downloads(
-    app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any
-) -> None:
-    """Let a reader download the whole book, if it has been made."""
-    downloads = [it for it in context["header_buttons"] if it.get("label") == "download-buttons"]
-    for text, name in DOWNLOADS.items():
-        file = Path(app.srcdir, name)
-        if downloads and file.is_file():
-            shutil.copy(file, app.outdir)
-            url = context["pathto"](file.name, 1)
-            link = {"type": "link", "text": text, "icon": "fas fa-book", "url": url}
-            downloads[0]["buttons"].append(link)
+def offer_pdf(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
+    """Let a reader download the whole book, where `make pdf` has made it."""
+    file = Path(app.srcdir, "_build", "capsnet-book.pdf")
+    if not file.is_file():
+        return
+    shutil.copy(file, app.outdir)
+    url = context["pathto"](file.name, 1)
+    for group in context["header_buttons"]:
+        if group.get("label") == "download-buttons":
+            link = {"type": "link", "text": "book as PDF", "icon": "fas fa-book", "url": url}
+            group["buttons"].append(link)
 
 
 def setup(app: Sphinx) -> None:
@@ -86,4 +81,4 @@ def setup(app: Sphinx) -> None:
     # Before and after the theme makes its buttons, at 501.
     app.connect("html-page-context", offer_notebook)
     app.connect("html-page-context", offer_hosts, priority=600)
-    app.connect("html-page-context", offer_downloads, priority=600)
+    app.connect("html-page-context", offer_pdf, priority=600)

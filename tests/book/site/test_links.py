@@ -1,11 +1,9 @@
-"""A small book with the theme and our links: what a page offers, and what an EPUB holds."""
+"""A small book with the theme and our links: what a page offers, and what a PDF holds."""
 
 import re
 import shutil
-import zipfile
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
 from PIL import Image
@@ -17,10 +15,9 @@ from pdf import print_page
 
 CONF = """
 extensions = ["myst_parser", "sphinx_thebe", "sphinx_togglebutton", "mathml"]
-extensions += ["folding", "cards", "links", "epub"]
+extensions += ["folding", "cards", "links"]
 html_title = "The book"
 myst_enable_extensions = ["dollarmath"]
-epub_basename = "capsnet-book"
 html_theme = "sphinx_book_theme"
 root_doc = "book/squash"
 include_patterns = ["book/*.md"]
@@ -100,32 +97,17 @@ def test_a_page_offers_what_its_repository_s_address_allows(
     assert offered.read_bytes() == (ROOT / "notebooks" / "squash.ipynb").read_bytes()
 
 
-def test_an_epub_is_well_formed_has_no_scripts_and_is_offered_once_it_is_made(
-    tmp_path: Path,
+def test_a_pdf_has_a_page_a_chapter_and_an_outline_and_is_offered_once_it_is_made(
+    tmp_path: Path, browser: Any
 ) -> None:
-    assert "capsnet-book" not in (build(tmp_path, OWN) / "book" / "squash.html").read_text()
-    file = build(tmp_path, OWN, "epub") / "capsnet-book.epub"
-    with zipfile.ZipFile(file) as book:
-        assert book.testzip() is None and book.namelist()[0] == "mimetype"
-        pages = [name for name in book.namelist() if name.endswith((".xhtml", ".opf", ".ncx"))]
-        texts = {name: book.read(name).decode() for name in pages}
-        for name, text in texts.items():
-            ET.fromstring(text)
-            assert "<script" not in text, name
-        listed = re.findall('<item href="([^"]+)"', texts["content.opf"])
-        assert {*listed} < {*book.namelist()}
-        assert ".q-v { color: #" in book.read("_static/quantities.css").decode()
-    assert 'class="q-v"' in texts["book/squash.xhtml"]
-    site = build(tmp_path, OWN)
-    assert 'href="../capsnet-book.epub"' in (site / "book" / "text.html").read_text()
-    assert (site / "capsnet-book.epub").read_bytes() == file.read_bytes()
-
-
-def test_a_pdf_has_a_page_a_chapter_and_an_outline(tmp_path: Path, browser: Any) -> None:
-    file = tmp_path / "book.pdf"
+    assert "capsnet-book.pdf" not in (build(tmp_path, OWN) / "book" / "squash.html").read_text()
+    file = tmp_path / "_build" / "capsnet-book.pdf"
     page = build(tmp_path, OWN, "singlehtml") / "book" / "squash.html"
     print_page(browser, page, file)
     printed = file.read_bytes()
     assert printed.startswith(b"%PDF") and len(re.findall(rb"/Type /Page\b", printed)) == 2
     titles = re.findall(rb"/Title \((.*?)\)", printed)
     assert {b"A chapter", b"A page"} == {*titles[1:]}  # of the outline, after the document's own
+    site = build(tmp_path, OWN)
+    assert 'href="../capsnet-book.pdf"' in (site / "book" / "squash.html").read_text()
+    assert (site / "capsnet-book.pdf").read_bytes() == printed
