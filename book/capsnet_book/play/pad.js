@@ -11,10 +11,11 @@ const STROKE = 2 * CORE + EDGE;
 
 const APART = 0.5; // pixels between the points of a stroke, at least
 
-// Strokes in the page's address: three characters a point, which is one of FINE × FINE, and dots between.
+// Strokes in the page's address: how many characters follow, as an address may come cut short; then strokes
+// with dots before them, three characters a point, which is one of FINE × FINE.
 const FINE = 512;
 const SYMBOLS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-const STROKES = /^(?:(?:[\w-]{3})+(?:\.(?:[\w-]{3})+)*)?$/;
+const STROKES = /^(\d+)((?:\.(?:[\w-]{3})+)+)$/;
 
 /** @typedef {[x: number, y: number]} Point  in pixels; whole numbers are their middles */
 
@@ -25,16 +26,18 @@ export function written(strokes) {
     const n = FINE * step(x) + step(y);
     return SYMBOLS[n >> 12] + SYMBOLS[(n >> 6) % 64] + SYMBOLS[n % 64];
   };
-  return strokes.map((stroke) => stroke.map(point).join("")).join(".");
+  const text = strokes.map((stroke) => `.${stroke.map(point).join("")}`).join("");
+  return text && `${text.length}${text}`;
 }
 
-/** What `written` wrote; no strokes if it did not write this.
+/** What `written` wrote; no strokes if it did not write this, or if some of it is missing.
  * @param {string} text
  * @returns {Point[][]}
  */
 export function strokesOf(text) {
-  if (!text || !STROKES.test(text)) return [];
-  return text.split(".").map((stroke) =>
+  const [, count, points] = STROKES.exec(text) ?? [];
+  if (!points || Number(count) !== points.length) return [];
+  return points.slice(1).split(".").map((stroke) =>
     Array.from(stroke.match(/.{3}/g) ?? [], (three) => {
       const n = [...three].reduce((sum, symbol) => 64 * sum + SYMBOLS.indexOf(symbol), 0);
       return [(Math.floor(n / FINE) * SIDE) / FINE - 0.5, ((n % FINE) * SIDE) / FINE - 0.5];
@@ -97,7 +100,7 @@ export function centred(strokes) {
 const KEPT = "digit"; // the name under which the browser keeps what was drawn last
 
 /** What the reader drew last, on whatever page; "" if nothing, or if the browser keeps nothing. */
-export const lastDrawn = () => kept(KEPT);
+export const lastDrawn = () => (strokesOf(kept(KEPT)).length ? kept(KEPT) : "");
 
 /** The pad. `drawn` hears of each change by hand, with the image for the network.
  * @param {(image: Float32Array) => void} drawn

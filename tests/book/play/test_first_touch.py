@@ -50,7 +50,7 @@ def test_a_drawing_is_kept_in_the_address(page_of: Any) -> None:
     tab.wait_for_timeout(400)
     state = tab.evaluate("location.hash.split('?')[1]")
     assert len(state) < 1000
-    cut = page_of("front", state=re.sub(r"(drawing=\w{8})[^&]*", r"\1", state))
+    cut = page_of("front", state=re.sub(r"(drawing=\d+\.\w{9})[^&]*", r"\1", state))
     assert cut.inner_text(".sent") == "This address is incomplete"
     assert greys(cut, ".pad").any()
     page_of("front", state=state)
