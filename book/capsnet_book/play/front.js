@@ -102,6 +102,7 @@ export async function mount(stage) {
   async function look(keep = false) {
     if (!keep) bent = bent.map(() => 0);
     silence(false);
+    stage.classList.toggle("empty", empty());
     remember();
     const [degrees, digit] = [turned, taken];
     const seenByThem = degrees ? bentBy(image, matrix(degrees, 0, 1)) : image;
@@ -277,7 +278,7 @@ export async function mount(stage) {
       return sum;
     });
     bent = bent.map((by, k) => clamp(by, furthest(k))); // those of the address may be of another network
-    lengths.show(found, found[first] > SHORT ? [first] : []);
+    lengths.show(found, found[first] > SHORT && !empty() ? [first] : []);
     says.textContent = said(found, first);
     showSure(answer);
     showHands();

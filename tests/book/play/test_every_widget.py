@@ -21,7 +21,7 @@ STATES = {
     "breaks": ["", "change=1", "change=4"],
     "decoder": ["", "digit=5&of=7&length=0.9"],
     "forward": ["", "digit=4&t=12&over=children&vectors=reshape&lambda=0"],
-    "front": ["digit=3&width=1&turn=-45", "with=picture"],
+    "front": ["digit=3&width=1&turn=-45", "drawing=", "with=picture"],
     "knobs": ["tab=numbers&turn=1", "tab=directions", "tab=walk"],
     "learn": ["", "over=children&iterations=1"],
     "mistakes": ["pick=3&pair="],
