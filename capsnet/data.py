@@ -8,11 +8,10 @@ import contextlib
 import gzip
 import hashlib
 import os
-import socket
 import string
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import InitVar, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from http.client import HTTPException
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, Subset
+from torch.utils.data import DataLoader, Subset
 
 from capsnet.checks import require_bool
 from capsnet.text import reason
@@ -45,8 +44,6 @@ MD5 = {  # of MNIST's archives, as everybody has them
     "t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
     "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
 }
-READ_AT_ONCE = 256  # images of a Dataset
-DOWNLOAD_TIMEOUT = 30.0  # seconds without an answer
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,16 +51,16 @@ class ImageSet:
     """Labelled images that fit in memory; a batch is ``images[index], labels[index]``.
 
     Raises:
-        ValueError: the shapes, types or labels do not fit together.
+        ValueError: the shapes, types or labels do not fit together. Labels are looked at on the
+            CPU only.
     """
 
     images: Tensor  # uint8 [n, c, h, w]
     labels: Tensor  # int64 [n], 0 <= label < len(classes)
     classes: tuple[str, ...]
     name: str
-    trusted: InitVar[bool] = False  # do not look at the labels: the host would wait for a GPU
 
-    def __post_init__(self, trusted: bool) -> None:
+    def __post_init__(self) -> None:
         if self.images.dtype != torch.uint8 or self.images.dim() != 4:
             raise ValueError(
                 f"images must be a tensor, uint8 [n, c, h, w], got {kind(self.images)}"
@@ -72,8 +69,8 @@ class ImageSet:
             raise ValueError(
                 f"labels must be a tensor, int64 [{len(self.images)}], got {kind(self.labels)}"
             )
-        if trusted or len(self.labels) == 0:
-            return
+        if self.labels.device.type != "cpu" or len(self.labels) == 0:
+            return  # reading a value on a GPU would wait for everything before it
         low, high = (int(bound) for bound in self.labels.aminmax())
         if low < 0 or high >= len(self.classes):
             raise ValueError(f"labels must be 0..{len(self.classes) - 1}, got {low}..{high}")
@@ -84,25 +81,19 @@ class ImageSet:
     def to(self, device: torch.device | str) -> "ImageSet":
         """Return the same images and labels on another device."""
         images, labels = self.images.to(device), self.labels.to(device)
-        return replace(self, images=images, labels=labels, trusted=True)
+        return replace(self, images=images, labels=labels)
 
     def subset(self, index: slice | Tensor | Sequence[int]) -> "ImageSet":
         """Return the images that a slice, indices or a mask select (a tensor, an array or a list).
 
         Raises:
-            ValueError: a mask is not as long as the images, or indices are not integers.
+            IndexError: as a tensor's, such as of a mask that is not as long as the images.
         """
         if not isinstance(index, slice):
             index = torch.as_tensor(index)
-            if index.dtype == torch.bool:
-                if index.shape != self.labels.shape:
-                    raise ValueError(f"a mask must be bool [{len(self)}], got {kind(index)}")
-            elif index.numel() and (index.is_floating_point() or index.is_complex()):
-                raise ValueError(f"indices must be integers or a mask, got {kind(index)}")
-            else:
+            if len(index) == 0:  # an empty list becomes float32
                 index = index.long()
-        images, labels = self.images[index], self.labels[index]
-        return replace(self, images=images, labels=labels, trusted=True)
+        return replace(self, images=self.images[index], labels=self.labels[index])
 
     @cached_property
     def by_class(self) -> tuple[Tensor, Tensor, int]:
@@ -118,72 +109,59 @@ class ImageSet:
 
 
 def as_image_set(data: Any, num_classes: int) -> ImageSet:
-    """Labelled images in any of PyTorch's forms as an :class:`ImageSet`.
+    """Labelled images in one of PyTorch's forms as an :class:`ImageSet`.
 
-    A DataLoader stands for its dataset: all images are read once, in order, so that a random
-    transform is drawn once for each image, and ``fit`` makes its own batches, in random order.
+    Every item of a Dataset is read once, so a random transform is drawn once for each image.
 
     Args:
-        data: an :class:`ImageSet`, which is returned; a tuple or a list of images and labels; a
-            Dataset with a length whose items are (image, label); or a DataLoader of such a dataset.
-            Images are tensors, [channels, height, width], of uint8, or of numbers in 0 … 1, of
-            which 256 levels are kept. Labels are class indices of any integer type, or one-hot.
+        data: an :class:`ImageSet`, which is returned; a tuple of images and labels; or a Dataset
+            with a length, whose items are (image, label). Images are tensors or arrays, [channels,
+            height, width] or [height, width], of uint8, or of numbers in 0 … 1, of which 256 levels
+            are kept. Labels are class indices of any integer type.
         num_classes: of the network. The classes have the names in the dataset's ``classes``, else
             they are numbered.
 
     Raises:
-        ValueError: data, images or labels of another kind, or a DataLoader with a sampler of its
-            own.
+        ValueError: data, images or labels of another kind.
     """
     if isinstance(data, ImageSet):
         return data
-    is_loader = isinstance(data, DataLoader)
-    dataset, options = data.dataset if is_loader else data, dict[str, Any]()
-    if isinstance(dataset, Tensor | str | Mapping) or not hasattr(dataset, "__len__"):
-        expected = "an ImageSet, a Dataset with a length, a DataLoader of one, "
-        expected += "or a tuple or list of images and labels"
-        raise ValueError(f"expected {expected}, got {kind(dataset)}")
-    if is_loader:
-        batches = data.batch_sampler  # None where the DataLoader does not make any
-        sampler: Any = data.sampler if batches is None else getattr(batches, "sampler", None)
-        is_own = not isinstance(sampler, RandomSampler | SequentialSampler)
-        if is_own or len(sampler) != len(dataset) or getattr(sampler, "replacement", False):
-            raise ValueError(
-                "a DataLoader stands for its whole dataset, got one with a sampler of its own: "
-                "give a torch.utils.data.Subset"
-            )
-        options = {"num_workers": data.num_workers, "collate_fn": data.collate_fn}
-    # A list is a Dataset, of pairs, unless it holds a tensor or an array.
-    in_one = isinstance(data, tuple) or (
-        isinstance(data, list) and any(hasattr(part, "shape") for part in data)
-    )
-    batches = [data] if in_one else DataLoader(dataset, READ_AT_ONCE, **options)
-    images, labels = [], []
+    if isinstance(data, DataLoader):
+        raise ValueError("expected a Dataset, got a DataLoader: give its dataset")
     try:
-        with torch.random.fork_rng(devices=[]):  # a DataLoader draws a number, also for none
-            for batch_images, batch_labels in batches:
-                images.append(as_bytes(torch.as_tensor(batch_images)))
-                labels.append(as_indices(torch.as_tensor(batch_labels), num_classes))
-        if not images:
-            raise ValueError("it holds none")
-        joined = torch.cat(images), torch.cat(labels)
-    except (TypeError, RuntimeError, ValueError) as error:
+        if isinstance(data, tuple):
+            images, labels = (torch.as_tensor(part) for part in data)
+            images = as_bytes(images)
+        else:
+            images, labels = read_items(data)
+    except (TypeError, LookupError, ValueError, RuntimeError) as error:
         raise ValueError(
-            f"cannot read {kind(dataset)} as images and labels: {reason(error)}; an item is "
-            "(image, label), and images are tensors of one shape"
+            "expected an ImageSet, a tuple of images and labels, or a Dataset of (image, label), "
+            f"got {kind(data)}: {reason(error)}"
         ) from error
+    if images.dim() == 3:
+        images = images.unsqueeze(1)
+    if torch.can_cast(labels.dtype, torch.int64):
+        labels = labels.long()
+    dataset = data
     while isinstance(dataset, Subset):
         dataset = dataset.dataset  # which names the classes
-    names = getattr(dataset, "classes", None)
-    if not isinstance(names, list | tuple):
-        names = range(num_classes)
-    return ImageSet(*joined, tuple(map(str, names)), type(dataset).__name__)
+    names = getattr(dataset, "classes", range(num_classes))
+    return ImageSet(images, labels, tuple(map(str, names)), type(dataset).__name__)
+
+
+def read_items(dataset: Any) -> tuple[Tensor, Tensor]:
+    """All images, as :func:`as_bytes` returns them, and all labels of a Dataset."""
+    images, labels = [], []
+    for i in range(len(dataset)):
+        image, label = dataset[i]
+        images.append(as_bytes(torch.as_tensor(image)))
+        labels.append(torch.as_tensor(label))
+    return torch.stack(images), torch.stack(labels)
 
 
 def as_bytes(images: Tensor) -> Tensor:
-    """Images as uint8, [n, c, h, w], from uint8 or 0 … 1, [n, h, w] or [n, c, h, w]."""
-    if images.dim() == 3:
-        images = images.unsqueeze(1)
+    """Numbers in 0 … 1 as uint8; integers as they are."""
     if not images.is_floating_point():
         return images
     if not ((images >= 0) & (images <= 1)).all():
@@ -193,17 +171,6 @@ def as_bytes(images: Tensor) -> Tensor:
             "Normalize)"
         )
     return (255 * images.float()).round().to(torch.uint8)
-
-
-def as_indices(labels: Tensor, num_classes: int) -> Tensor:
-    """Labels as class indices, int64 [n], from integers [n] or one-hot [n, num_classes]."""
-    if labels.shape[1:] == (num_classes,):
-        if bool(((labels != 0) & (labels != 1)).any() or (labels.sum(dim=1) != 1).any()):
-            raise ValueError("labels must be class indices or one-hot, got several or soft ones")
-        return labels.long().argmax(dim=1)
-    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
-        raise ValueError(f"labels must be integers, got {kind(labels)}")
-    return labels.long()
 
 
 def hold_out(image_set: ImageSet) -> tuple[ImageSet, ImageSet]:
@@ -241,31 +208,23 @@ def load(name: str, train: bool = True, *, download: bool = True) -> ImageSet:
     if name not in NAMES:
         raise ValueError(f"unknown data set {name!r}; expected one of: {', '.join(NAMES)}")
     require_bool("train", train)
-    subfolder = "." if name == "cifar-10" else f"{SOURCES[name]}/raw"
-    folders = [root / subfolder for root in data_folders()]
-    for folder in folders if name != "cifar-10" else ():
+    roots = data_folders()
+    for root in roots:
+        folder = root / SOURCES[name] / "raw"
         if all((folder / file).is_file() for file in archives(train)):
             return read_archives(name, folder, train)
-    for root in data_folders():
+    for root in roots:
         with contextlib.suppress(RuntimeError):  # it is not there, or damaged
             return by_torchvision(name, root, train, download=False)
     trouble = "not downloaded, as download=False"
     if download:
-        new_folders = [path for path in (folders[0], *folders[0].parents) if not path.exists()]
-        timeout = socket.getdefaulttimeout()
-        socket.setdefaulttimeout(DOWNLOAD_TIMEOUT)  # torchvision would wait for ever
         try:
-            return by_torchvision(name, data_folders()[0], train, download=True)
+            return by_torchvision(name, roots[0], train, download=True)
         except (RuntimeError, OSError, HTTPException) as error:
             trouble = f"the download failed: {' '.join(str(error).split())}"
-            for path in new_folders:  # torchvision leaves its folders
-                with contextlib.suppress(OSError):
-                    path.rmdir()
-        finally:
-            socket.setdefaulttimeout(timeout)
     raise FileNotFoundError(
-        f"{name} is missing or damaged: looked in {', '.join(map(str, folders))}; {trouble}; put "
-        f"the files of torchvision's {SOURCES[name]} into {folders[0]}"
+        f"{name} is missing or damaged: looked in {', '.join(map(str, roots))}; {trouble}; put "
+        f"the files of torchvision's {SOURCES[name]} into {roots[0]}"
     )
 
 
@@ -388,7 +347,7 @@ def centred(image_set: ImageSet, size: int) -> ImageSet:
     Raises:
         ValueError: the images do not fit.
     """
-    return replace(image_set, images=pad_centred(image_set.images, size), trusted=True)
+    return replace(image_set, images=pad_centred(image_set.images, size))
 
 
 def pad_centred(images: Tensor, size: int) -> Tensor:

@@ -2,11 +2,9 @@
 
 import gzip
 import inspect
-import itertools
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,16 +14,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import ndimage
-from torch.utils.data import (
-    DataLoader,
-    IterableDataset,
-    RandomSampler,
-    SequentialSampler,
-    Subset,
-    SubsetRandomSampler,
-    TensorDataset,
-    random_split,
-)
+from torch.utils.data import DataLoader, Subset, TensorDataset, random_split
 from torchvision import datasets
 from torchvision.transforms.functional import to_pil_image, to_tensor
 
@@ -72,13 +61,10 @@ class Pictures(datasets.VisionDataset):
 def test_whatever_pytorch_holds_images_in_is_an_image_set(digits: ImageSet) -> None:
     few = digits.subset(slice(30))
     images, labels, pictures = few.images, few.labels, Pictures(few, to_tensor)
-    one_hot = torch.nn.functional.one_hot(labels, 10)
     for given in (
-        few, (images, labels), [images, labels], [to_float(images), labels.tolist()],
+        few, (images, labels), (to_float(images), labels.tolist()),
         (images[:, 0].numpy(), labels.numpy().astype("uint8")), [*zip(images, labels, strict=True)],
-        (to_float(images), labels.int()), (images, one_hot), (images, one_hot.bool()),
         TensorDataset(to_float(images).half(), labels.short()), pictures,
-        DataLoader(pictures, 7, shuffle=True, drop_last=True), DataLoader(pictures, num_workers=1),
         Subset(pictures, range(30)),
     ):  # fmt: skip
         found = data.as_image_set(given, 10)
@@ -88,33 +74,20 @@ def test_whatever_pytorch_holds_images_in_is_an_image_set(digits: ImageSet) -> N
     assert data.as_image_set(part, 10).classes[:3] == ("nought", "one", "2")
 
 
-class Endless(IterableDataset):
-    def __iter__(self) -> Iterator[tuple[torch.Tensor, int]]:
-        return itertools.repeat((ENOUGH[0], 0))
-
-
 def refused_data() -> list[tuple[Any, str]]:
     labels = torch.tensor([0, 1])
-    pictures = Pictures(TWO)
     return [
-        (ENOUGH, "expected an ImageSet, a Dataset"),
-        ("mnist", "or a tuple or list of images and labels, got str"),
-        (DataLoader(Endless()), "or a tuple or list of images and labels, got Endless"),
+        (ENOUGH, "expected an ImageSet, a tuple of images and labels, or a Dataset of (image"),
+        ("mnist", "got str: not enough values"),
+        ({"images": ENOUGH, "labels": labels}, "got dict: "),
+        (DataLoader(TensorDataset(ENOUGH, labels)), "got a DataLoader: give its dataset"),
         ((ENOUGH - 1, labels), "images must lie in 0 … 1, got -1 … -1 (divide by 255, or"),
         ((ENOUGH.long(), labels), "images must be a tensor, uint8 [n, c, h, w], got int64"),
-        ((ENOUGH, labels / 2), "labels must be integers, got float32 [2]"),
-        ((ENOUGH, labels == 1), "labels must be integers, got bool [2]"),
-        ((ENOUGH, torch.full((2, 10), 0.1)), "labels must be class indices or one-hot, got"),
-        ((ENOUGH, labels, labels), "cannot read tuple as images and labels: too many values"),
-        (pictures, "cannot read Pictures as images and labels: default_collate: batch must"),
-        ([{"image": ENOUGH[0], "label": 0}], "cannot read list as images and labels"),
-        ([(ENOUGH[0], 0), (ENOUGH[0, :, 1:], 1)], "cannot read list as images and labels: stack"),
-        (TensorDataset(ENOUGH[:0], labels[:0]), "as images and labels: it holds none"),
-        ({"images": ENOUGH, "labels": labels}, "or a tuple or list of images and labels, got dict"),
-        (DataLoader(pictures, sampler=RandomSampler(pictures, num_samples=1)), "a sampler of its"),
-        (DataLoader(pictures, sampler=SequentialSampler(range(1))), "a sampler of its own"),
-        (DataLoader(pictures, sampler=SubsetRandomSampler([0])), "a sampler of its own"),
-        (DataLoader(pictures, batch_sampler=[[0], [1]]), "a sampler of its own"),
+        ((ENOUGH, labels / 2), "labels must be a tensor, int64 [2], got float32 [2]"),
+        ((ENOUGH, labels, labels), "got tuple: too many values"),
+        (Pictures(TWO), "got Pictures: Could not infer dtype of Image"),
+        ([(ENOUGH[0], 0), (ENOUGH[0, :, 1:], 1)], "got list: stack expects each tensor"),
+        (TensorDataset(ENOUGH[:0], labels[:0]), "got TensorDataset: stack expects a non-empty"),
     ]  # fmt: skip
 
 
@@ -183,13 +156,12 @@ def test_the_variable_comes_first_and_its_folder_is_only_read(
     ("download", "trouble"), [(False, "download=False"), (True, "the download failed.*no network")]
 )
 def test_nothing_found_says_where_and_how(elsewhere: Path, download: bool, trouble: str) -> None:
-    looked = rf"data/FashionMNIST/raw, {elsewhere}/site/data/FashionMNIST/raw"
+    looked = rf"data, {elsewhere}/site/data"
     line = (
         rf"^fashion-mnist is missing[^\n]*{looked}[^\n]*{trouble}[^\n]* torchvision's FashionMNIST"
     )
     with pytest.raises(FileNotFoundError, match=line):
         load("fashion-mnist", download=download)
-    assert list(elsewhere.iterdir()) == []
 
 
 def test_archives_that_were_packed_anew(elsewhere: Path, refuses) -> None:
@@ -293,9 +265,6 @@ REFUSED = [  # a call that is refused, and parts of what it says
     (lambda: image_set(labels=TWO.labels.int()), "int64", "int32"),
     (lambda: image_set(labels=torch.tensor([0, 10])), "0..9", "10"),
     (lambda: image_set(labels=torch.tensor([0, -1])), "0..9", "-1"),
-    (lambda: TWO.subset([True, False, True]), "a mask must be bool [2]", "got bool [3]"),
-    (lambda: TWO.subset([1.0, 2.5]), "integers or a mask", "got float"),
-    (lambda: TWO.subset(torch.tensor(0)), "uint8", "[1, 28, 28]"),
     (lambda: hold_out(TWO), "at least 6", "2"),
     (lambda: hold_out(TWO.subset([0] * 10 + [1] * 2)), "no images of 1 would be left", "randperm"),
     (lambda: to_float(TWO.images.float()), "uint8", "float32"),

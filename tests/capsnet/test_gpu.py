@@ -30,6 +30,8 @@ def fake_cuda(fake_cuda: torch.device, monkeypatch: pytest.MonkeyPatch) -> torch
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda *_, **__: True)
     # FakeTensorMode cannot exchange a module's tensors for others of another layout.
     monkeypatch.setattr(nn.Conv2d, "to", lambda module, **_: module)
+    # Its labels have no values to look at.
+    monkeypatch.setattr(ImageSet, "__post_init__", lambda image_set: None)
     if not torch.cuda.is_available():
         # Without a driver autograd's engine refuses the device. What it would run is autograd's
         # own, so gradients of the right shape stand for it here.
@@ -52,7 +54,7 @@ def model_on_cuda(**changes: Any) -> CapsNet:
 def digits_on(device: torch.device) -> ImageSet:
     images = torch.zeros(768, 1, 28, 28, dtype=torch.uint8, device=device)
     labels = torch.zeros(768, dtype=torch.int64, device=device)
-    found = ImageSet(images, labels, tuple("0123456789"), "fake", trusted=True)
+    found = ImageSet(images, labels, tuple("0123456789"), "fake")
     # Once for a set, multimnist reads how many classes there are.
     starts = torch.zeros(11, dtype=torch.int64, device=device)
     found.__dict__["by_class"] = (labels, starts, 10)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import TensorDataset
 
 from capsnet.checkpoint import load_weights, read_tensors
 from capsnet.data import ImageSet, centred, to_float
@@ -122,7 +122,7 @@ def test_without_tensorboard_it_trains_and_says_how_to_get_curves(
     assert not (tmp_path / "events").exists() and (tmp_path / WEIGHTS).exists()
 
 
-def test_it_learns_from_a_data_loader_what_it_learns_from_an_image_set(
+def test_it_learns_from_a_dataset_what_it_learns_from_an_image_set(
     tmp_path: Path, digits: ImageSet
 ) -> None:
     """A wrapped network is trained, saved and evaluated as the network inside."""
@@ -130,7 +130,7 @@ def test_it_learns_from_a_data_loader_what_it_learns_from_an_image_set(
     usual, model = tiny_model(), tiny_model()
     fit(usual, digits, digits, ONE)
     wrapped = nn.DataParallel(torch.compile(model, backend="eager"))
-    fit(wrapped, DataLoader(dataset, 16, shuffle=True), dataset, ONE, out=tmp_path)
+    fit(wrapped, dataset, dataset, ONE, out=tmp_path)
     loaded, _ = load_weights(tmp_path / WEIGHTS)
     assert torch.equal(parameters(loaded), parameters(usual))
     before = torch.get_rng_state()
