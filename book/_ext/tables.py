@@ -1,8 +1,8 @@
 """Tables: what a cell printed becomes one, or sentences; each cell of a wide one names its column.
 
-A cell may print columns, with a head or without, or lines that say the same of several things
-("step 1: loss 0.5"). Else a few lines are sentences. What a program printed (tagged ``wrap`` or
-``values``) stays as it is.
+A cell may print columns, with a head or without; an empty line keeps them apart from what else it
+prints. A few other lines are sentences. What a program printed (tagged ``wrap`` or ``values``)
+stays as it is.
 
 A wide table gets the class ``wide``: on a phone, where each row is a card and the head is not
 shown, nothing else says what a cell is. An empty cell of a head gets a name for who hears the
@@ -17,9 +17,6 @@ from sphinx.application import Sphinx
 WIDE = 4  # columns, from which on rows are cards
 LONG = re.compile(r"^(?=.{47})\S.*\S {2,}\S", re.MULTILINE)  # columns wider than a phone
 VALUE = re.compile(r"[\[±+−-]? ?\d|nan")  # what a cell begins with that is no head
-NUMBER = re.compile(r"(?:× ?)?[±+−-]?\d[\d.,]*(?:e[+-]\d+)?\s?%?")
-NAMED = re.compile(rf"([^\d]*[^\d\s=+−-])(?: =)? +({NUMBER.pattern})")  # "step 100"
-COUNTED = re.compile(rf"({NUMBER.pattern}) ([^\d]+)")  # "3 iterations"
 FEW = 6  # lines, up to which they are sentences
 PROGRAMS = {"tag_wrap", "tag_values"}  # of cells that show what a program prints
 # How verdicts begin: for a claim, against it, or neither.
@@ -39,15 +36,15 @@ def columns_of(lines: list[str]) -> list[list[str]]:
     return [[line[first:last] for first, last in columns] for line in lines]
 
 
-def printed_rows(text: str) -> list[list[str]]:
+def printed_rows(lines: list[str]) -> list[list[str]]:
     """The rows of aligned columns under a head, cell by cell; none of other output."""
-    rows = columns_of(text.rstrip("\n").split("\n"))
-    if len(rows) < 2 or any(not "".join(row[1:]).strip() for row in rows):
+    rows = columns_of(lines)
+    if any(not "".join(row[1:]).strip() for row in rows):
         return []
     if any(cell.strip() and cell.endswith(" ") for row in rows for cell in row[1:]):
         return []  # they are not aligned to the right
     values = [[bool(VALUE.match(cell.strip())) for cell in row[1:]] for row in rows]
-    named = any(below and not head for head, below in zip(*values[:2], strict=True))
+    named = any(below and not head for head, below in zip(values[0], values[1], strict=True))
     if rows[0][0].strip() and not named:
         return []
     return [[cell.strip() for cell in row] for row in rows]
@@ -63,24 +60,6 @@ def rows_without_head(lines: list[str]) -> list[list[str]]:
     if any(":" in name or VALUE.match(name) for name in names):
         return []
     return [[row[0].removesuffix(":"), *row[1:]] for row in rows]
-
-
-def rows_of_alike(lines: list[str]) -> list[list[str]]:
-    """A head and rows of lines such as "step 1: loss 0.5, error 2%"; none of other lines."""
-    heads, rows = set(), []
-    for line in lines:
-        pieces = re.split(r"[:,] +", " ".join(line.split()))
-        named = [NAMED.fullmatch(piece) for piece in pieces]
-        pairs = [
-            found.groups() if found else found_counted.groups()[::-1]  # type: ignore[union-attr]
-            for piece, found in zip(pieces, named, strict=True)
-            if found or (found_counted := COUNTED.fullmatch(piece))
-        ]
-        heads.add(tuple(name for name, _ in pairs))
-        rows.append([value for _, value in pairs])
-        if len(pairs) < max(2, len(pieces)):
-            return []
-    return [[*heads.pop()], *rows] if len(heads) == 1 else []
 
 
 def table_of(rows: list[list[str]], heads: int = 1) -> nodes.table:
@@ -106,28 +85,16 @@ def stream(text: str, *kinds: str) -> nodes.literal_block:
     return nodes.literal_block(text, text, language="myst-ansi", classes=classes)
 
 
-def sentences(lines: list[str]) -> list[nodes.Element]:
-    return [stream(" ".join(line.split()), "sentence") for line in lines]
-
-
 def legible(text: str) -> list[nodes.Element]:
-    """Lines as a table, with sentences around it, or as sentences; none if they are neither."""
+    """Lines as a table, or as sentences; none if they are neither."""
     lines = text.split("\n")
-    for tail in range(min(3, len(lines) - 1)):
-        for lead in range(min(2, len(lines) - tail - 1)):
-            before, middle, after = (
-                lines[:lead],
-                lines[lead : len(lines) - tail],
-                lines[len(lines) - tail :],
-            )
-            if lead + tail and len(middle) < 3:
-                continue
-            headed = printed_rows("\n".join(middle)) or rows_of_alike(middle)
-            rows = headed or (tail < 2 and rows_without_head(middle))
-            if rows:
-                return [*sentences(before), table_of(rows, bool(headed)), *sentences(after)]
+    if len(lines) > 1:
+        headed = printed_rows(lines)
+        rows = headed or rows_without_head(lines)
+        if rows:
+            return [table_of(rows, bool(headed))]
     if len(lines) <= FEW and not any(line.startswith(("  ", "$")) for line in lines):
-        return sentences(lines)
+        return [stream(" ".join(line.split()), "sentence") for line in lines]
     return []
 
 

@@ -117,11 +117,10 @@ def test_the_front_page_has_a_card_of_every_numbered_chapter() -> None:
         ("as in the paper    0 vectors\nafter a ReLU     451 vectors\n", []),  # no head
         ("net    runs\nfirst  10\nlast   2\n", []),  # aligned to the left
         ("net    runs\nfirst    10\ntimed with two threads\n", []),
-        ("one line\n", []),
     ],
 )  # fmt: skip
 def test_aligned_columns_under_a_head_are_a_table(text: str, rows: list[list[str]]) -> None:
-    assert tables.printed_rows(text) == rows
+    assert tables.printed_rows(text.rstrip("\n").split("\n")) == rows
     if rows:
         head, body = tables.table_of(rows)[0][len(rows[0]) :]
         assert [[cell.astext() for cell in row] for row in (*head, *body)] == rows
@@ -153,10 +152,8 @@ def test_columns_that_are_wider_than_a_phone_are_marked() -> None:
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("step 1: loss 0.5, error 2%\nstep 2: loss 0.4, error 1%\n",
-         [["step", "loss", "error", "1", "0.5", "2%", "2", "0.4", "1%"]]),
-        ("decay 0.8: 5 steps\ndecay 0.9: 9 steps\ndecay 1: 10 steps\nin all: no\n",
-         [["decay", "steps", "0.8", "5", "0.9", "9", "1", "10"], "in all: no"]),
+        ("step 1: loss  0.5\nstep 10: loss 0.4\n", ["step 1: loss 0.5", "step 10: loss 0.4"]),
+        ("one   line\n", ["one line"]),
         ("results:    True\ngradients:  two or three words\n",
          [["results", "True", "gradients", "two or three words"]]),
         ("length 1   becomes 0.50\nlength 2   becomes 0.80, at most\n\nthe end\n",
