@@ -33,9 +33,10 @@ export async function mount(stage, { deviations, networks }) {
   const told = el("div", { class: "told", role: "region", "aria-label": "What is switched on" });
   stage.append(
     el("div", { class: "bar", role: "group", "aria-label": "Networks" }, ...names),
+    el("div", { class: "result" },
+      el("div", { class: "bar" }, found, button("All off", () => moved([])), button("Reset", () => moved(start, {}))),
+      told),
     el("div", { class: "bar switches", role: "group", "aria-label": "Deviations" }, ...switches),
-    el("div", { class: "bar" }, found, button("All off", () => moved([])), button("Reset", () => moved(start, {}))),
-    told,
   );
 
   /** Whether just this network's deviations are on. @param {Network} network */
@@ -63,7 +64,9 @@ export async function mount(stage, { deviations, networks }) {
     else found.replaceChildren(having.length ? `${on.size === 1 ? "It is" : "They are all"} in ${having.length} of ${networks.length}: ${having.map(({ name }) => name).join(", ")}.` : "No network has all of these.");
     told.replaceChildren(...latestFirst().map(({ name, says, change, cost }) => el("div", {},
       el("p", {}, el("strong", {}, name), ` ${says} `, el("em", {}, `Cost: ${cost}.`)),
-      el("pre", {}, ...change.map((line) => el("span", { class: line[0] === "-" ? "gd" : "gi" }, `${line}\n`))))));
+      el("details", {}, el("summary", {}, "code"),
+        el("pre", {}, ...change.map((line) => el("span", { class: line[0] === "-" ? "gd" : "gi" }, `${line}\n`)))))));
+    told.scrollTop = 0;
   }
 
   /** @param {string[]} to @param {Record<string, string>} [kept] */
