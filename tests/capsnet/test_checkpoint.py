@@ -83,17 +83,9 @@ def test_a_wrapped_network_is_saved_as_the_network_inside(path: Path, wrap: Any)
     torch.testing.assert_close(load_weights(path)[0].state_dict(), model.state_dict())
 
 
-class Leaky(CapsNet):
-    """Its config does not say the leak."""
-
-    def __init__(self, *sizes: Any, leak: float = 0.1, **options: Any) -> None:
-        super().__init__(*sizes, **options)
-
-
 @pytest.mark.parametrize(
     "change",
     [
-        lambda m: setattr(m, "__class__", Leaky),
         lambda m: setattr(m, "decoder", None),
         lambda m: m.arguments.update(colour="red"),
         lambda m: m.arguments.update(hidden={8, 9}),  # which JSON does not have
@@ -106,7 +98,7 @@ def test_what_could_not_be_loaded_again_is_not_saved(
 ) -> None:
     model = make()
     change(model)
-    with refuses("the network could not be loaded again"):
+    with refuses("this CapsNet could not be loaded again from its config: "):
         save_weights(path, model)
     assert not path.exists()
 
@@ -115,7 +107,7 @@ def test_what_could_not_be_loaded_again_is_not_saved(
 def test_metadata_leaves_the_formats_own_keys_alone(path: Path, key: str, refuses: Refuses) -> None:
     with refuses("metadata must not use the keys class, model, int8", key):
         save_weights(path, make(), {key: "mine"})
-    with refuses("metadata must be JSON-able", "Tensor"):
+    with refuses("could not be loaded again", "Tensor is not JSON serializable"):
         save_weights(path, make(), {"mean": torch.ones(2)})
 
 
@@ -152,11 +144,8 @@ def test_a_class_of_ones_own(path: Path, monkeypatch: pytest.MonkeyPatch, refuse
     assert type(load_weights(path)[0]) is mine
     save_weights(path, make())
     assert type(load_weights(path)[0]) is CapsNet
-    with refuses("must have a dict config", "Linear has None"):
+    with refuses("this Linear could not be loaded again", "must be a mapping, not NoneType"):
         save_weights(path, nn.Linear(2, 2))
-    for dtype in (torch.int16, "float16"):
-        with refuses(f"dtype must be floating point or torch.int8, got {dtype}"):
-            save_weights(path, make(), dtype=dtype)
 
 
 @pytest.mark.parametrize(("dtype", "size"), [(torch.float16, 0.51), (torch.int8, 0.27)])
@@ -192,14 +181,14 @@ def test_8_bits_are_off_by_half_a_scale_at_most(shape: tuple[int, ...]) -> None:
     torch.testing.assert_close(scale.double(), expected, rtol=1e-3, atol=0)
 
 
-@pytest.mark.parametrize(("dtype", "message"), [(torch.int8, "8 bits"), (torch.float16, "float16")])
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float16])
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), 1e9])
 def test_fewer_bits_refuse_what_they_cannot_hold(
-    path: Path, refuses: Refuses, dtype: torch.dtype, message: str, bad: float
+    path: Path, refuses: Refuses, dtype: torch.dtype, bad: float
 ) -> None:
     model = make()
     nn.init.constant_(model.decoder.fc2.weight, bad)  # type: ignore[union-attr]
-    with refuses("cannot store decoder.fc2.weight in", message, "expected finite numbers"):
+    with refuses(path, "is not written: expected finite weights, decoder.fc2.weight"):
         save_weights(path, model, dtype=dtype)
     assert not path.exists()
 
@@ -210,25 +199,21 @@ def document(**changes: Any) -> dict[str, str]:
 
 WEIGHTS = make().state_dict()
 BIAS, SCALES = "conv.bias", "conv.weight" + SCALE
-DAMAGED = "damaged: its 8-bit tensors do not fit"
+DAMAGED = "holds no network that it describes"
 EIGHT, NAMES = quantized(WEIGHTS)
 REFUSED = [  # tensors, the file's metadata, and what is said of them
     (WEIGHTS, None, "not written by capsnet"),
-    (WEIGHTS, {"capsnet": "[" * 100_000}, "its description is no JSON object"),
-    (WEIGHTS, {"capsnet": "{}"}, "does not say which network"),
-    (WEIGHTS, {"capsnet": '{"model": [1]}'}, "does not say which network"),
-    (WEIGHTS, {"capsnet": '{"model": {"colour": "red"}}'}, "does not know.*colour"),
+    (WEIGHTS, {"capsnet": "[1]"}, "not written by capsnet"),
+    (WEIGHTS, {"capsnet": "{"}, "not a whole safetensors file"),
+    (WEIGHTS, {"capsnet": "{}"}, "holds no network that it describes: .* not NoneType"),
+    (WEIGHTS, {"capsnet": '{"model": {"colour": "red"}}'}, "it describes: .*colour"),
     (WEIGHTS, document(**{"class": [7]}), "not registered"),
     (WEIGHTS, document(model=make(capsule_dim=5).config),
-     r"another architecture: expected decoder.fc1.weight \[8, 15\], got \[8, 12\]"),
-    (WEIGHTS | {BIAS: WEIGHTS[BIAS].int()}, document(),
-     "expected conv.bias in torch.float32, got torch.int32"),
+     r"it describes: expected decoder.fc1.weight \[8, 15\], got \[8, 12\]"),
     (WEIGHTS | {BIAS: WEIGHTS[BIAS] * float("nan")}, document(),
      "expected finite weights, conv.bias holds NaN"),
-    *[(WEIGHTS, document(int8=names), DAMAGED)
-      for names in (None, 3, "conv.weight", [1], [["conv.weight"]])],
+    (WEIGHTS, document(int8=None), DAMAGED),
     ({n: x for n, x in EIGHT.items() if n != SCALES}, document(int8=NAMES), DAMAGED),
-    ({n: x for n, x in EIGHT.items() if n != "conv.weight"}, document(int8=NAMES), DAMAGED),
     (EIGHT | {SCALES: EIGHT[SCALES][:-1]}, document(int8=NAMES), DAMAGED),
 ]  # fmt: skip
 
@@ -253,8 +238,6 @@ def test_what_is_no_safetensors_file_is_refused(path: Path, refuses: Refuses) ->
             load_weights(path)
     with pytest.raises(FileNotFoundError, match=r"no such file: .*nowhere"):
         load_weights(path.with_name("nowhere"))
-    with refuses("folder", path.parent):
-        load_weights(path.parent)
 
 
 @pytest.mark.parametrize(
