@@ -20,8 +20,8 @@ from scipy import ndimage
 from capsnet.checkpoint import load_weights
 from capsnet.data import CLASSES, load
 from capsnet_book import ledger
-from capsnet_book.photographs import photograph
 from capsnet_lab.predict import predict
+from helpers.photographs import photograph
 
 DIGITS_PER_LIGHT = 5  # of the 20 that the ledger counts
 PICTURES_PER_KIND = 4  # of 16

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from capsnet.data import load
 from capsnet_book import ledger
-from capsnet_book.photographs import LIGHTS, photograph
 from capsnet_lab.pictures import read_picture
 from helpers.drawn import DIGITS_PER_LIGHT, count_hard_light, count_kinds
+from helpers.photographs import LIGHTS, photograph
 
 SHAPE = (1, 28, 28)
 Maker = Callable[[Image.Image], Image.Image]  # of a digit, bright on black

@@ -12,11 +12,11 @@ from torch import Tensor
 from capsnet.checkpoint import load_weights
 from capsnet.data import load, to_float
 from capsnet_book import ledger
-from capsnet_book.photographs import LIGHTS, photograph
 from capsnet_lab import pictures as reader
 from capsnet_lab.pictures import read_picture
 from helpers.drawn import KINDS, photographed
 from helpers.pages import greys, numbers
+from helpers.photographs import LIGHTS, photograph
 
 SHAPE = (1, 28, 28)
 FOLDERS = ("page-cnn", "page")
