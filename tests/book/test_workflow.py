@@ -1,7 +1,8 @@
-"""What the workflows rely on. (`make lint` checks their form.)"""
+"""``.ci/workflows`` reads the workflows as GitHub does. (`make lint` checks their form.)"""
 
 import os
 import re
+import runpy
 import tomllib
 
 import nbformat
@@ -11,21 +12,59 @@ import yaml
 import make_notebooks as notebooks
 from helpers import ROOT
 
-WORKFLOWS = ROOT / ".github" / "workflows"
-JOBS = yaml.load((WORKFLOWS / "book.yml").read_text(encoding="utf-8"), yaml.BaseLoader)["jobs"]
+SCRIPT = runpy.run_path(str(ROOT / ".ci" / "workflows"))
+WORKFLOW = """\
+jobs:
+  test:
+    runs-on: ${{ matrix.system }}
+    strategy:
+      matrix:
+        system: [ubuntu-24.04, windows-2025]
+        versions: ["a==1.* b", "a b"]
+    steps:
+      - uses: actions/setup-python@v5
+        with:
+          python-version: "3.10"
+      - run: pip install $VERSIONS
+        env:
+          VERSIONS: ${{ matrix.versions }}
+      - run: pytest
+  deploy:
+    runs-on: ubuntu-24.04
+    steps:
+      - uses: actions/deploy-pages@v4
+"""
 
 
-def test_every_python_is_one_that_the_lock_has_packages_for() -> None:
+def test_a_workflow_becomes_the_jobs_of_its_matrix() -> None:
+    *tests, deploy = SCRIPT["jobs"](WORKFLOW)
+    assert [job.name for job in tests] == [
+        "test (ubuntu-24.04, a==1.* b)",
+        "test (ubuntu-24.04, a b)",
+        "test (windows-2025, a==1.* b)",
+        "test (windows-2025, a b)",
+    ]
+    first, *_, last = tests
+    assert first.steps == [("pip install $VERSIONS", {"VERSIONS": "a==1.* b"}), ("pytest", {})]
+    assert (first.system, last.system, first.python) == ("Linux", "Windows", "3.10")
+    assert first.actions == ["actions/setup-python@v5"]
+    assert SCRIPT["why_not"](deploy) == "has no commands, only actions/deploy-pages@v4"
+
+
+def test_every_job_has_a_python_that_the_lock_has_packages_for() -> None:
     """The newest Python has none for months: "3.x" stopped the book from being published."""
     classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
     supported = [name.rpartition(" ")[2] for name in classifiers if " :: Python :: " in name]
-    assert JOBS["module"]["strategy"]["matrix"]["python"] == supported
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        for job in SCRIPT["jobs"](path.read_text(encoding="utf-8")):
+            assert job.python in [*supported, ""], f"{path.name}: {job.name}"
+    text = (ROOT / ".github" / "workflows" / "book.yml").read_text(encoding="utf-8")
+    module = [job.python for job in SCRIPT["jobs"](text) if job.name.startswith("module")]
+    assert module == supported
     assert f"for Python {supported[0]} to {supported[-1]}," in (ROOT / "Makefile").read_text()
     # Binder's, and that of Codespaces.
-    others = ROOT / ".binder" / "runtime.txt", ROOT / ".devcontainer" / "devcontainer.json"
-    for path in (*WORKFLOWS.glob("*.yml"), *others):
-        named = re.findall(r'python-version: "(.*)"|python[-:](\d[\d.]*)', path.read_text())
-        assert named and {*map("".join, named)} <= {*supported}, path.name
+    for name in (".binder/runtime.txt", ".devcontainer/devcontainer.json"):
+        assert re.search(r"python[-:]([\d.]+)", (ROOT / name).read_text())[1] in supported, name
 
 
 @pytest.mark.skipif("GITHUB_REPOSITORY" not in os.environ, reason="a clone may have any address")
@@ -42,5 +81,6 @@ def test_what_colab_installs_is_this_repository() -> None:
 
 
 def test_the_book_is_published_after_all_other_jobs() -> None:
-    before = JOBS["deploy"]["needs"]
-    assert {*before, "deploy"} == JOBS.keys()
+    text = (ROOT / ".github" / "workflows" / "book.yml").read_text(encoding="utf-8")
+    jobs = yaml.load(text, yaml.BaseLoader)["jobs"]
+    assert set(jobs.pop("deploy")["needs"]) == set(jobs)
