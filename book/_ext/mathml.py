@@ -45,10 +45,6 @@ for await (const line of readline.createInterface({ input: process.stdin })) {
 """
 
 
-class MathError(ValueError):
-    """An equation that Temml cannot read; the message is Temml's."""
-
-
 @cache
 def temml() -> subprocess.Popen[str]:
     """The process that turns TeX into MathML; it ends when this one does, for its input ends."""
@@ -67,18 +63,14 @@ def temml() -> subprocess.Popen[str]:
 
 @cache
 def mathml(tex: str, display: bool) -> str:
-    """The equation as MathML.
-
-    Raises:
-        MathError: it is no TeX that Temml knows.
-    """
+    """The equation as MathML. Raise ValueError, with Temml's message, if Temml cannot read it."""
     process = temml()
     assert process.stdin and process.stdout
     process.stdin.write(json.dumps({"tex": tex, "display": display}) + "\n")
     process.stdin.flush()
     answer = json.loads(process.stdout.readline())
     if "error" in answer:
-        raise MathError(answer["error"].splitlines()[0])
+        raise ValueError(answer["error"].splitlines()[0])
     # Between two words a phone may break the line.
     return re.sub(r"(?<=[^\s>])\u00a0(?=[^\s<])", " ", answer["mathml"])
 
@@ -86,7 +78,7 @@ def mathml(tex: str, display: bool) -> str:
 def rendered(translator: Any, node: nodes.Element, display: bool) -> str:
     try:
         return mathml(node.astext().strip(), display)
-    except MathError as error:
+    except ValueError as error:
         logging.getLogger(__name__).warning("%s: %s", node.astext(), error, location=node)
         return f"<code>{escape(node.astext())}</code>"
 

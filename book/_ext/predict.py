@@ -5,7 +5,6 @@ that the second is right. ``predict.js`` does the rest: without scripts, in prin
 the answer stands below the list.
 """
 
-import re
 from typing import Any
 
 from docutils import nodes
@@ -13,22 +12,14 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-MOST = 4  # answers to choose from
 COLLECTED = "book/how"  # the page that lists what a reader predicted
-ANSWER = re.compile(r"answer-(\d)")
 
 
-def right_answer(box: nodes.Element, choices: int) -> int:
-    """The number of the right answer among the choices of a box, from 1.
-
-    Raises:
-        ExtensionError: the box has too many choices or too few, or does not name one of them.
-    """
-    named = [int(found[1]) for found in map(ANSWER.fullmatch, box["classes"]) if found]
-    if not 2 <= choices <= MOST or len(named) != 1 or not 1 <= named[0] <= choices:
-        expected = f"expected 2 to {MOST} choices and a class such as answer-1, which names one"
-        raise ExtensionError(f"{expected}, got {choices} and {box['classes']}: {box.astext()}")
-    return named[0]
+def check_answer(box: nodes.Element, choices: int) -> None:
+    """Raise ExtensionError unless a class of the box names one of its choices as right."""
+    answers = [f"answer-{number}" for number in range(1, choices + 1)]
+    if len({*answers} & {*box["classes"]}) != 1:
+        raise ExtensionError(f"expected one of {answers}, got {box['classes']}: {box.astext()}")
 
 
 def answer_of(box: nodes.Element) -> list[nodes.Node]:
@@ -55,7 +46,7 @@ class CloseAnswers(SphinxPostTransform):
         boxes = [box for box in self.document.findall(nodes.admonition) if is_question(box)]
         for number, box in enumerate(boxes, start=1):
             (choices,) = box.findall(nodes.bullet_list)
-            right_answer(box, len(choices))
+            check_answer(box, len(choices))
             box["ids"].append(f"predict-{number}")
             answer = answer_of(box)
             for node in answer:

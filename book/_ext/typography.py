@@ -106,9 +106,7 @@ def replace_in_pages(site: Path) -> list[str]:
     """Replace in every page what :data:`REPLACED` names, and return the pages.
 
     Load the index of all words, and what we add to it, on the page that searches and on no other.
-
-    Raises:
-        ExtensionError: what is replaced stands in no page, since the theme was changed.
+    Raise ExtensionError if what is replaced stands in no page, since the theme was changed.
     """
     pages = {file: file.read_text(encoding="utf-8") for file in site.rglob("*.html")}
     search = site / "search.html"  # a book on one page has none
