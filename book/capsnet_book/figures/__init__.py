@@ -14,7 +14,7 @@ HOMES = {
     "capsnet_book.figures.decoder": "property_map squared_errors sweeps",
     "capsnet_book.figures.learning_curves": "image_in_training loss_curves",
     "capsnet_book.figures.lengths": (
-        "against_chance before_squash length_histogram lengths_and_margins"
+        "against_chance before_squash length_histogram lengths_and_margins walks"
     ),
     "capsnet_book.figures.tensors": "capsule_members network receptive_fields",
     "capsnet_book.figures.parts": "Scene scene_and_votes scenes",

@@ -7,8 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capsnet_book.figures.helpers import (
+    U_HAT,
     U,
     V,
+    arrow,
     draw_margins,
     histogram,
     legend_above,
@@ -122,4 +124,30 @@ def against_chance(sums: Mapping[str, ArrayLike], true: ArrayLike, most: float) 
     rows[-1].set_xlabel(f"length of the sum of the votes ({most:.0f} if all coincide)")
     figure.supylabel("percent of their group", size=10)
     legend_above(figure)
+    return figure
+
+
+@styled
+def walks(votes: Mapping[str, ArrayLike]) -> Figure:
+    """Vectors laid end to end, and how far their sum is from the start.
+
+    `votes` are the vectors by name, [m, d] each, in the order in which they are laid. The unit of
+    a panel is the distance that random directions lead on average, which a circle shows. Seen from
+    the side that shows most of the walk; the sum has its full length.
+    """
+    figure, panels = side_by_side(2.1, len(votes), sharex=True, sharey=True)
+    turn = np.linspace(0, 2 * np.pi, 181)
+    for axes, (name, vectors) in zip(panels, votes.items(), strict=True):
+        steps = array(vectors)
+        path = np.cumsum(steps / np.sqrt((steps**2).sum()), axis=0)
+        end = path[-1] / np.linalg.norm(path[-1])
+        x = path @ end
+        aside = path - np.outer(x, end)
+        y = aside @ np.linalg.svd(aside, full_matrices=False)[2][0]
+        y *= np.sign(y[np.abs(y).argmax()])
+        axes.plot([0, *x], [0, *y], color=U_HAT, linewidth=0.7)
+        axes.plot(np.cos(turn), np.sin(turn), "--", color=FAINT, linewidth=1)
+        arrow(axes, (0, 0), (x[-1], y[-1]), V, linewidth=1.6)
+        axes.set(title=name, aspect="equal", xlim=(-1.25, 1.25), ylim=(-1.1, 1.1))
+        axes.set_axis_off()
     return figure

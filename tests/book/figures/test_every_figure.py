@@ -62,6 +62,7 @@ CASES: list[tuple[Any, list[Any], dict[str, Any]]] = [
     (figures.squared_errors, [{"black": X[:2], "decoder": X[:2]}, ["0", "1"]], {}),
     (figures.squash_arrows, [np.array([[0.0, 2], [-1.5, 0]]), np.array([[0, 0.8], [-0.5, 0]])], {}),
     (figures.sweeps, [IMAGES[None, :, 0], ["a"], ["−1", "+1"], "added", "number"], {}),
+    (figures.walks, [{"true digit": RNG.standard_normal((5, 3))}], {}),
     (
         figures.votes_of_children,
         [IMAGES[0], [(1, 0)], 3, X[:1], IMAGES[:1, 0], [("all", IMAGES[1, 0])]],
