@@ -75,7 +75,7 @@ mutants: $(READY)  ## does a test need each line of functional, layers, checks, 
 	VIRTUAL_ENV=$(VENV) $(BIN)/uv run --no-project --with mutmut==3.8.1 python .ci/mutants
 
 notebooks: $(READY)  ## make notebooks/ from book/, executing only what is stale, and the first picture
-	$(BIN)/python book/_tools/make_notebooks.py --address
+	$(BIN)/python book/_tools/make_notebooks.py
 	$(BIN)/python book/_tools/picture.py
 
 train: $(READY)  ## train on MNIST; options in ARGS="--epochs 2 …"

@@ -1,23 +1,15 @@
 """The repository's public address, for the book's links and for who runs its notebooks.
 
-``_config.yml`` says it (``repository: url:``). Where that is empty, the git remote ``origin``
-does, if it lies on a public forge. Otherwise there is none, and nothing pretends that there is.
+``_config.yml`` says it (``repository: url:``). Where that is empty there is none, and nothing
+pretends that there is.
 """
 
-import re
-import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-# Forges that the theme can link to, by web, by ssh, by ssh on the port of https, and by a second
-# account's name of the host. A user name or a token before the host is left out.
-REMOTE = re.compile(
-    r"(?:https://(?:[^@/]+@)?(?:www\.)?|(?:ssh://)?git@(?:(?:alt)?ssh\.)?)(github\.com|gitlab\.com)"
-    r"(?:-[\w-]+)?(?::443)?[:/]([\w./-]+?)(?:\.git)?/?"
-)
 
 
 class Address(NamedTuple):
@@ -47,10 +39,4 @@ class Address(NamedTuple):
 def address(root: Path = ROOT) -> Address:
     """The address of the checkout at ``root``."""
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["repository"]
-    url = config["url"].removesuffix("/")
-    if not url and (root / ".git").exists():  # else git would look in the folders above
-        command = ["git", "-C", str(root), "remote", "get-url", "origin"]
-        remote = subprocess.run(command, capture_output=True, text=True).stdout.strip()
-        match = REMOTE.fullmatch(remote)
-        url = f"https://{match[1]}/{match[2]}" if match else ""
-    return Address(url, config["branch"])
+    return Address(config["url"].removesuffix("/"), config["branch"])

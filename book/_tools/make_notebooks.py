@@ -14,7 +14,7 @@ The chapter has neither, so a comparison of the two ignores them.
 The book's HTML shows the outputs of these very notebooks: they are staged in the cache that
 Jupyter Book reads, so its build executes nothing.
 
-    python book/_tools/make_notebooks.py [--address] [--stale] [CHAPTER …]
+    python book/_tools/make_notebooks.py [--stale] [CHAPTER …]
 """
 
 import argparse
@@ -74,7 +74,6 @@ if not importlib.util.find_spec("capsnet_book"):
 """
 # A notebook whose code calls one of these trains a network, and asks Colab for a GPU.
 TRAINS = re.compile(r"\b(?:fit|make_step|cli\.main|optimizer\.step)\(")
-ADDRESS = re.compile(r'(repository = \\")[^"\\]*')  # in the file, where quotes are escaped
 # A kernel begins with this, in no cell: it keeps which modules it loaded for itself, and notes from
 # then on whose source is read.
 OBSERVE = """\
@@ -117,11 +116,8 @@ def notebook_path(chapter: Path, root: Path = ROOT) -> Path:
     return root / "notebooks" / chapter.relative_to(root / "book").with_suffix(".ipynb")
 
 
-def make(chapter: Path, root: Path = ROOT, update_address: bool = False) -> tuple[Path, bool]:
+def make(chapter: Path, root: Path = ROOT) -> tuple[Path, bool]:
     """Write a chapter's notebook, executing it only if its outputs are stale.
-
-    A file that differs by the repository's address alone is left as it is, unless
-    ``update_address``: `make book` must not change the notebooks of a clone.
 
     Returns:
         the notebook's path and whether it was executed.
@@ -130,16 +126,8 @@ def make(chapter: Path, root: Path = ROOT, update_address: bool = False) -> tupl
     notebook, executed = with_outputs(chapter, root), False
     if notebook is None or is_stale(notebook, root):
         notebook, executed = execute(read_chapter(chapter, root), root), True
-    text = lower(notebook, chapter, root)
-    old = path.read_text(encoding="utf-8") if path.exists() else ""
-    if old != text and (update_address or without_address(old) != without_address(text)):
-        write_atomically(path, text.encode())
+    write_atomically(path, lower(notebook, chapter, root).encode())
     return path, executed
-
-
-def without_address(text: str) -> str:
-    """A notebook's file without the address in its first cell, which is another in a clone."""
-    return ADDRESS.sub(r"\1", text)
 
 
 def with_outputs(chapter: Path, root: Path = ROOT) -> NotebookNode | None:
@@ -162,8 +150,6 @@ def with_outputs(chapter: Path, root: Path = ROOT) -> NotebookNode | None:
 def is_stale(notebook: NotebookNode, root: Path = ROOT) -> bool:
     """Whether what the outputs depend on changed since the notebook was executed."""
     about = notebook.metadata.capsnet
-    if "packages" not in about:
-        return True
     return (
         about.code != hashes(about.code, root, code_alone=True)
         or about.text != hashes(about.text, root, code_alone=False)
@@ -321,9 +307,6 @@ def stage(root: Path = ROOT) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("chapters", nargs="*", help="names, such as squash; all if none is given")
-    parser.add_argument(
-        "--address", action="store_true", help="write the repository's address into all of them"
-    )
     parser.add_argument("--stale", action="store_true", help="only list the stale notebooks")
     options = parser.parse_args(arguments)
     pages = [page for page in chapters() if not options.chapters or page.stem in options.chapters]
@@ -335,7 +318,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(*(path.relative_to(ROOT) for path in stale if path.exists()))
         return 0
     for chapter in pages:
-        path, executed = make(chapter, update_address=options.address)
+        path, executed = make(chapter)
         state = "executed" if executed else "up to date"
         print(f"{path.relative_to(ROOT)}: {state}", flush=True)
     if not options.chapters:

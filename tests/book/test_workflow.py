@@ -5,11 +5,10 @@ import re
 import runpy
 import tomllib
 
-import nbformat
 import pytest
 import yaml
 
-import make_notebooks as notebooks
+from address import address
 from helpers import ROOT
 
 SCRIPT = runpy.run_path(str(ROOT / ".ci" / "workflows"))
@@ -67,17 +66,11 @@ def test_every_job_has_a_python_that_the_lock_has_packages_for() -> None:
         assert re.search(r"python[-:]([\d.]+)", (ROOT / name).read_text())[1] in supported, name
 
 
-@pytest.mark.skipif("GITHUB_REPOSITORY" not in os.environ, reason="a clone may have any address")
+@pytest.mark.skipif("GITHUB_REPOSITORY" not in os.environ, reason="published nowhere")
 def test_what_colab_installs_is_this_repository() -> None:
-    """`make book` leaves the address in the committed notebooks as it is, so a push must set it."""
-    wanted = notebooks.setup_cell().source
-    for chapter in notebooks.chapters():
-        path = notebooks.notebook_path(chapter)
-        address = re.search(r'repository = ".*?"', nbformat.read(path, 4).cells[0].source)[0]
-        assert address in wanted, (
-            f"notebooks/{path.name} has {address}, which this repository is not: "
-            "run `make notebooks` where `origin` is the forge, and commit notebooks/"
-        )
+    url = f"https://github.com/{os.environ['GITHUB_REPOSITORY']}"
+    wrong = f"write {url} into _config.yml, run `make notebooks`, and commit notebooks/"
+    assert address().url == url, wrong
 
 
 def test_the_book_is_published_after_all_other_jobs() -> None:
