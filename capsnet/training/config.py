@@ -49,7 +49,7 @@ class TrainingConfig:
     # Of the arithmetic: plain (as the book prints it), fast, or auto: fast where it pays.
     arrangement: str = "auto"
     # Use torch.compile. None: wherever it works, except on CUDA and in a run of fewer than
-    # WORTH_COMPILING images; fit finds out after the first batch of a new run.
+    # WORTH_COMPILING images.
     compile: bool | None = False
     seed: int = 0  # of the weights, of the images' order and of their shifts
 

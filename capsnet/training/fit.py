@@ -9,7 +9,6 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import ModuleType, NoneType
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -17,17 +16,17 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ExponentialLR, LRScheduler, OneCycleLR
 
 from capsnet.checkpoint import check_savable, full_name, save_weights, unwrapped
-from capsnet.checks import as_int
 from capsnet.data import ImageSet, shifted_batch
-from capsnet.device import describe_machine, make_fabric, resolve_compile
+from capsnet.device import describe_machine, make_fabric
 from capsnet.functional import margin_loss
+from capsnet.model import CapsNet
 from capsnet.text import bar_interval
 from capsnet.training.config import WORTH_COMPILING, TrainingConfig
 from capsnet.training.evaluation import Evaluation, evaluate, images_for
 from capsnet.training.loss import Criterion, TrainingLoss
 from capsnet.training.run import WEIGHTS, Run, RunFolder, open_run
 from capsnet.training.step import Step, make_optimizer, make_step
-from capsnet.training.trouble import find_trouble
+from capsnet.training.trouble import diagnose
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 MakeBatch = Callable[[ImageSet, Tensor, int, torch.Generator], tuple[Tensor, ...]]
 MakeSchedule = Callable[[torch.optim.Optimizer, TrainingConfig, int], LRScheduler]
 READ_EVERY = 10  # steps between reads of the loss, each of which waits for the device
-DIAGNOSIS_IMAGES = 500  # training images that show whether a network learns, if none are held out
 
 
 class TrainingError(RuntimeError):
@@ -145,8 +143,8 @@ def fit(
             place of the configuration's.
         on_epoch: called in every process with optimizer, scheduler and the epoch's record, after
             each epoch and before its checkpoint.
-        tag: distinguishes runs that differ in something without a name, such as the weights that
-            training starts from, a lambda, a closure or a partial.
+        tag: distinguishes runs that differ in something else, such as the weights that training
+            starts from, or the arguments of a partial.
         metadata: more to store with the weights, as JSON; it replaces nothing that ``fit`` stores.
         stop_after: stop after so many epochs, with the schedule for all; a later call goes on.
         progress: show a bar with rate and time left, and a line per epoch, on stderr.
@@ -163,7 +161,7 @@ def fit(
     Raises:
         ValueError: the images do not fit the model, a batch cannot be divided among the processes,
             ``out`` holds another run's checkpoint or a damaged one, or with ``out`` the network
-            could not be loaded again or a function has no name.
+            could not be loaded again.
         TrainingError: the loss or a weight is not finite.
         OSError: ``out`` cannot be written.
     """
@@ -172,7 +170,9 @@ def fit(
     if out is not None:
         check_savable(model, metadata or {})
     training = images_for(model, training)
-    config = config_for(model, training, config)
+    if config is None:
+        config = TrainingConfig.for_model(cast(CapsNet, model), len(training))
+    config.check_shift(training.images.shape[1:])
     if validation is not None:
         validation = images_for(model, validation).to(fabric.device)
     functions = {
@@ -183,23 +183,21 @@ def fit(
     batches = Batches(training, config, make_batch, make_order, fabric)
     model.to(fabric.device).train()
     optimizer = make_optimizer(model, config)
-    # Compiled, if at all, after the first batch.
-    uncompiled = dataclasses.replace(config, compile=False)
-    step = make_step(model, optimizer, uncompiled, fabric, criterion, make_loss)
+    arithmetic = config
+    if config.compile is None and config.epochs * batches.images < WORTH_COMPILING:
+        arithmetic = dataclasses.replace(config, compile=False)
+    step = make_step(model, optimizer, arithmetic, fabric, criterion, make_loss)
+    step.capture()
     scheduler = make_schedule(optimizer, config, config.epochs * len(batches))
     run = Run(model, optimizer, scheduler, config.average, identity)
     show = progress and fabric.is_global_zero and sys.stderr is not None
     options: dict[str, Any] = {"precision": config.precision, "arrangement": config.arrangement}
     path = None if out is None else Path(out)
-    last = config.epochs
-    if stop_after is not None:
-        last = min(last, as_int("stop_after", stop_after))
+    last = config.epochs if stop_after is None else min(config.epochs, stop_after)
 
     with open_run(run, path, fabric, show) as folder:
-        if run.records:  # a new run does so after its first batch, which shows that it works
-            compile_and_capture(step, config, batches)
-            if show:
-                print_to_stderr(f"continuing after epoch {len(run.records)} of {config.epochs}")
+        if run.records and show:
+            print_to_stderr(f"continuing after epoch {len(run.records)} of {config.epochs}")
         while len(run.records) < last:
             record = train_epoch(run, step, batches, folder, show)
             result = None
@@ -215,13 +213,11 @@ def fit(
             fabric.barrier()
             if show:
                 print_to_stderr(describe(record, config.epochs))
-                if validation is None and len(run.records) == config.epochs:
-                    subset = random_subset(training)
-                    result = evaluate(run.averaged, subset, compile=step.compiled, **options)
-                seen = config.epochs * batches.images
-                trouble = find_trouble(run.records, config, seen, result)
-                if trouble is not None:
-                    print_to_stderr(trouble)
+                is_last = len(run.records) == config.epochs
+                if is_last and result is not None and result.margin is not None:
+                    trouble = diagnose(result, config.learning_rate)
+                    if trouble is not None:
+                        print_to_stderr(trouble)
         model.load_state_dict(run.averaged.state_dict())
         model.eval()
         if folder is not None and len(run.records) == config.epochs:
@@ -237,17 +233,6 @@ def fit(
             save_weights(folder.path / WEIGHTS, model, described)
     fabric.barrier()
     return run.records
-
-
-def config_for(model: Any, training: ImageSet, config: TrainingConfig | None) -> TrainingConfig:
-    """How to train this network on these images; a CNN, say, as MNIST where not given."""
-    if config is None:
-        suits = hasattr(model, "num_primary_capsules")
-        config = TrainingConfig.for_model(model, len(training)) if suits else TrainingConfig()
-    if not isinstance(config, TrainingConfig):
-        raise ValueError(f"config must be a TrainingConfig, got {type(config).__name__}")
-    config.check_shift(training.images.shape[1:])
-    return config
 
 
 def train_epoch(
@@ -280,10 +265,6 @@ def train_epoch(
                     losses.append(loss)
                 unread.clear()
                 bar.set_postfix(loss=f"{losses[-1]:.4f}")
-            if run.step == 1:
-                if show:
-                    bar.write(f"first batch: loss {losses[0]:.4f}", file=sys.stderr)
-                compile_and_capture(step, config, batches)
     seconds = time.perf_counter() - start
     sums = {name: p.detach().sum() for name, p in run.model.named_parameters()}
     for name, total in zip(sums, torch.stack([*sums.values()]).tolist(), strict=True):
@@ -306,14 +287,6 @@ def check_finite(name: str, value: float, step: int) -> None:
         )
 
 
-def compile_and_capture(step: Step, config: TrainingConfig, batches: Batches) -> None:
-    """Compile and capture the step, where that works and pays."""
-    too_short = config.compile is None and config.epochs * batches.images < WORTH_COMPILING
-    if not too_short and resolve_compile(config.compile, step.device):
-        step.compile()
-    step.capture()
-
-
 def validation_record(result: Evaluation, config: TrainingConfig) -> dict[str, float]:
     """What an epoch's record says of the validation images."""
     record = {"validation_accuracy": result.accuracy}
@@ -324,12 +297,6 @@ def validation_record(result: Evaluation, config: TrainingConfig) -> dict[str, f
         record["validation_margin"] = result.margin
         record["validation_loss"] = result.margin + weighted
     return record
-
-
-def random_subset(images: ImageSet) -> ImageSet:
-    """A few images, drawn at random, because they may be in the order of their classes."""
-    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
-    return images.subset(order[:DIAGNOSIS_IMAGES])
 
 
 def identify(
@@ -352,27 +319,16 @@ def identify(
             "crc32": [zlib.crc32(array) for array in arrays],
         },
         "task": {
-            **{key: name_of(key, f, tag) for key, f in functions.items() if f is not None},
+            **{key: name_of(function) for key, function in functions.items() if function},
             "tag": tag,
         },
     }
     return cast(dict[str, Any], json.loads(json.dumps(identity)))  # as a checkpoint returns it
 
 
-def name_of(argument: str, function: Any, tag: str | None) -> str:
-    """Module and name of a function, which identify it.
-
-    Raise ValueError if it has no such name, and no ``tag`` names the run instead.
-    """
-    name = getattr(function, "__qualname__", "").removeprefix("_VariableFunctionsClass.")  # torch's
-    owner = getattr(function, "__self__", None)  # None of a function, its module of a built-in one
-    is_named = name and "<" not in name and isinstance(owner, NoneType | ModuleType | type)
-    if not is_named and tag is None:
-        raise ValueError(
-            f"{argument} ({name or type(function).__name__}) has no name that tells it from "
-            "others: give a function of a module, or a tag= that names this run"
-        )
-    return f"{getattr(function, '__module__', None)}.{name or type(function).__name__}"
+def name_of(function: Any) -> str:
+    """Module and name of a function, or of the class of another callable."""
+    return f"{function.__module__}.{getattr(function, '__qualname__', type(function).__name__)}"
 
 
 def describe(record: dict[str, Any], epochs: int) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from capsnet import CapsNet
 from capsnet.checkpoint import load_weights, read_tensors, write_tensors
@@ -121,20 +121,6 @@ def test_another_run_does_not_go_on(tmp_path: Path, digits: ImageSet, refuses: R
             go_on(**changes)
     assert (tmp_path / CHECKPOINT).read_bytes() == before
     assert len(go_on()) == FP32.epochs
-
-
-def test_what_has_no_name_needs_a_tag(tmp_path: Path, digits: ImageSet, refuses: Refuses) -> None:
-    def go_on(criterion: Any, **options: Any) -> list[dict[str, Any]]:
-        return fit(tiny_model(), digits, None, FP32, out=tmp_path, criterion=criterion, **options)
-
-    nameless = [lambda *both: twice(*both), functools.partial(margin_loss, m_pos=0.8)]
-    for each in (*nameless, twice.__call__, nn.MSELoss()):
-        with refuses("criterion (", "has no name that tells it from others", "tag="):
-            go_on(each)
-    go_on(nameless[0], tag="twice", stop_after=1)
-    with refuses("another run: its task has criterion", "test_resume.twice"):
-        go_on(twice, tag="twice")
-    assert len(go_on(nameless[0], tag="twice", stop_after=2)) == 2
 
 
 def test_a_damaged_checkpoint_changes_nothing(tmp_path: Path, digits: ImageSet, refuses) -> None:
