@@ -77,8 +77,8 @@ def traced(route: Callable[..., Tensor], u_hat: Tensor) -> RoutingStep:
 def data(u_hat: Tensor) -> dict[str, Any]:
     """What the widget needs of an image's predictions [1, children, parents, numbers].
 
-    Of b, c, s and v, pictures [1 + changes, parents, columns] in 256 steps: black is 0, and full
-    colour the largest value without a change. Of the children one in twelve is in them.
+    Of b, c, s and v, pictures [1 + changes, parents, columns] in 256 steps up to the largest value
+    of each picture. Of the children one in twelve is in them.
     """
     text = inspect.getsource(dynamic_routing).splitlines()
     loop = next(k for k, line in enumerate(text) if "for iteration" in line)
@@ -92,6 +92,6 @@ def data(u_hat: Tensor) -> dict[str, Any]:
         values = [getattr(step, name).abs() for step in steps]
         if name in "bc":  # [children, parents]
             values = [value[::EVERY].T for value in values]
-        shades = torch.stack(values) / values[0].max()
-        found[name] = (255 * shades.clamp(max=1)).to(torch.uint8)
+        shades = torch.stack(values)
+        found[name] = (255 * (shades / shades.amax((1, 2), keepdim=True))).to(torch.uint8)
     return found

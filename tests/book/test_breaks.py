@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from address import ROOT
-from capsnet.functional import dynamic_routing
+from capsnet.functional import RoutingStep, dynamic_routing
 from capsnet_book import breaks
 from capsnet_book.breaks import CHANGES, Break
 
@@ -43,7 +43,9 @@ def test_the_first_lengths_and_pictures_are_those_of_the_routing_as_it_is() -> N
     lengths = data["lengths"]
     torch.testing.assert_close(lengths[0], dynamic_routing(VOTES)[0].norm(dim=1))
     torch.testing.assert_close(lengths[-1], lengths[0])  # the last update, too
-    assert data["v"][0].max() == 255 and data["c"].shape == (1 + len(CHANGES), 10, 5)
+    assert data["c"].shape == (1 + len(CHANGES), 10, 5)
+    for name in RoutingStep._fields:
+        assert data[name].amax((1, 2)).tolist() == [255] * (1 + len(CHANGES))
     for change in CHANGES:
         assert sum(change.line in line for line in data["code"]) == 1
 

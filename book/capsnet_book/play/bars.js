@@ -16,10 +16,11 @@ export function bars(label, names = [..."0123456789"]) {
     list: el("ol", { class: "bars", "aria-label": label }, ...rows.map(({ row }) => row)),
     /** @param {ArrayLike<number>} values  from 0 to 1
      * @param {number[]} [marked]  rows that stand out
+     * @param {number} [longest]  the value of a whole bar
      */
-    show(values, marked = []) {
+    show(values, marked = [], longest = 1) {
       rows.forEach(({ row, bar, value }, k) => {
-        bar.style.width = `${100 * Math.min(1, values[k])}%`;
+        bar.style.width = `${100 * Math.min(1, values[k] / longest)}%`;
         value.textContent = values[k].toFixed(2);
         row.classList.toggle("marked", marked.includes(k));
       });

@@ -14,17 +14,24 @@ const FILE = "tests/capsnet/test_functional.py";
 /**
  * @param {HTMLElement} stage
  * @param {{ code: string[], changes: Change[], lengths: Float32Array, b: Uint8Array, c: Uint8Array, s: Uint8Array, v: Uint8Array }} data
- *   the loop; what can be changed; for the loop as it is and after each change, ten lengths and four pictures
+ *   the loop; what can be changed; for the loop as it is and after each change, ten lengths and four pictures,
+ *   each of them in shades up to its own largest value
  */
 export async function mount(stage, { code, changes, lengths, ...variables }) {
   let taken = 0; // 0 as it is, or 1 + the number of a change
 
   const pictures = Object.fromEntries(Object.keys(VARIABLES).map((name) => [name, picture(`${name} of the digit, a row for each parent`)]));
+  // A line and what it becomes lie on each other, so that its row is as high for each of them.
   const lines = code.map((line) => {
-    const [was, text] = [el("del"), el("ins")];
+    const forms = [{ k: 0, form: el("code", {}, line) }];
+    changes.forEach(({ line: part, instead }, n) => {
+      const [before, after] = line.split(part);
+      if (after !== undefined) forms.push({ k: n + 1, form: el("code", {}, before, el("del", {}, part), " ", el("ins", {}, instead), after) });
+    });
     const name = Object.entries(VARIABLES).find(([, start]) => line.trim().startsWith(start))?.[0];
-    const row = el("li", {}, el("code", {}, was, text), ...(name ? [el("span", { class: `tint of-${name}` }, pictures[name])] : []));
-    return { row, was, text };
+    const row = el("li", {}, el("div", { class: "forms" }, ...forms.map(({ form }) => form)),
+      ...(name ? [el("span", { class: `tint of-${name}` }, pictures[name])] : []));
+    return { row, forms };
   });
   const [right, wrong] = [bars("the ten lengths as they are"), bars("the ten lengths after the change")];
   const after = el("p", { class: "name" });
@@ -42,23 +49,22 @@ export async function mount(stage, { code, changes, lengths, ...variables }) {
   function show() {
     const change = changes[taken - 1];
     buttons.forEach((each, k) => set(each, { "aria-pressed": k === taken }));
-    lines.forEach(({ row, was, text }, k) => {
-      const here = change && code[k].includes(change.line);
-      row.classList.toggle("changed", Boolean(here));
-      was.hidden = !here;
-      was.textContent = here ? `${code[k]}\n` : "";
-      text.textContent = here ? code[k].replace(change.line, change.instead) : code[k];
-    });
+    for (const { row, forms } of lines) {
+      const shown = forms.find(({ k }) => k === taken) ?? forms[0];
+      for (const { form } of forms) form.style.visibility = form === shown.form ? "" : "hidden";
+      row.classList.toggle("changed", shown.k > 0);
+    }
     for (const [name, canvas] of Object.entries(pictures)) {
       const all = variables[/** @type {"b" | "c" | "s" | "v"} */ (name)];
       const size = all.length / (1 + changes.length);
       drawDigit(canvas, Float32Array.from(all.subarray(size * taken, size * (taken + 1)), (x) => x / 255), size / PARENTS);
     }
     const own = (/** @type {number} */ k) => lengths.subarray(PARENTS * k, PARENTS * (k + 1));
-    right.show(own(0), [argmax(own(0))]);
+    const longest = Math.max(1, ...own(taken)); // both are drawn to one scale
+    right.show(own(0), [argmax(own(0))], longest);
     after.textContent = change ? "after the change" : "after no change yet";
-    wrong.show(own(taken), [argmax(own(taken))]);
-    says.replaceChildren(change ? `${change.says} ` : "Change a line of the loop. The pictures at its right are this 7’s variables in the third iteration, a row for each parent.",
+    wrong.show(own(taken), [argmax(own(taken))], longest);
+    says.replaceChildren(change ? `${change.says} ` : "Change a line of the loop. The pictures at its right are this 7’s variables in the third iteration, a row for each parent, in shades from 0 to their largest value.",
       ...(change?.test ? ["Fails: ", el("code", {}, `${FILE}::${change.test}`)] : []));
   }
 

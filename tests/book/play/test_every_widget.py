@@ -103,6 +103,10 @@ MISSED = """() => {
         .filter((it) => it.type !== "radio" || !groups.has(it.name))
         .map((it) => it.outerHTML.slice(0, 120));
 }"""
+# Where its parts stand, but for one that follows the page.
+PLACES = """() => [...document.querySelectorAll(".play > *, .play li:not(.thumbs *)")]
+    .filter((it) => getComputedStyle(it).position !== "sticky")
+    .map((it) => Math.round(it.getBoundingClientRect().top + scrollY))"""
 FOCUSED = """() => {
     const here = document.activeElement;
     if (!here.closest(".play") || "reached" in here.dataset) return false;
@@ -151,6 +155,18 @@ def test_it_fits_its_box_and_is_accessible_by_day_and_night(page_of: Opens, widg
             check_with_axe(tab, "main")
             tab.evaluate("document.documentElement.dataset.theme = 'dark'")
             check_with_axe(tab, "main", runOnly=["color-contrast"])
+
+
+# A picture of the reader's own takes the room that it needs.
+@pytest.mark.parametrize("widget", [name for name in WIDGETS if name not in ("front", "yours")])
+def test_nothing_moves_when_a_button_is_pressed(page_of: Opens, widget: str) -> None:
+    for phone in (False, True):
+        tab = settled(page_of(widget, phone=phone))
+        places = tab.evaluate(PLACES)
+        for button in tab.locator(".play button:visible:not(.matrix *)").all():
+            if button.is_enabled():
+                button.click()
+                assert settled(tab).evaluate(PLACES) == places, button.inner_text()
 
 
 @EACH
