@@ -42,20 +42,26 @@ def sweeps(
 
 @styled
 def property_map(
-    changes: ArrayLike, rows: Sequence[str], properties: Sequence[str], ylabel: str, unit: str
+    changes: ArrayLike,
+    rows: Sequence[str],
+    properties: Sequence[str],
+    ylabel: str,
+    unit: str,
+    most: float | None = None,
 ) -> Figure:
     """How much each row changes each property: [rows, properties] numbers on colours.
 
     The page's own ground is no change; `ylabel` says what the rows are, `unit` that of the changes.
+    The colours are strongest at `most`, or at the largest change.
     """
     values = array(changes).astype(float)
-    most = max(float(np.abs(values).max(initial=0)), 1e-9)
+    most = most or max(float(np.abs(values).max(initial=0)), 1e-9)
     figure, axes = Figure.single(1.0 + 0.29 * len(rows))
     stops = [(0, "#F1A340"), (0.5, "#F1A34000"), (0.5, "#998EC300"), (1, "#998EC3")]
     colours = LinearSegmentedColormap.from_list("changes", stops)
-    picture = axes.imshow(values, cmap=colours, vmin=-most, vmax=most, aspect="auto")
+    axes.imshow(values, cmap=colours, vmin=-most, vmax=most, aspect="auto")
     for (row, column), value in np.ndenumerate(values):
-        text = f"{value:+.1f}".replace("-", "−") if abs(value) >= 0.05 else "0"
+        text = f"{value:.1f}".replace("-", "−") if abs(value) >= 0.05 else "0"
         # On a dark page INK turns light, as the ground turns dark; the strong colours stay.
         colour = "black" if abs(value) > 0.55 * most else INK
         axes.text(column, row, text, ha="center", va="center", fontsize=9, color=colour)
@@ -65,7 +71,8 @@ def property_map(
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_ylabel(ylabel)
-    figure.colorbar(picture, ax=axes, label=unit, fraction=0.05, pad=0.03)
+    axes.set_xlabel(unit)
+    axes.xaxis.set_label_position("bottom")
     return figure
 
 

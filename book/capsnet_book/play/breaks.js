@@ -5,6 +5,8 @@ import { bars } from "./bars.js";
 import { argmax, button, drawDigit, el, picture, readState, set, writeState } from "./kit.js";
 
 const NAME = "breaks";
+export const caption = "Five of six changed lines change the lengths of this 7’s ten capsules, and a test fails for each of " +
+  "the five. Press a button to change a line.";
 const PARENTS = 10;
 const VARIABLES = { c: "c =", s: "s =", v: "v =", b: "b = b" }; // where each is computed
 const FILE = "tests/capsnet/test_functional.py";
