@@ -178,8 +178,7 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 def execute(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
     """Run every cell in order, in an empty folder; note what they used.
 
-    Raises:
-        ChapterError: a cell failed, or wrote to stderr (a warning, say): nothing to show.
+    Refuse a cell that fails, or that writes to stderr (a warning, say): nothing to show.
     """
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
@@ -224,11 +223,7 @@ def execute(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
 
 
 def lower(notebook: NotebookNode, chapter: Path, root: Path = ROOT) -> str:
-    """The notebook's file: prose in plain Markdown, solutions folded, the first cell added.
-
-    Raises:
-        ChapterError: the prose uses something that has no plain Markdown yet.
-    """
+    """The notebook's file: prose in plain Markdown, solutions folded, the first cell added."""
     notebooks = {page: notebook_path(page, root) for page in chapters(root)}
     prose = Prose(chapter, root, notebooks, glued_values(notebook))
     cells = [setup_cell(root)]
@@ -279,8 +274,7 @@ def glued_values(notebook: NotebookNode) -> dict[str, str]:
 def stage(root: Path = ROOT) -> None:
     """Put the notebooks' outputs where Jupyter Book looks before it executes anything.
 
-    Raises:
-        ChapterError: Jupyter Book would not recognise a chapter, and execute it.
+    Refuse a notebook that Jupyter Book would not take for its chapter's: it would execute that.
     """
     from jupyter_cache import get_cache
     from jupyter_cache.base import CacheBundleIn

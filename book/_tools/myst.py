@@ -58,11 +58,7 @@ for name, rule in zip(RULES.get_active_rules(), RULES.getRules(""), strict=True)
 
 @cache
 def front_matter(text: str) -> dict[str, Any]:
-    """The YAML between the lines ``---`` at the top of a page; empty if there is none.
-
-    Raises:
-        ChapterError: it is no YAML.
-    """
+    """The YAML between the lines ``---`` at the top of a page; empty if there is none."""
     head = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
     try:
         return (yaml.safe_load(head[1]) if head else None) or {}
@@ -73,11 +69,7 @@ def front_matter(text: str) -> dict[str, Any]:
 
 
 def parse(text: str, page: str) -> list[Token]:
-    """The blocks of a text.
-
-    Raises:
-        ChapterError: a fence is not closed, or a link's target stands elsewhere.
-    """
+    """The blocks of a text. Refuse a fence that is not closed, and a link's target elsewhere."""
     definitions: dict[str, Any] = {}
     tokens, lines = PARSER.parse(text, definitions), text.splitlines()
     for name in definitions.get("references", {}):
@@ -98,11 +90,7 @@ def parse_inline(text: str) -> list[Token]:
 
 
 def directive(token: Token, page: str) -> Directive | None:
-    """The directive that a block is, or None.
-
-    Raises:
-        ChapterError: its options cannot be read.
-    """
+    """The directive that a block is, or None."""
     match = re.fullmatch(r"\{([^\s}]+)\}\s*(.*)", token.info.strip())
     if token.type not in FENCES or not match or not token.map:
         return None

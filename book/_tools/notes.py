@@ -67,11 +67,7 @@ class Listing:
 
 
 def read_notes(page: Path, root: Path) -> Listings:
-    """The live source and a page's notes.
-
-    Raises:
-        ChapterError: a listing has no note, or it is not what the file holds there.
-    """
+    """The live source and a page's notes. Refuse a listing that is not what the file holds there."""
     name = page.relative_to(root).as_posix()
     quoted: dict[str, Quoted] = {}  # by file
     for directive in directives(page.read_text(encoding="utf-8"), name):
@@ -155,11 +151,7 @@ def match_source(
 def lines_and_tests(
     listings: Listings, root: Path, equation: str
 ) -> tuple[list[list[Listing]], list[str]]:
-    """The listings whose notes link to an equation, by function, and the equation's tests.
-
-    Raises:
-        ChapterError: there is no such note, or no such test.
-    """
+    """The listings whose notes link to an equation, by function, and the equation's tests."""
     link = f"](#equation-{equation.replace(' ', '-')})"
     all_listings = chain.from_iterable(listings.values())
     noted = [listing for listing in all_listings if link in (listing.note or "")]

@@ -68,8 +68,7 @@ def glue_lines(source: str) -> set[int]:
 def split_check(source: str) -> list[tuple[str, str]]:
     """Each sentence of a check, a comment at the margin, and the code that proves it.
 
-    Raises:
-        ValueError: code stands above the first sentence, or a sentence has no code.
+    Raise ValueError if code stands above the first sentence, or a sentence has no code.
     """
     source = source.strip() + "\n"
     claims = CLAIM.findall(source)

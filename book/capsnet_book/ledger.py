@@ -18,8 +18,7 @@ asked: set[str] = set()
 def path(name: str) -> Path:
     """A file of the ledger, such as ``path("mnist/weights.safetensors")``.
 
-    Raises:
-        FileNotFoundError: there is none of that name.
+    Raise FileNotFoundError if there is none of that name; so does whatever reads one here.
     """
     asked.add(name)
     checkout, here = Path(__file__).resolve().parents[2], Path.cwd()
@@ -35,9 +34,6 @@ def path(name: str) -> Path:
 def read(name: str) -> Any:
     """A JSON document of the ledger, such as ``read("bench/speed-cpu.json")``, or the lines of a
     ``.jsonl`` file, one mapping a line.
-
-    Raises:
-        FileNotFoundError: there is none of that name.
     """
     text = path(name).read_text(encoding="utf-8")
     if name.endswith(".jsonl"):
@@ -59,8 +55,7 @@ def record_name(experiment: str, row: str, seed: int, budget: str) -> str:
 def record_lines(file: Path) -> dict[str, str]:
     """The lines of an experiment's file by :func:`record_name`; none if there is no such file.
 
-    Raises:
-        ValueError: a line is no record.
+    Raise ValueError if a line is no record.
     """
     lines: dict[str, str] = {}
     if not file.exists():
@@ -81,9 +76,6 @@ def record(experiment: str, row: str, seed: int = 0, budget: str = "cpu") -> dic
     """The record of one run, such as ``record("table-1", "baseline CNN")``.
 
     `experiment` is its file in ``results/experiments``, `budget` "cpu" or "gpu".
-
-    Raises:
-        FileNotFoundError: the ledger has no such run.
     """
     try:
         return trainings(experiment, budget)[row][seed]
@@ -94,11 +86,7 @@ def record(experiment: str, row: str, seed: int = 0, budget: str = "cpu") -> dic
 
 
 def trainings(experiment: str, budget: str = "cpu") -> dict[str, dict[int, dict[str, Any]]]:
-    """Every record of an experiment under a budget, by its row and its seed.
-
-    Raises:
-        FileNotFoundError: the ledger has no run of it.
-    """
+    """Every record of an experiment under a budget, by its row and its seed."""
     prefix = f"experiments/{experiment}/{budget}/"
     lines = record_lines(path(records_file(experiment)))
     records = [json.loads(line) for name, line in lines.items() if name.startswith(prefix)]

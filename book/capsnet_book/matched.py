@@ -28,10 +28,7 @@ def common_level(*rows: str) -> float:
 def at_level(course: Course, level: float) -> float:
     """The errors on affine digits where those on plain digits first fall to `level`.
 
-    Between two epochs they lie on a straight line.
-
-    Raises:
-        ValueError: they never fall to it.
+    Between two epochs they lie on a straight line. Raise ValueError if they never fall to it.
     """
     for (before, high), (after, low) in pairwise(course):
         if before > level >= after:

@@ -11,14 +11,8 @@ def source(thing: Any, start: str = "") -> Any:
     """The live source of a function, method or class, without its docstring, for a notebook.
 
     A page that shows code this way cannot differ from what runs: a changed line is a changed
-    output, and the check of the notebooks fails until the page is made again.
-
-    Args:
-        thing: what to show.
-        start: show only what follows from the first line that holds this text.
-
-    Raises:
-        ValueError: no line holds ``start``.
+    output, and the check of the notebooks fails until the page is made again. ``start`` leaves out
+    what stands above the first line that holds this text; raise ValueError if no line does.
     """
     from IPython.display import Markdown
 

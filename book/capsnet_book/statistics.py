@@ -10,14 +10,9 @@ Records = Mapping[int, Mapping[str, Any]]  # a row's, by seed
 
 
 def wilson_interval(right: int, total: int) -> tuple[float, float]:
-    """The ends, 0 … 1, of the 95 % interval of a share, by E. B. Wilson's method of 1927.
+    """The ends, 0 … 1, of the 95 % interval of a share of independent answers that are right.
 
-    Args:
-        right: right answers, 0 … total.
-        total: all answers, independent of each other; at least 1.
-
-    Raises:
-        ValueError: ``right`` is below 0 or above ``total``.
+    The method is that of E. B. Wilson, 1927.
     """
     interval = stats.binomtest(right, total).proportion_ci(0.95, method="wilson")
     return interval.low, interval.high
@@ -36,12 +31,9 @@ def half_width(deviation: float, n: int) -> float:
 def difference_of_means(
     before: tuple[float, float], after: tuple[float, float], n: int
 ) -> tuple[float, float]:
-    """The difference of two means, and half of Welch's 95 % interval, from means and deviations.
+    """The difference of two means, and half of Welch's 95 % interval.
 
-    Args:
-        before: mean and sample standard deviation of n numbers.
-        after: the same of n others, independent of these; not both without spread.
-        n: how many there are of each, at least 2.
+    Of n numbers ``before`` and of n independent ones ``after``: mean and sample standard deviation.
     """
     difference, spread = before[0] - after[0], math.hypot(before[1], after[1])
     degrees = (n - 1) / sum((deviation / spread) ** 4 for _, deviation in (before, after))
