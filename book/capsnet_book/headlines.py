@@ -24,7 +24,9 @@ def accuracy_table(runs: Mapping[str, Records]) -> str:
 
     `runs` are those of :func:`published_trainings`.
     """
-    rows: list[tuple[str, ...]] = [("", "published", "epochs", "here", "ours")]
+    rows: list[tuple[str, ...]] = [
+        ("", "published", "epochs", "their recipe, repeated", "this book's recipe")
+    ]
     for name, network in IMPLEMENTATIONS.items():
         if name not in runs:
             continue
