@@ -67,7 +67,7 @@ class Listing:
 
 
 def read_notes(page: Path, root: Path) -> Listings:
-    """The live source and a page's notes. Refuse a listing that is not what the file holds there."""
+    """The live source and a page's notes. Refuse a listing that differs from its file."""
     name = page.relative_to(root).as_posix()
     quoted: dict[str, Quoted] = {}  # by file
     for directive in directives(page.read_text(encoding="utf-8"), name):
