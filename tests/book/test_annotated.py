@@ -161,3 +161,9 @@ def test_every_statement_of_the_three_files_has_its_note_and_every_equation_its_
     asked = [d.argument for d in directives(PAGE.read_text()) if d.name == "computed"]
     assert sorted(asked) == sorted(contracts(ROOT))
     assert all(lines_and_tests(notes, ROOT, equation) for equation in asked)
+    book = " ".join(" ".join(page.read_text("utf-8") for page in ROOT.glob("book/*.md")).split())
+    numbers = {*re.findall(r"\\tag\{([^}]*)\}", book)}
+    named = {equation for equation in asked if not equation.isdigit()}
+    assert {"1", "2", "3", "4"} <= numbers == {*asked} - named
+    for name in named:
+        assert re.search(rf"\b{re.escape(name)}\b", book, re.IGNORECASE), name

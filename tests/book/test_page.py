@@ -106,26 +106,6 @@ def test_the_front_page_has_a_card_of_every_numbered_chapter() -> None:
     assert [name for names in shown for name in names] == chapters
 
 
-@pytest.mark.parametrize(
-    ("text", "rows"),
-    [
-        ("net     error, %  runs\nfirst       0.66    10\nsecond              12\n",
-         [["net", "error, %", "runs"], ["first", "0.66", "10"], ["second", "", "12"]]),
-        ("            with a digit\nuntrained           −0.1\n",
-         [["", "with a digit"], ["untrained", "−0.1"]]),
-        ("length 1 becomes 0.50\nlength 2 becomes 0.80\n", []),
-        ("as in the paper    0 vectors\nafter a ReLU     451 vectors\n", []),  # no head
-        ("net    runs\nfirst  10\nlast   2\n", []),  # aligned to the left
-        ("net    runs\nfirst    10\ntimed with two threads\n", []),
-    ],
-)  # fmt: skip
-def test_aligned_columns_under_a_head_are_a_table(text: str, rows: list[list[str]]) -> None:
-    assert tables.printed_rows(text.rstrip("\n").split("\n")) == rows
-    if rows:
-        head, body = tables.table_of(rows)[0][len(rows[0]) :]
-        assert [[cell.astext() for cell in row] for row in (*head, *body)] == rows
-
-
 def test_a_table_of_claims_is_wide_and_colours_how_its_verdicts_begin() -> None:
     said = ["confirmed in one network", "no: it is lower", "open", "depends", "not reached"]
     table = tables.table_of([["claim", "here"], *(["so", each] for each in said)])
@@ -152,6 +132,11 @@ def test_columns_that_are_wider_than_a_phone_are_marked() -> None:
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
+        ("net     error, %  runs\nfirst       0.66    10\nsecond              12\n",
+         [["net", "error, %", "runs", "first", "0.66", "10", "second", "", "12"]]),
+        ("            with a digit\nuntrained           −0.1\n",
+         [["", "with a digit", "untrained", "−0.1"]]),
+        ("net  runs\nwith two threads 10\n", ["net runs", "with two threads 10"]),
         ("step 1: loss  0.5\nstep 10: loss 0.4\n", ["step 1: loss 0.5", "step 10: loss 0.4"]),
         ("one   line\n", ["one line"]),
         ("results:    True\ngradients:  two or three words\n",
