@@ -96,9 +96,6 @@ def read_output(returned: Any, images: Tensor) -> Output:
     capsules = None if raw is None else without_ones(raw)
     if capsules is not None and lengths is not None and capsules.shape[1] != lengths.shape[1]:
         capsules = capsules.transpose(1, 2)
-    matrices = [x for x in others if x.dim() == 2]
-    if capsules is None and {x.shape[1] for x in matrices} == {1}:
-        lengths = matrices[-1]  # of one class: what looks like lengths are the capsule's components
     if capsules is None and lengths is None:
         got = [f"a tensor {list(tensor.shape)}" for tensor in tensors] or [type(returned).__name__]
         raise UserCodeError(

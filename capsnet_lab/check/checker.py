@@ -1,7 +1,6 @@
 """Which deviations does anybody's capsule network have? ``capsnet check my_module:MyCapsNet``."""
 
 import contextlib
-import copy
 import os
 import pkgutil
 import sys
@@ -12,11 +11,8 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
-from capsnet.model import CapsNet
-from capsnet.training.loss import TrainingLoss
 from capsnet_lab.check import probe_outside
 from capsnet_lab.check.adapter import Adapter
 from capsnet_lab.check.evidence import (
@@ -29,12 +25,10 @@ from capsnet_lab.check.evidence import (
     user_code,
 )
 from capsnet_lab.check.probe_loss import examine_loss
-from capsnet_lab.check.probe_primary import examine_primary, examine_start, same_type
+from capsnet_lab.check.probe_primary import examine_primary, examine_start
 from capsnet_lab.check.probe_routing import EQUAL_SHARES, LAYER_NAMES, NEED_ROUTING, examine_layer
-from capsnet_lab.check.subject import Subject, find_routing
-from capsnet_lab.routings import EfficientCapsNet, RoutedCapsNet
+from capsnet_lab.check.subject import Subject
 from capsnet_lab.wild.deviations import DEVIATIONS
-from capsnet_lab.wild.wild_capsnet import WildCapsNet, WildLoss
 
 RECIPE = "how a network is trained does not show in it"
 
@@ -100,9 +94,8 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
 
     Args:
         model: the network, or a function that makes it without arguments.
-        adapter: how to call the network and to reach its inside. Networks of this project, but not
-            of a subclass, need none. Without one, only what shows from outside is examined, and a
-            module that maps primary capsules to the classes' if there is one.
+        adapter: how to call the network and to reach its inside. Without one, only what shows from
+            outside is examined.
 
     Raises:
         ValueError: there is no network, or it cannot be copied, or called with images.
@@ -111,11 +104,10 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
     with without_cuda(), torch.random.fork_rng(devices=[]), torch.enable_grad():
         torch.manual_seed(0)
         network = model if isinstance(model, nn.Module) else make_network(model)
-        adapter = adapter or own_adapter(network)
         try:
             torch.set_default_dtype(torch.float64)
             names = {name for name, _ in network.named_parameters()}
-            subject = Subject(network, adapter)
+            subject = Subject(network, adapter or Adapter())
             verdicts, failed, unnamed = examine(subject)
             late = [name for name, _ in subject.model.named_parameters() if name not in names]
             read_as = subject.read_as
@@ -165,33 +157,10 @@ def make_network(maker: Any) -> nn.Module:
     return network
 
 
-def own_adapter(model: nn.Module) -> Adapter:
-    """The stages of this project's networks. A subclass may do anything, so it has none."""
-    if not isinstance(model, CapsNet | EfficientCapsNet):
-        return Adapter()
-    adapter = Adapter(image_shape=model.image_shape)
-    if type(model) is WildCapsNet:
-        return replace(
-            adapter,
-            primary=lambda net, images: net.children_of(images),
-            digits=lambda net, u: net.route(net.predict(u)),
-            loss=lambda net, images, labels: WildLoss(net)(images, labels),
-        )
-    routed = type(model) is RoutedCapsNet and model.config["routing"] != "em"
-    if type(model) is not CapsNet and not routed:
-        return adapter
-    return replace(
-        adapter,
-        primary=lambda net, images: net.primary(F.relu(net.conv(images))),
-        digits=lambda net, u: net.route(u) if routed else net.digits(u),
-        loss=lambda net, images, labels: TrainingLoss(net)(images, labels),
-    )
-
-
 class Probe(NamedTuple):
     """One way to examine a network, and the deviations that it decides on."""
 
-    stage: str  # of the adapter; without it there is no such probe
+    stages: str  # of the adapter; without them there is no such probe
     examine: Callable[[Subject], Findings]
     names: str
 
@@ -207,96 +176,55 @@ class Probe(NamedTuple):
         return dict.fromkeys(self.names.split(), rest) | verdicts
 
 
-def examine_inside(net: Subject) -> Findings:
-    """What the module that routes shows; an error if there is none."""
-    inside = copy.copy(net)
-    inside.adapter = find_routing(net)
-    verdicts = LAYER.decide(inside)
-    routes = not isinstance(verdicts["uniform-shares"], NotExamined)
-    yield from (verdicts if routes else without_unnamed(verdicts)).items()
-    with contextlib.suppress(UserCodeError):
-        # If no child has a twin, the module may follow another layer of capsules.
-        if net.adapter.primary is None and same_type(inside.uniform):
-            shown = PRIMARY.decide(inside) | START.decide(inside)
-            del shown["squash-over-children"]  # u may be squashed only inside the module
-            yield from without_unnamed(shown).items()
-
-
-def without_unnamed(verdicts: Verdicts) -> Verdicts:
-    """Clear the flag ``unnamed``: what was examined may not be a stage of the paper's."""
-    return {
-        name: NotExamined(verdict.why) if isinstance(verdict, NotExamined) else verdict
-        for name, verdict in verdicts.items()
-    }
-
-
-PRIMARY = Probe(
-    "primary",
-    examine_primary,
-    "relu-before-squash squash-over-children view-without-permute same-padding routed-to-types",
-)
-START = Probe("primary", examine_start, "released-start glorot-start")
-LAYER = Probe("primary and digits", examine_layer, " ".join(LAYER_NAMES))
-INSIDE = Probe("call", examine_inside, "")
-LOSS = "unsquared-margin mean-margin halved-margin mean-reconstruction normalised-images"
 PROBES = [
     Probe("call", probe_outside.examine_zero_weights, "bare-norm"),
-    Probe("call", probe_outside.examine_lengths, "softmax-of-lengths"),
     Probe("call", probe_outside.examine_brightness, "standardised-images"),
-    Probe("call", probe_outside.examine_decoder, "prediction-mask batch-mask other-decoder"),
-    PRIMARY,
-    START,
-    LAYER,
-    Probe("loss", examine_loss, f"{LOSS} softmax-of-lengths"),
-]
-PROBES_WITHOUT_LAYER = [
     Probe("call", probe_outside.examine_batch, "batch-logits"),
     Probe("call", probe_outside.examine_gradient, "stopped-gradient"),
-    INSIDE,
+    Probe("call", probe_outside.examine_decoder, "prediction-mask batch-mask other-decoder"),
+    Probe(
+        "primary",
+        examine_primary,
+        "relu-before-squash squash-over-children view-without-permute same-padding routed-to-types",
+    ),
+    Probe("primary", examine_start, "released-start glorot-start"),
+    Probe("primary and digits", examine_layer, " ".join(LAYER_NAMES)),
+    Probe(
+        "loss",
+        examine_loss,
+        "unsquared-margin mean-margin halved-margin mean-reconstruction normalised-images "
+        "softmax-of-lengths",
+    ),
 ]
 
 
 def examine(net: Subject) -> tuple[Verdicts, list[str], list[str]]:
     """The verdict of each deviation, which stages failed, and what has no name."""
     verdicts: Verdicts = {name: NotExamined(RECIPE) for name in DEVIATIONS}
-    for probe in PROBES:
-        needs = NotExamined(f"needs an Adapter with {probe.stage}")
-        verdicts |= dict.fromkeys(probe.names.split(), needs)
-    adapter = net.adapter
-    stages = {
-        "call": True,
-        "primary": adapter.primary,
-        "primary and digits": adapter.primary and adapter.digits,
-        "loss": adapter.loss,
-    }
     failed: dict[str, str] = {}
     unnamed: dict[str, None] = {}
-    for probe in PROBES if stages[LAYER.stage] else PROBES + PROBES_WITHOUT_LAYER:
-        if not stages[probe.stage]:
-            continue
-        try:
-            seen = probe.decide(net)
-        except UserCodeError as error:
-            why = f"{probe.stage} fails: {error}"
-            seen = dict.fromkeys(probe.names.split(), NotExamined(why))
-            if seen:
-                failed.setdefault(probe.stage, why)
+    modules = [name for name, _ in net.model.named_children()]
+    for probe in PROBES:
+        if all(getattr(net.adapter, stage) for stage in probe.stages.split(" and ")):
+            try:
+                seen = probe.decide(net)
+            except UserCodeError as error:
+                why = f"{probe.stages} fails: {error}"
+                failed.setdefault(probe.stages, why)
+                seen = dict.fromkeys(probe.names.split(), NotExamined(why))
+        else:
+            needs = f"needs an Adapter with {probe.stages}"
+            if probe.stages != "loss":
+                needs += f", or with routing, which is one of {', '.join(modules)}"
+            seen = dict.fromkeys(probe.names.split(), NotExamined(needs))
         for name, verdict in seen.items():
             if isinstance(verdict, NotExamined) and verdict.unnamed:
                 unnamed[verdict.why] = None
             if name in DEVIATIONS:
-                verdicts[name] = stronger_verdict(verdicts[name], verdict, probe in (LAYER, INSIDE))
+                verdicts[name] = verdict
     if isinstance(verdicts["uniform-shares"], str):
         verdicts |= {name: EQUAL_SHARES for name in NEED_ROUTING if verdicts[name] is None}
     return verdicts, [*failed.values()], [*unnamed]
-
-
-def stronger_verdict(earlier: Verdict, verdict: Verdict, at_layer: bool) -> Verdict:
-    """Of two probes: a finding outweighs its absence, which outweighs an open question."""
-    if at_layer and verdict is None and isinstance(earlier, str):
-        return NotExamined(f"{earlier}, but not in the routing")
-    better = isinstance(earlier, NotExamined) or (earlier is None and isinstance(verdict, str))
-    return verdict if better else earlier
 
 
 def assert_paper(

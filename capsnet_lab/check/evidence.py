@@ -6,7 +6,6 @@ ends, and stay open if it raises :class:`Unclear`.
 
 import contextlib
 import copy
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple
@@ -152,44 +151,6 @@ def unsquash(v: Tensor, squash: Squash, axis: int) -> Tensor:
         low, high = torch.where(above, low, middle), torch.where(above, middle, high)
     ratio = 10**high / length.clamp(min=1e-300)
     return v * (ratio if axis == 3 else ratio.reshape_as(v.narrow(axis, 0, 1)))
-
-
-def batch_verdict(f: CapsuleMap, x: Tensor) -> Verdict:
-    """Does an answer depend on the rest of its batch?"""
-    first, second = f(x[[0, 1, 2]])[0], f(x[[0, 3, 4]])[0]
-    difference = relative_error(first, second)
-    text = f"other images in its batch change an answer by {difference:.1g} of its size"
-    return text if difference > FLOAT64_ERROR else None
-
-
-def gradient_verdict(f: CapsuleMap, x: Tensor, generator: torch.Generator) -> Verdict:
-    """Is the gradient the derivative? Left open if finite differences do not settle on one."""
-    x = x.detach().requires_grad_()
-    v = f(x)
-    direction = torch.randn(x.shape, generator=generator)
-    weights = torch.randn(v.shape, generator=generator)
-    gradient = gradients(v * weights, [x])[0] if v.requires_grad else None
-    if gradient is None:
-        return NotExamined("no gradient reaches what the answer is computed from")
-    by_autograd = (gradient * direction).sum().item()
-    slopes: list[float] = []
-    for size in 1e-6, 1e-7, 1e-8:  # if f bends near x, only the smaller steps agree
-        step = size * float(x.detach().std())
-        with torch.no_grad():
-            rise = ((f(x + step * direction) - f(x - step * direction)) * weights).sum()
-        slopes.append(float(rise / (2 * step)))
-    agreed = [
-        large
-        for large, small in itertools.pairwise(slopes)
-        if abs(small - large) <= 1e-5 * abs(large) and large != 0  # false for NaN, too
-    ]
-    if not agreed:
-        several = ", ".join(f"{slope:.6g}" for slope in slopes)
-        why = f"finite differences of three steps give different derivatives, {several}"
-        return NotExamined(why)
-    true = agreed[0]
-    text = f"autograd gives a derivative of {by_autograd:.6g}, finite differences {true:.6g}"
-    return text if abs(by_autograd - true) > 1e-5 * abs(true) else None
 
 
 def drawn_from(values: Tensor, distribution: Any) -> bool:

@@ -18,6 +18,7 @@ from capsnet_lab.check.evidence import (
     Verdict,
     depends_on,
     relative_error,
+    sums_to_one,
     user_code,
 )
 from capsnet_lab.check.subject import Subject
@@ -37,7 +38,8 @@ WEIGHTS = "mean-margin", "halved-margin"
 class Variant(NamedTuple):
     """A margin loss of some lengths, and a reconstruction loss with some target."""
 
-    lengths: str
+    lengths: str  # "softmax-of-lengths" if they sum to 1
+    number: int  # among the lengths that the network may mean
     margin: str
     target: str
 
@@ -54,10 +56,9 @@ def examine_loss(net: Subject) -> Findings:
     assert net.adapter.loss is not None
     terms: dict[Variant, list[list[float]]] = {}
     losses = []
-    count = 7 if net.classes % 7 else 5  # images: neither one nor two for each class
-    for _ in range(6):
-        images = net.random(count, *net.adapter.image_shape).sigmoid()
-        labels = torch.randint(net.classes, (count,), generator=net.generator)
+    for _ in range(8):  # of one image, so that a sum over the batch is a mean, too
+        images = net.random(1, *net.adapter.image_shape).sigmoid()
+        labels = torch.randint(net.classes, (1,), generator=net.generator)
         out = net.output(net.rescaled_training, images, labels)
         torch.default_generator.manual_seed(0)
         with user_code():
@@ -73,36 +74,35 @@ def examine_loss(net: Subject) -> Findings:
         raise no_known_loss(net, out, loss, fits[best].error)
 
     margin, *reconstruction = fits[best].weights
-    classes = net.classes
-    summed = not near_weights(margin, classes) and bool(near_weights(margin / count, classes))
-    images_summed = count if summed else 1  # the loss may be a sum over the batch
-    yield from examine_margin(fits, best, margin / images_summed, classes)
+    yield variant_verdict(fits, best, "unsquared-margin")
+    yield variant_verdict(fits, best, "softmax-of-lengths")
+    yield from weight_verdicts(margin, net.classes)
     pixels = net.images[0].numel()
-    weight = reconstruction[0] / images_summed if reconstruction else 0.0
+    weight = reconstruction[0] if reconstruction else 0.0
     if abs(weight) < 1e-3 * RECONSTRUCTION_WEIGHT / pixels:
         raise Unclear("the loss has no reconstruction in it")
-    is_normalised = best.target == "normalised-images"
-    yield "normalised-images", fit_text(fits, best, "target") if is_normalised else None
-    if summed and abs(RECONSTRUCTION_WEIGHT / weight / count - 1) < 1e-4:
-        why = "squared differences are averaged over the batch, and the margin losses are summed"
-        raise Unclear(why, unnamed=True)
-    yield "mean-reconstruction", reconstruction_weight_verdict(weight, pixels)
+    yield variant_verdict(fits, best, "normalised-images")
+    ratio = RECONSTRUCTION_WEIGHT / weight
+    times = f"0.0005 / {ratio:.6g}" if ratio > 1 else f"{1 / ratio:.6g} times the paper's"
+    text = f"the sum of squared differences is weighted by {weight:.3g}, {times}"
+    if abs(ratio / pixels - 1) < 1e-4:
+        yield "mean-reconstruction", text
+    elif abs(ratio - 1) > 1e-4:
+        raise Unclear(text, unnamed=True)
 
 
 def terms_of(out: Output, images: Tensor, labels: Tensor) -> dict[Variant, list[float]]:
     """The margin loss of each variant, and its reconstruction loss if there is a reconstruction."""
-    lengths = {
-        "": out.norms if out.lengths is None else out.lengths,
-        "norms": out.norms,
-        "softmax-of-lengths": parts.softmax_of_lengths(out.norms),
-    }
-    lengths |= {f"other {n}": other for n, other in enumerate(out.other_lengths)}
+    lengths = [out.norms, parts.softmax_of_lengths(out.norms), *out.other_lengths]
+    if out.lengths is not None:
+        lengths.append(out.lengths)
     terms = {}
-    for variant in itertools.starmap(Variant, itertools.product(lengths, MARGINS, TARGETS)):
-        row = [MARGINS[variant.margin](lengths[variant.lengths], labels)]
+    for number, margin, target in itertools.product(range(len(lengths)), MARGINS, TARGETS):
+        row = [MARGINS[margin](lengths[number], labels)]
         if out.reconstruction is not None:
-            row.append(reconstruction_loss(out.reconstruction, TARGETS[variant.target](images)))
-        terms[variant] = [term.item() for term in row]
+            row.append(reconstruction_loss(out.reconstruction, TARGETS[target](images)))
+        softmax = "softmax-of-lengths" if sums_to_one(lengths[number]) else ""
+        terms[Variant(softmax, number, margin, target)] = [term.item() for term in row]
     return terms
 
 
@@ -114,10 +114,14 @@ def least_squares(rows: list[list[float]], losses: list[float]) -> Fit:
     return Fit(relative_error(terms / scale @ solution, loss), (solution / scale).tolist())
 
 
-def fit_text(fits: dict[Variant, Fit], best: Variant, part: str) -> str:
-    """How well the best variant fits, and the best of those whose part is the paper's."""
-    paper = min(fit.error for variant, fit in fits.items() if not getattr(variant, part))
-    return f"this loss fits to within {fits[best].error:.0e}, the paper's to {paper:.1g} at best"
+def variant_verdict(fits: dict[Variant, Fit], best: Variant, name: str) -> tuple[str, Verdict]:
+    """Is one of the best variant's parts that of a deviation, and how well would ours fit?"""
+    if name not in best:
+        return name, None
+    part = best.index(name)
+    paper = min((fit.error for variant, fit in fits.items() if not variant[part]), default=1.0)
+    text = f"this loss fits to within {fits[best].error:.0e}, the paper's to {paper:.1g} at best"
+    return name, text
 
 
 def no_known_loss(net: Subject, out: Output, loss: Tensor, error: float) -> Unclear:
@@ -130,43 +134,14 @@ def no_known_loss(net: Subject, out: Output, loss: Tensor, error: float) -> Uncl
     return Unclear(f"{why} within {error:.1g}", unnamed=error > OTHER_LOSS_ERROR)
 
 
-def examine_margin(
-    fits: dict[Variant, Fit], best: Variant, weight: float, classes: int
-) -> Findings:
-    """Which margin loss of which lengths, and with which weight."""
-    yield "unsquared-margin", fit_text(fits, best, "margin") if best.margin else None
+def weight_verdicts(weight: float, classes: int) -> Findings:
+    """Which deviations give the margin loss this weight: a mean over the classes, a half."""
     text = f"the margin loss is weighted by {weight:.4g}, with {classes} classes"
-    near = near_weights(weight, classes)
+    mean, halved = WEIGHTS
+    weights = (1.0, ()), (1 / classes, (mean,)), (0.5, (halved,)), (0.5 / classes, WEIGHTS)
+    near = [names for value, names in weights if abs(weight / value - 1) < 1e-4]
     for name in WEIGHTS:
         if len(near) == 1:
             yield name, text if name in near[0] else None
         else:  # none, or two: with two classes a mean is a half
             yield name, NotExamined(text, unnamed=not near)
-    lengths, softmax = (
-        min(fit.error for variant, fit in fits.items() if variant.lengths == name)
-        for name in ("norms", "softmax-of-lengths")
-    )
-    if lengths < MAX_FIT_ERROR:
-        yield "softmax-of-lengths", None
-    elif softmax < MAX_FIT_ERROR:
-        text = f"this loss fits to within {softmax:.0e}, that of the lengths to {lengths:.1g}"
-        yield "softmax-of-lengths", text
-    else:
-        yield "softmax-of-lengths", NotExamined("the loss is of other lengths than are returned")
-
-
-def near_weights(weight: float, classes: int) -> list[tuple[str, ...]]:
-    """The deviations that give the margin loss this weight: a mean over the classes, a half."""
-    mean, halved = WEIGHTS
-    weights = (1.0, ()), (1 / classes, (mean,)), (0.5, (halved,)), (0.5 / classes, (mean, halved))
-    return [names for value, names in weights if abs(weight / value - 1) < 1e-4]
-
-
-def reconstruction_weight_verdict(weight: float, pixels: int) -> Verdict:
-    """Is the reconstruction loss a sum over the pixels, a mean, or something else?"""
-    ratio = RECONSTRUCTION_WEIGHT / weight
-    if abs(ratio - 1) < 1e-4:
-        return None
-    times = f"0.0005 / {ratio:.6g}" if ratio > 1 else f"{1 / ratio:.6g} times the paper's"
-    text = f"the sum of squared differences is weighted by {weight:.3g}, {times}"
-    return text if abs(ratio / pixels - 1) < 1e-4 else NotExamined(text, unnamed=True)

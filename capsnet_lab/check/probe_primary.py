@@ -1,5 +1,7 @@
 """Which deviations the primary capsules show, as a map from images to u."""
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -16,14 +18,13 @@ from capsnet_lab.check.evidence import (
     depends_on,
     drawn_from,
     scale_weights,
-    tensors_in,
     uniform_within,
     unsquash,
 )
-from capsnet_lab.check.subject import Subject, recorded_calls
+from capsnet_lab.check.subject import Subject
 from capsnet_lab.wild.parts import RELEASED_BIAS
 
-NORMS = nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LayerNorm, nn.LocalResponseNorm
+NORMS = nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LayerNorm
 
 
 def examine_primary(net: Subject) -> Findings:
@@ -33,20 +34,6 @@ def examine_primary(net: Subject) -> Findings:
         raise UserCodeError("all primary capsules are zero or NaN")
     text = f"none of the {u.numel()} numbers of primary capsules is negative"
     yield "relu-before-squash", None if (u < 0).any() else text
-    yield from examine_maps(net)
-
-
-def norms_of_maps(net: Subject) -> set[str]:
-    """The types of the modules that normalise maps on their way to the primary capsules."""
-    with recorded_calls(net.biased) as calls:
-        net.children(net.images)
-    norms = [call for call in calls if isinstance(call.module, NORMS)]
-    return {type(call.module).__name__ for call in norms if tensors_in(call.returned)[0].dim() == 4}
-
-
-def examine_maps(net: Subject) -> Findings:
-    """Which numbers are squashed together, and what the convolutions do."""
-    u = net.children(net.images)
     capsule, component = largest_lengths(net)
     if (length := min(capsule, component)) > 1 + FLOAT64_ERROR:
         text = f"no known squash fits: primary capsules become {length:.2g} long"
@@ -95,17 +82,15 @@ def view_verdict(maps: Tensor) -> Verdict:
 
 def examine_convolutions(net: Subject, maps: Tensor) -> Findings:
     """Are there padding, routing to types, a ReLU? ``maps``, [children, dim]: a uniform image's."""
-    if norms := norms_of_maps(net):
-        text = f"maps are normalised between the convolutions: {', '.join(sorted(norms))}"
+    if norms := [module for module in modules_below(net, net.biased) if isinstance(module, NORMS)]:
+        text = f"maps are normalised between the convolutions: {type(norms[0]).__name__}"
         raise Unclear(text, unnamed=True)
     dim = maps.shape[1]
-    kernels, biases = convolutions(net, net.biased)
-    first = [kernel.shape[1] == net.images.shape[1] for kernel in kernels]
-    channels = sum(len(k) for k, at_first in zip(kernels, first, strict=True) if not at_first)
-    if sum(first) != 1:
+    convolutions = convolutions_below(net, net.biased)
+    first = [conv for conv in convolutions if conv.in_channels == net.images.shape[1]]
+    channels = sum(conv.out_channels for conv in convolutions if conv not in first)
+    if len(first) != 1 or any(conv.bias is None for conv in convolutions):
         raise Unclear("the primary capsules do not come from two stages of convolutions")
-    if len(kernels) != len(biases):
-        raise Unclear(f"{len(kernels)} kernels of convolutions have {len(biases)} biases")
     if channels % dim:
         raise Unclear(f"{channels} maps are not a multiple of a capsule's {dim} numbers")
     different = 1 + int((maps.flatten().sort().values.diff() > 1e-5).sum())
@@ -114,9 +99,10 @@ def examine_convolutions(net: Subject, maps: Tensor) -> Findings:
 
     def largest_output(feature: float, by_kernels: float, by_biases: float) -> float:
         """The largest number in the maps if all features are equal."""
-        for kernel, bias, at_first in zip(kernels, biases, first, strict=True):
-            kernel.data.fill_(0 if at_first else by_kernels * len(kernel) / kernel.numel())
-            bias.data.fill_(feature if at_first else by_biases)
+        for conv in convolutions:
+            weights, at_first = conv.weight.data, conv in first
+            weights.fill_(0 if at_first else by_kernels * len(weights) / weights.numel())
+            cast(Tensor, conv.bias).data.fill_(feature if at_first else by_biases)
         return unsquash(net.children(net.images[:1]), squash, 2).abs().max().item()
 
     from_kernels = largest_output(1, 0.5, 0)
@@ -143,42 +129,36 @@ def same_type(uniform: Tensor) -> list[int]:
     return []
 
 
-def convolutions(net: Subject, model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """The kernels that the primary capsules depend on, and their biases."""
-    parameters = depends_on(net.primary(model, net.images), model)
-    wide = {len(p) for p in parameters if p.dim() == 4 and p.shape[2] > 1}
-    kernels, loose, biases = [], [], []
-    for parameter in parameters:
-        # A bias may have dimensions of size 1. So has the norm of a kernel: a number for each map.
-        slim = parameter.dim() == 4 and parameter.shape[1] > 1 and parameter.shape[2:] == (1, 1)
-        if parameter.dim() == 1 or (slim and parameter.numel() in wide):
-            loose.append(parameter)
-        elif parameter.dim() == 4:
-            kernels.append(parameter)
-    for kernel in kernels:
-        matching = [n for n, bias in enumerate(loose) if bias.numel() == len(kernel)]
-        biases += [loose.pop(n) for n in matching[:1]]
-    return kernels, biases
+def modules_below(net: Subject, model: nn.Module) -> list[nn.Module]:
+    """The modules with a weight that the primary capsules depend on."""
+    used = {id(p) for p in depends_on(net.primary(model, net.images), model)}
+    return [module for module in model.modules() if id(getattr(module, "weight", None)) in used]
+
+
+def convolutions_below(net: Subject, model: nn.Module) -> list[nn.Conv2d]:
+    return [module for module in modules_below(net, model) if isinstance(module, nn.Conv2d)]
 
 
 def examine_start(net: Subject) -> Findings:
     """How kernels and biases of the convolutions are initialised."""
-    kernels, biases = convolutions(net, net.model)
+    convolutions = convolutions_below(net, net.model)
+    kernels = [conv.weight.detach() for conv in convolutions]
     if not kernels:
         raise Unclear("the primary capsules do not come from convolutions")
     if all(drawn_from(k, uniform_within(k[0].numel() ** -0.5)) for k in kernels):
         return  # PyTorch's
-    bounds = [(6 / (k[0].numel() + k[:, 0].numel())) ** 0.5 for k in kernels]
-    glorot = all(drawn_from(k, uniform_within(b)) for k, b in zip(kernels, bounds, strict=True))
+    glorot = all(
+        drawn_from(k, uniform_within((6 / (k[0].numel() + k[:, 0].numel())) ** 0.5))
+        for k in kernels
+    )
     released = all(any(drawn_from(k, cut_normal(std)) for std in (0.1, 0.05)) for k in kernels)
     for name, fits, value in (
         ("released-start", released, RELEASED_BIAS),
         ("glorot-start", glorot, 0.0),
     ):
-        same = all((bias - value).abs().max() < 1e-6 for bias in biases)
-        if fits and same and len(biases) == len(kernels):
-            sizes = (f"{k.std().item():.3f} (at most {k.abs().max().item():.3f})" for k in kernels)
-            text = f"biases are all {value:g}, standard deviations of the kernels are "
-            yield name, text + ", ".join(sizes)
+        biases = [conv.bias for conv in convolutions if conv.bias is not None]
+        if fits and all((bias - value).abs().max() < 1e-6 for bias in biases):
+            sizes = ", ".join(f"{float(kernel.std()):.3f}" for kernel in kernels)
+            yield name, f"biases are all {value:g}, standard deviations of the kernels are {sizes}"
             return
     raise Unclear("kernels and biases fit no known start")

@@ -1,7 +1,5 @@
 """Which deviations the class capsules show, as a map from u to v: squash, routing, W."""
 
-import copy
-import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -22,12 +20,10 @@ from capsnet_lab.check.evidence import (
     UserCodeError,
     Verdict,
     Verdicts,
-    batch_verdict,
     copied,
     cut_normal,
     depends_on,
     drawn_from,
-    gradient_verdict,
     one_of,
     relative_error,
     scale_for,
@@ -52,9 +48,16 @@ def replacements_of(part: str) -> dict[str, Any]:
     return {d.name: d.parts[part] for d in DEVIATIONS.values() if part in d.parts}
 
 
-# The paper's own is "" in each of these.
+# The paper's own is "" in each of these. The first squash that fits is taken, so that those of
+# deviations come before those that are guarded by another round ε.
 SQUASHES: dict[str, Squash] = {"": squash, **replacements_of("squash")}
 del SQUASHES["bare-norm"]  # differs from the paper's only at 0
+SQUASH_NAMES = [name for name in SQUASHES if name]
+for exponent in range(-16, -5):
+    epsilon = 10.0**exponent
+    SQUASHES[f"{epsilon:.0e} under the root"] = parts.guarded_squash(epsilon)
+    SQUASHES[f"{epsilon:.0e} beside the norm"] = parts.squash_beside(epsilon)
+    SQUASHES[f"{epsilon:.0e} in the squared norm"] = parts.lifted_squash(epsilon)
 SHARES: dict[str, parts.Share] = {"": parts.over_parents, **replacements_of("share")}
 AXES: dict[str, int] = {"": 2, **replacements_of("digits_axis")}
 # The distribution of W, by the number of children.
@@ -65,19 +68,13 @@ STARTS: dict[str, Callable[[int], Any]] = {
     "uncut-w": lambda children: stats.norm(0, 0.1),
     "uniform-w": lambda children: uniform_within(children**-0.5),
 }
-SQUASH_NAMES, SHARE_NAMES, AXIS_NAMES, START_NAMES = (
-    [name for name in table if name] for table in (SQUASHES, SHARES, AXES, STARTS)
+SHARE_NAMES, AXIS_NAMES, START_NAMES = (
+    [name for name in table if name] for table in (SHARES, AXES, STARTS)
 )
 ITERATIONS = {"one-iteration-more": 4, "two-iterations": 2}
-LAYER_NAMES = [*SQUASH_NAMES, *AXIS_NAMES, *SHARE_NAMES, *ITERATIONS, *START_NAMES, *NEED_ROUTING]
-LAYER_NAMES += ["bare-norm", "digit-bias", "shared-w"]
+LAYER_NAMES = [*SQUASH_NAMES, *AXIS_NAMES, *SHARE_NAMES, *ITERATIONS, *START_NAMES]
+LAYER_NAMES += ["learned-prior", "digit-bias", "shared-w"]
 MOST_ITERATIONS = 10
-# Squashes with an ε of any size, in the places where others add one.
-GUARDS: dict[str, Callable[[float], Squash]] = {
-    "under the root": parts.guarded_squash,
-    "beside the norm": parts.squash_beside,
-    "in the squared norm": parts.lifted_squash,
-}
 MAX_NONLINEARITY = 1e-6  # routing bends s by no more than this, even with thousands of children
 
 
@@ -103,10 +100,11 @@ class Layer:
 class Squashed(NamedTuple):
     """The squash that fits best."""
 
-    name: str  # of SQUASHES, or a description of a guarded one
+    name: str  # of SQUASHES
     axis: str  # of AXES
-    squash: Squash
-    error: float  # how far s is from linear in u
+
+    def undo(self, v: Tensor) -> Tensor:
+        return unsquash(v, SQUASHES[self.name], AXES[self.axis])
 
 
 def examine_layer(net: Subject) -> Findings:
@@ -114,39 +112,16 @@ def examine_layer(net: Subject) -> Findings:
     layer = Layer(net)
     yield from parameter_verdicts(layer).items()  # then a prior and a bias are zero
     u = layer.random(5)
-    strong = scale_for(layer, u, 0.2) * u
-    yield "batch-logits", batch_verdict(layer, strong)
-    yield "stopped-gradient", gradient_verdict(layer, strong, net.generator)
-    yield "bare-norm", zero_verdict(layer, strong)
-    yield "shared-w", sharing_verdict(layer, strong)
+    yield "shared-w", sharing_verdict(layer, scale_for(layer, u, 0.2) * u)
     yield from examine_squash(layer, scale_for(layer, u, 1e-6))
-
-
-def zero_verdict(layer: Layer, u: Tensor) -> Verdict:
-    """Is v NaN where u is zero, and where all weights of the layer are?"""
-    net, zero, black = layer.net, copy.copy(layer), copied(layer.net.model)
-    zero.model = copied(layer.model)
-    for parameter in zero.model.parameters():
-        nn.init.zeros_(parameter)
-    for parameter in black.parameters():
-        if parameter.dim() == 1:
-            nn.init.zeros_(parameter)
-    nan = [float(v.isnan().float().mean()) for v in (layer(torch.zeros_like(u)), zero(u))]
-    if all(nan):
-        return f"where u is zero {nan[0]:.0%} of the class capsules' numbers are NaN"
-    if net.primary(black, torch.zeros_like(net.images)).isnan().any():
-        why = "primary capsules of a black image are NaN, from squash or from elsewhere"
-        return NotExamined(why)
-    return None
 
 
 def parameter_verdicts(layer: Layer) -> Verdicts:
     """Which parameters are biases or priors; these are set to zero in ``layer``."""
     u = layer.random(2)
-    almost_zero = torch.cat([torch.zeros_like(u[:1]), 1e-12 * u[:1]])  # a bias may skip true zeros
+    almost_zero = torch.cat([torch.zeros_like(u[:1]), 1e-18 * u[:1]])  # a bias may skip true zeros
     u = scale_for(layer, u, 0.2) * u
     verdicts: Verdicts = {"digit-bias": None, "learned-prior": None}
-    started = copied(layer.model)
     for parameter in depends_on(layer(u), layer.model):
         name, verdict = parameter_verdict(layer, parameter, u, almost_zero)
         if isinstance(verdict, str):
@@ -154,13 +129,9 @@ def parameter_verdicts(layer: Layer) -> Verdicts:
             parameter.data = torch.zeros_like(parameter)
         elif verdict is not None and verdicts[name] is None:
             verdicts[name] = verdict
-    if relative_error(*layer(u)) > FLOAT64_ERROR:
-        return verdicts
-    layer.model = started  # a parameter that is zero now did something else as well
     if relative_error(*layer(u)) < FLOAT64_ERROR:
         raise UserCodeError("the class capsules do not depend on the primary ones")
-    why = NotExamined("with everything that may be a bias or a prior at zero, v ignores u")
-    return dict.fromkeys(verdicts, why)
+    return verdicts
 
 
 def parameter_verdict(
@@ -168,15 +139,12 @@ def parameter_verdict(
 ) -> tuple[str, Verdict]:
     """Whether a parameter is a bias of s, or the prior of the routing logits; it stays as it is."""
     value, before = parameter.detach().clone(), layer(almost_zero)
-    parameter.data = layer.net.random(*value.shape)
+    parameter.data = 1e3 * layer.net.random(*value.shape)
     moved = layer(almost_zero)
-    parameter.data = 1e3 * parameter.data
-    largest = layer(almost_zero).nan_to_num().abs().max().item()
     shifted = []
     for shift in 40, 41:  # changes no softmax; next to these a leak's logit of 0 does not count
         parameter.data = value + shift
         shifted.append(layer(u))
-    depends = relative_error(layer(0.5 * u), shifted[1]) > FLOAT64_ERROR  # false if it is all of W
     parameter.data = value
 
     sides = without_ones(value[None])[0].shape
@@ -185,17 +153,14 @@ def parameter_verdict(
         lengths = [v.norm(dim=2).mean().item() for v in (before, moved)]
         text = f"where u is almost zero capsules are {lengths[0]:.2g} long, {lengths[1]:.2g} once "
         text += f"{shape} numbers change: these "
-        if largest < 1 + FLOAT64_ERROR:
+        if moved.nan_to_num().norm(dim=2).max() < 1 + FLOAT64_ERROR:
             return "digit-bias", f"{text}add to s"
-        text += f"act after the squash, or there is none: v grows with them, to {largest:.2g}"
+        text += "act after the squash, or there is none"
         return "digit-bias", NotExamined(text)
-    if relative_error(*shifted) < FLOAT64_ERROR and depends:
+    is_prior = sorted(sides) == sorted((layer.children, shifted[0].shape[1]))
+    if is_prior and relative_error(*shifted) < FLOAT64_ERROR:
         text = f"v depends on {shape} numbers, but not on their sum, and not where u is zero"
-        logits = sorted(side for side in (layer.children, shifted[0].shape[1]) if side > 1)
-        if sorted(sides) == logits:
-            return "learned-prior", text
-        # a normalised parameter is independent of its sum, too
-        return "learned-prior", NotExamined(f"{text}: they are not one for each child and parent")
+        return "learned-prior", text
     return "", None
 
 
@@ -203,24 +168,19 @@ def examine_squash(layer: Layer, scale: float) -> Findings:
     """How v is squashed, and if that is known, how it is routed."""
     v = outputs_of_sums(layer, scale)
     errors = squash_errors(v)
-    name, axis = min(errors, key=lambda pair: errors[pair])
-    best = Squashed(name, axis, SQUASHES[name], errors[name, axis])
-    if best.error > MAX_NONLINEARITY:
-        guarded = guarded_fit(v)
-        if guarded and guarded.error < 0.1 * best.error:  # too much better for chance
-            best = guarded
-    if best.error > 1e-3:
-        text = f"the nearest, {best.name or 'the paper’s'}, fits to within {best.error:.1g}"
+    best = min(errors, key=lambda squashed: errors[squashed])
+    if errors[best] > 1e-3:
+        text = f"the nearest, {best.name or 'the paper’s'}, fits to within {errors[best]:.1g}"
         raise Unclear(f"no known squash fits: {text}", unnamed=True)
 
-    text = f"with this squash s is linear in u to within {best.error:.0e}, with the paper's to "
-    paper = f"{errors['', best.axis]:.1g}"
-    if best.name in SQUASHES:
+    text = f"with this squash s is linear in u to within {errors[best]:.0e}, with the paper's to "
+    paper = f"{errors[Squashed('', best.axis)]:.1g}"
+    if best.name in ("", *SQUASH_NAMES):
         yield from one_of(SQUASH_NAMES, best.name, f"{text}{paper}")
     else:
         why = NotExamined(f"{text}{paper}: squash is guarded by {best.name}", unnamed=True)
         yield from dict.fromkeys(SQUASH_NAMES, why).items()
-    own_length = linear_error(v, best.squash, AXES[""])
+    own_length = linear_error(v, Squashed(best.name, ""))
     turned = f"; {TRANSPOSED}" if best.axis == "squash-over-classes" else ""
     yield from one_of(AXIS_NAMES, best.axis, f"{text}{own_length:.1g}{turned}")
     yield from examine_routing(layer, scale, best)
@@ -234,51 +194,21 @@ def outputs_of_sums(layer: Layer, scale: float) -> Tensor:
     return torch.cat([layer(scale * u), layer(1e-3 * scale * u)])
 
 
-def linear_error(v: Tensor, squash: Squash, axis: int) -> float:
+def linear_error(v: Tensor, squashed: Squashed) -> float:
     """How far s is from linear in u if v was squashed so; v is that of :func:`outputs_of_sums`."""
-    strong, faint = unsquash(v, squash, axis).chunk(2)
+    strong, faint = squashed.undo(v).chunk(2)
     return max(relative_error(1e3 * faint, strong), relative_error(faint[0] + faint[1], faint[2]))
 
 
-def squash_errors(v: Tensor) -> dict[tuple[str, str], float]:
+def squash_errors(v: Tensor) -> dict[Squashed, float]:
     """The error of each squash along each axis, until one fits."""
-    errors: dict[tuple[str, str], float] = {}
+    errors: dict[Squashed, float] = {}
     for name in SQUASHES:
-        for axis, dim in AXES.items():
-            errors[name, axis] = linear_error(v, SQUASHES[name], dim)
+        for axis in AXES:
+            errors[Squashed(name, axis)] = linear_error(v, Squashed(name, axis))
         if min(errors.values()) < MAX_NONLINEARITY:  # no other one fits
             break
     return errors
-
-
-def guarded_fit(v: Tensor) -> Squashed | None:
-    """The squash with an ε that fits, by bisection over the exponent of ε."""
-    for (place, guarded), (axis, along) in itertools.product(GUARDS.items(), AXES.items()):
-        rising = s_grows(v, guarded(10**HIGHEST), along)
-        if rising == s_grows(v, guarded(10**LOWEST), along):
-            continue
-        low, high = LOWEST, HIGHEST
-        for _ in range(45):
-            middle = (low + high) / 2
-            if s_grows(v, guarded(10**middle), along) == rising:
-                high = middle
-            else:
-                low = middle
-        for digits in 0, 1, 9:  # most ε are round, and then the roundest that fits is exact
-            epsilon = float(f"{10**high:.{digits}e}")
-            error = linear_error(v, guarded(epsilon), along)
-            if error < MAX_NONLINEARITY:
-                return Squashed(f"{epsilon:.2g} {place}", axis, guarded(epsilon), error)
-    return None
-
-
-LOWEST, HIGHEST = -18.0, -1.0  # exponents of ε
-
-
-def s_grows(v: Tensor, squash: Squash, axis: int) -> bool:
-    """Whether s grows more than a thousand times where u does so just a thousand times."""
-    strong, faint = unsquash(v, squash, axis).chunk(2)
-    return float(strong.norm()) > 1e3 * float(faint.norm())
 
 
 @torch.no_grad()
@@ -300,7 +230,7 @@ def examine_routing(layer: Layer, scale: float, best: Squashed) -> Findings:
         equal[name] = float(share(torch.zeros(1, layer.children, classes))[0, 0, 0])
         u_hat = torch.zeros(1, layer.children, classes, v.shape[2])
         u_hat[:, sample] = torch.einsum("nik,ikjd->nijd", u[:, sample], c_w) / equal[name]
-        others = Parts(share=share, squash=best.squash, digits_axis=AXES[best.axis])
+        others = Parts(share=share, squash=SQUASHES[best.name], digits_axis=AXES[best.axis])
         steps: list[RoutingStep] = []
         route_with(others, u_hat, MOST_ITERATIONS, trace=steps)
         errors |= {(name, n): relative_error(step.v, v) for n, step in enumerate(steps, start=1)}
@@ -340,8 +270,7 @@ def weights_times_share(layer: Layer, sample: Tensor, scale: float, best: Squash
     for row, child in enumerate(sample):
         eye[row, :, child] = torch.eye(layer.dim)
     v = torch.cat([layer(u) for u in (scale * eye.flatten(0, 1)).split(8)])
-    s = unsquash(v, best.squash, AXES[best.axis])
-    return (s / scale).unflatten(0, (len(sample), layer.dim))
+    return (best.undo(v) / scale).unflatten(0, (len(sample), layer.dim))
 
 
 def examine_weights(w: Tensor, children: int) -> Findings:

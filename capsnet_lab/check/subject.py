@@ -20,7 +20,6 @@ from capsnet_lab.check.evidence import (
     relative_error,
     scale_weights,
     user_code,
-    without_ones,
 )
 
 
@@ -73,13 +72,12 @@ class Subject:
                 "modules in a plain list, where PyTorch does not see them?)"
             ) from first
         self.call = works
+        self.adapter = replace(self.adapter, call=works)
 
     def check_answer(self) -> None:
         """Raise ValueError if nothing can be learned from what the network returns."""
         out = self.output(self.model)
         answer = out.answer
-        if self.classes < 2:
-            raise ValueError(f"expected a network of at least two classes, got {self.classes}")
         if not answer.isfinite().all():
             raise ValueError(
                 "the network cannot be checked: it returns NaN or infinity; is a capsule of zeros "
@@ -90,8 +88,6 @@ class Subject:
                 "expected capsules or their lengths, got negative numbers: are the "
                 f"{list(answer.shape)} logits?"
             )
-        if not answer.requires_grad:
-            raise ValueError("the network cannot be checked: what it returns has no gradient")
         if relative_error(answer[1:], answer[:-1]) < FLOAT64_ERROR:
             raise ValueError("the network cannot be checked: all images get the same answer")
 
@@ -113,7 +109,7 @@ class Subject:
                 with user_code():
                     returned = self.call(model, images, labels)
                 return read_output(returned, images)
-            with recorded_calls_of(model, self.routing) as calls, user_code():
+            with recorded_calls(model, self.routing) as calls, user_code():
                 returned = self.call(model, images, labels)
         return read_output((calls[-1].returned, returned), images)
 
@@ -186,77 +182,33 @@ class Subject:
 class Call(NamedTuple):
     """One call of a module."""
 
-    name: str
-    module: nn.Module
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     returned: Any
 
 
 @contextlib.contextmanager
-def recorded_calls(model: nn.Module, only: str | None = None) -> Iterator[list[Call]]:
-    """Collect the calls of all modules, or of one, in the order in which they return."""
+def recorded_calls(model: nn.Module, name: str) -> Iterator[list[Call]]:
+    """Collect the calls of one module; a UserCodeError if there are none."""
     calls: list[Call] = []
 
-    def hook(name: str, *call: Any) -> None:
-        calls.append(Call(name, *call))
+    def hook(module: nn.Module, *call: Any) -> None:
+        calls.append(Call(*call))
 
-    handles = [
-        module.register_forward_hook(functools.partial(hook, name), with_kwargs=True)
-        for name, module in model.named_modules()
-        if only in (None, name)
-    ]
+    handle = model.get_submodule(name).register_forward_hook(hook, with_kwargs=True)
     try:
         yield calls
     finally:
-        for handle in handles:
-            handle.remove()
-
-
-@contextlib.contextmanager
-def recorded_calls_of(model: nn.Module, name: str) -> Iterator[list[Call]]:
-    """Collect the calls of one module; a UserCodeError if there are none."""
-    with recorded_calls(model, only=name) as calls:
-        yield calls
+        handle.remove()
     if not calls:
         raise UserCodeError(f"its {name} is not called")
-
-
-def find_routing(net: Subject) -> Adapter:
-    """Stages of the module that maps u to the class capsules.
-
-    A module without weights may be only a part of the routing. One with as many children as classes
-    may be a squash or a norm. If children are no more than their components, u may be transposed.
-    """
-    with recorded_calls(net.rescaled) as calls:
-        norms = net.output(net.rescaled).norms
-    names = [call.name for call in calls]
-    for call in calls:  # inner modules come before those that contain them
-        inputs = [value for value in (*call.args, *call.kwargs.values()) if value is not None]
-        if len(inputs) != 1 or not is_capsules(inputs[0]) or not isinstance(call.returned, Tensor):
-            continue
-        _, children, dim = inputs[0].shape
-        weights = [p for p in call.module.parameters() if p.dim() > 1]
-        if children == net.classes or children <= dim or not weights:
-            continue
-        if names.count(call.name) > 1:
-            continue
-        v = without_ones(call.returned)
-        fits = is_capsules(v) and v.shape[:2] == norms.shape
-        if fits and relative_error(v.norm(dim=2), norms) < FLOAT64_ERROR:
-            return stages_of_module(net, call.name)
-    raise UserCodeError("no module maps primary capsules to the classes'")
-
-
-def is_capsules(tensor: Any) -> bool:
-    return isinstance(tensor, Tensor) and tensor.dim() == 3 and tensor.is_floating_point()
 
 
 def stages_of_module(net: Subject, name: str) -> Adapter:
     """The stages of a network whose routing is one module."""
 
     def only_call(model: nn.Module, images: Tensor) -> Call:
-        with recorded_calls_of(model, name) as calls:
+        with recorded_calls(model, name) as calls:
             net.output(model, images)
         if len(calls) > 1:
             raise UserCodeError(f"its {name} is called {len(calls)} times for one answer")
