@@ -33,7 +33,8 @@ from drawings import SIZE
 from myst import front_matter
 
 WORDS, LINES = 200, 20  # that a reader takes in, a minute
-PLAYS = re.compile(r"^ *:?tags: .*\bplay-", re.MULTILINE)  # a chapter with a widget
+PLAYS = re.compile(r"^ *:?tags: .*\b(play-\w+)", re.MULTILINE)  # a chapter with a widget
+HAND = '<i class="fa-solid fa-hand-pointer" aria-hidden="true"></i>interactive'
 PICTURES = "_static/cards"
 CARD = 640, 300  # pixels of a card's picture, on a fine screen
 DARK = {each.colour: each.dark for each in QUANTITIES.values()} | {
@@ -120,12 +121,9 @@ def card(app: Sphinx, page: str, top: str) -> str:
     title = f"{number[0]}. " if number else ""
     title += escape(app.env.titles[page].astext())
     question = escape(front_matter_of(source).get("question", ""))
-    time = f"{reading_minutes(source)} min"
-    if PLAYS.search(source.read_text(encoding="utf-8")):
-        time += ' · <i class="fa-solid fa-hand-pointer" aria-hidden="true"></i> interactive'
     return (
         f"{picture}<strong>{title}</strong>"
-        f'<span class="question">{question}</span><small>{time}</small>'
+        f'<span class="question">{question}</span><small>{reading_minutes(source)} min</small>'
     )
 
 
@@ -136,8 +134,11 @@ def visit_cards(translator: Any, node: Cards) -> None:
     translator.body.append('<ul class="cards">')
     for page in (f"book/{name}" for name in node["names"]):
         address = builder.get_relative_uri(here, page)
-        shown = card(builder.app, page, top)
-        translator.body.append(f'<li><a href="{address}">{shown}</a></li>')
+        shown = f'<a href="{address}">{card(builder.app, page, top)}</a>'
+        text = Path(builder.srcdir, f"{page}.md").read_text(encoding="utf-8")
+        if widget := PLAYS.search(text):
+            shown += f'<a class="plays" href="{address}#{widget[1]}">{HAND}</a>'
+        translator.body.append(f"<li>{shown}</li>")
     translator.body.append("</ul>")
     raise nodes.SkipNode
 

@@ -18,6 +18,9 @@ from capsnet_book import ledger
 from capsnet_book.play import FOLDER, MARK, front, learn
 from capsnet_book.play.knobs import save_decoder
 
+TO_PLAY = """<a class="to-play" href="#play-{}">
+<i class="fa-solid fa-hand-pointer" aria-hidden="true"></i>Interactive <span>figure</span></a>
+"""
 DATA = re.compile(re.escape(MARK[0]) + "(.*?)" + re.escape(MARK[1]), re.DOTALL)
 PLACE = re.compile(r'class="[^"]*?(?<![\w-])(?:tag_)?play-(\w+)')
 
@@ -43,12 +46,26 @@ class SeparateData(SphinxPostTransform):
                 raw.replace_self(nodes.raw("", DATA.sub(kept, raw.astext()), format="html"))
 
 
+class Places(SphinxPostTransform):
+    """Let a link lead to a cell with a widget, before a script has run."""
+
+    default_priority = 6
+
+    def run(self, **_: Any) -> None:
+        for cell in self.document.findall(nodes.container):
+            names = [name.removeprefix("tag_") for name in cell["classes"]]
+            cell["ids"] += [name for name in names if name.startswith("play-")]
+
+
 def add_scripts(app: Sphinx, page: str, template: str, context: dict[str, Any], *_: Any) -> None:
-    """Load the scripts where a page has something to touch."""
-    named = set(PLACE.findall(context.get("body", "")))
+    """Load the scripts where a page has something to touch, and lead to the first from its top."""
+    body = context.get("body", "")
+    named = PLACE.findall(body)
     if named:
+        if f'id="play-{named[0]}"' in body:  # not on the first page, which begins with it
+            context["body"] = TO_PLAY.format(named[0]) + body
         at = context["pathto"]("_static/play/", 1)
-        styles = [n for n in ("play", *sorted(named)) if (FOLDER / f"{n}.css").exists()]
+        styles = [n for n in ("play", *sorted({*named})) if (FOLDER / f"{n}.css").exists()]
         links = [f'<link rel="stylesheet" href="{at}{name}.css">' for name in styles]
         links.append(f'<script type="module" src="{at}play.js"></script>')
         context["metatags"] = context.get("metatags", "") + "".join(links)
@@ -73,5 +90,6 @@ def place(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> None:
     app.add_post_transform(SeparateData)
+    app.add_post_transform(Places)
     app.connect("html-page-context", add_scripts, priority=600)
     app.connect("build-finished", place)

@@ -51,7 +51,7 @@ function wasHere(how) {
   mark(been);
 }
 function mark(been) {
-  for (const link of document.querySelectorAll(".bd-links a, ul.cards a, a.right-next")) {
+  for (const link of document.querySelectorAll(".bd-links a, ul.cards a:not(.plays), a.right-next")) {
     const how = been[/book\/\w+(?=\.html$)/.exec(link.pathname)?.[0]];
     if (how) link.dataset.been = how;
   }

@@ -46,7 +46,6 @@ for (const box of document.querySelectorAll("[class*='play-']")) {
   const name = [...box.classList].map((each) => CLASS.exec(each)?.[1]).find(Boolean);
   if (!name) continue;
   box.setAttribute("data-play", name);
-  if (!box.id) box.id = `play-${name}`;
   watcher.observe(box);
 }
 asked()?.scrollIntoView();

@@ -233,7 +233,10 @@ def test_search_lists_what_it_finds_while_a_reader_types(visit: Any) -> None:
 def test_a_page_ends_with_the_next_as_a_card_and_cards_say_what_was_read(visit: Any) -> None:
     tab = visit("book/index.html")
     card = tab.locator("ul.cards a[href='squash.html']")
-    assert card.get_attribute("data-been") is None and "interactive" in card.inner_text()
+    assert card.get_attribute("data-been") is None
+    tab.get_by_role("link", name="interactive").nth(1).click()
+    tab.wait_for_url(re.compile("squash.html#play-squash"))
+    tab.go_back()
     card.click()
     following = tab.locator("a.right-next")
     expected = tab.locator(".bd-links a[href='routing.html']").inner_text()
@@ -324,6 +327,14 @@ def test_a_link_into_an_answer_opens_it(visit: Any) -> None:
     assert cell.evaluate("it => it.inert") is False
     tab = visit("book/routed.html")
     assert cell.evaluate("it => it.inert") is True
+
+
+def test_the_top_of_a_chapter_leads_to_its_widget(visit: Any) -> None:
+    tab = visit("book/training.html")
+    tab.get_by_role("link", name="Interactive figure").click()
+    tab.locator("div.play-of-learn").wait_for()
+    place = tab.locator("[data-play=learn]").bounding_box()
+    assert 0 <= place["y"] < 200
 
 
 def test_a_widget_that_does_not_give_an_answer_away_is_open(visit: Any) -> None:
