@@ -20,9 +20,7 @@ from capsnet.checkpoint import load_weights
 from capsnet.data import load, to_float
 from capsnet.functional import dynamic_routing
 from capsnet_book import ledger
-from capsnet_book.figures.macros import css_name
 from capsnet_book.figures.tensors import fullest, sheet
-from capsnet_lab.figures.style import QUANTITIES
 
 # What of the network a chapter is about, and where each stage is explained.
 STAGES = {
@@ -73,13 +71,13 @@ def pictures() -> dict[str, tuple[float, str]]:
     kept = v[0, longest].abs().tolist()
     bars = "".join(
         f'<rect x="{8 * j}" y="{SIDE * (1 - length):.1f}" width="6" height="{SIDE * length:.1f}" '
-        f'fill="{colour("v") if j == longest else "currentColor"}"/>'
+        f'fill="{"var(--q-v)" if j == longest else "currentColor"}"/>'
         for j, length in enumerate(lengths[0].tolist())
     )
     cell = SIDE / len(lengths[0])
     row = "".join(
         f'<rect x="{cell * d:.1f}" y="{cell * longest:.1f}" width="{cell}" height="{cell}" '
-        f'fill="{colour("v")}" opacity="{number / max(kept):.2f}"/>'
+        f'fill="var(--q-v)" opacity="{number / max(kept):.2f}"/>'
         for d, number in enumerate(kept)
     )
     dark = f'<rect width="{cell * len(kept):.1f}" height="{SIDE}" opacity=".25"/>'
@@ -87,27 +85,19 @@ def pictures() -> dict[str, tuple[float, str]]:
         "image": (SIDE, pixels(image[0, 0].numpy(), SIDE)),
         "maps": (66, pixels(grey / np.nanmax(grey), 66)),
         "capsules": (88, tinted(by_type, 88, "u")),
-        "votes": (66, tinted(some / some.max(), 66, "u_hat")),
+        "votes": (66, tinted(some / some.max(), 66, "uhat")),
         "lengths": (78, bars),
         "mask": (cell * len(kept), dark + row),
         "reconstruction": (SIDE, pixels(reconstruction[0, 0].numpy(), SIDE)),
     }
 
 
-def colour(quantity: str) -> str:
-    """Of a quantity: the page's, or its own."""
-    return f"var(--q-{css_name(quantity)}, {QUANTITIES[quantity].colour})"
-
-
 def pixels(values: NDArray[np.floating], width: float) -> str:
     """Numbers in 0 … 1 as grey pixels, a nan as a transparent one."""
     height = width * values.shape[0] / values.shape[1]
+    grey_and_opaque = np.dstack([np.nan_to_num(values).round(2), ~np.isnan(values)])
     buffer = io.BytesIO()
-    grey = np.uint8(255 * np.nan_to_num(values).round(2))
-    drawn = Image.fromarray(grey)
-    if np.isnan(values).any():
-        drawn.putalpha(Image.fromarray(np.uint8(255 * ~np.isnan(values))))
-    drawn.save(buffer, "PNG", optimize=True)
+    Image.fromarray(np.uint8(255 * grey_and_opaque)).save(buffer, "PNG", optimize=True)
     data = base64.b64encode(buffer.getvalue()).decode()
     return (
         f'<image width="{width}" height="{height:.1f}" preserveAspectRatio="none" '
@@ -118,10 +108,9 @@ def pixels(values: NDArray[np.floating], width: float) -> str:
 def tinted(values: NDArray[np.floating], width: float, quantity: str) -> str:
     """Numbers in 0 … 1 as pixels in a quantity's colour, transparent where they are 0."""
     height = width * values.shape[0] / values.shape[1]
-    name = f"strip-{css_name(quantity)}"
     return (
-        f'<mask id="{name}">{pixels(values, width)}</mask><rect width="{width}" '
-        f'height="{height:.1f}" fill="{colour(quantity)}" mask="url(#{name})"/>'
+        f'<mask id="strip-{quantity}">{pixels(values, width)}</mask><rect width="{width}" '
+        f'height="{height:.1f}" fill="var(--q-{quantity})" mask="url(#strip-{quantity})"/>'
     )
 
 
