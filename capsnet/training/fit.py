@@ -195,7 +195,7 @@ def fit(
     path = None if out is None else Path(out)
     last = config.epochs if stop_after is None else min(config.epochs, stop_after)
 
-    with open_run(run, path, fabric, show) as folder:
+    with open_run(run, path, fabric) as folder:
         if run.records and show:
             print_to_stderr(f"continuing after epoch {len(run.records)} of {config.epochs}")
         while len(run.records) < last:

@@ -3,21 +3,19 @@
 import contextlib
 import copy
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import torch
+from filelock import FileLock, Timeout
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from capsnet.checkpoint import check_state, read_tensors, write_tensors
 from capsnet.files import PARTIAL, write_atomically
-from capsnet.text import reason
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -80,23 +78,16 @@ class Run:
 
     def restore(self, tensors: dict[str, Tensor], document: dict[str, Any], path: Path) -> None:
         """Load a checkpoint; raise ValueError if it is damaged or another run's."""
-        if "identity" not in document:
-            raise ValueError(f"{path} is no checkpoint")
         try:
             difference = self._difference(document["identity"])
             if difference is None:
                 self._load(tensors, document)
-        except torch.OutOfMemoryError:
-            raise
         except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
             raise ValueError(f"{path} is damaged: {type(error).__name__} {error}") from error
         if difference is not None:
-            weights = path.parent / WEIGHTS
-            start = f" (--init {weights} starts from the weights of this one)"
             raise ValueError(
                 f"{path} belongs to another run: {difference}. To continue that run, give its "
-                "options; to begin a new one, choose another folder"
-                f"{start if weights.exists() else ''}, or remove {path.parent}"
+                f"options; to begin a new one, choose another folder, or remove {path.parent}"
             )
 
     def _networks(self) -> dict[str, Tensor]:
@@ -107,8 +98,8 @@ class Run:
 
     def _difference(self, identity: dict[str, dict[str, Any]]) -> str | None:
         for part, expected in self.identity.items():
-            saved = identity.get(part, {})
-            for key in [*expected, *sorted(saved.keys() - expected.keys())]:
+            saved = identity[part]
+            for key in {**expected, **saved}:
                 if expected.get(key) != saved.get(key):
                     return f"its {part} has {key} = {saved.get(key)}, yours has {expected.get(key)}"
         return None
@@ -148,53 +139,39 @@ def prefixed(group: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 @contextlib.contextmanager
-def only_process_in(folder: Path) -> Iterator[None]:
-    """Make a folder, and let no other process train in it until the block's end.
-
-    The system releases the lock when a process ends, even by SIGKILL.
-
-    Raises:
-        ValueError: another process trains there.
-        OSError: the folder or its lock cannot be made.
-    """
-    from filelock import FileLock, Timeout
-
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        held = FileLock(folder / LOCK).acquire(timeout=0)
-    except Timeout:
-        raise ValueError(f"another process is training in {folder}") from None
-    except OSError as error:
-        raise OSError(f"cannot lock {folder / LOCK}: {reason(error)}") from error
-    with held:
-        for partial in folder.glob(PARTIAL):  # left by a killed process: nobody else writes here
-            partial.unlink(missing_ok=True)
-        yield
-
-
-@contextlib.contextmanager
-def open_run(
-    run: Run, out: Path | None, fabric: "Fabric", hint: bool
-) -> Iterator["RunFolder | None"]:
+def open_run(run: Run, out: Path | None, fabric: "Fabric") -> Iterator["RunFolder | None"]:
     """Lock the folder ``out``, restore the run from its checkpoint, and yield where to write.
 
     Every process restores the run. All but the first one get None instead of a folder, and so does
-    the first without ``out``. With ``hint``, a line on stderr says if TensorBoard is missing.
+    the first without ``out``.
+
+    Raises:
+        ValueError: another process trains there, or the checkpoint is refused.
+        OSError: the folder or its lock cannot be made.
     """
+    if out is None:
+        yield None
+        return
     with contextlib.ExitStack() as stack:
-        saved, writes = None, out is not None and fabric.is_global_zero
-        folder = out or Path()
-        if writes:
-            stack.enter_context(only_process_in(folder))
-            if (folder / CHECKPOINT).exists():
-                saved = read_tensors(folder / CHECKPOINT)
+        saved = None
+        if fabric.is_global_zero:
+            out.mkdir(parents=True, exist_ok=True)
+            try:
+                # The system releases the lock when a process ends, even by SIGKILL.
+                stack.enter_context(FileLock(out / LOCK, timeout=0))
+            except Timeout:
+                raise ValueError(f"another process is training in {out}") from None
+            for partial in out.glob(PARTIAL):  # left by a killed process: nobody else writes here
+                partial.unlink()
+            if (out / CHECKPOINT).exists():
+                saved = read_tensors(out / CHECKPOINT)
         # Only the first process's machine is sure to have the file.
         saved = fabric.broadcast(saved)
         if saved is not None:
-            run.restore(*saved, path=folder / CHECKPOINT)
+            run.restore(*saved, path=out / CHECKPOINT)
             del saved  # it maps the file, which Windows then does not let a new one replace
-        if writes:
-            yield stack.enter_context(contextlib.closing(RunFolder(folder, run, hint)))
+        if fabric.is_global_zero:
+            yield stack.enter_context(contextlib.closing(RunFolder(out, run)))
         else:
             yield None
 
@@ -202,20 +179,19 @@ def open_run(
 class RunFolder:
     """The folder of a run. Metrics and events beyond the run's last epoch are cut off."""
 
-    def __init__(self, path: Path, run: Run, hint: bool) -> None:
+    def __init__(self, path: Path, run: Run) -> None:
         self.path, self.run = path, run
         self._write_metrics()  # first: if it fails, no writer of events is left open
-        with self._writing_events():
-            self.events = open_events(path / EVENTS, run.step + 1, hint)
+        self.events = open_events(path / EVENTS, run.step + 1)
 
     def log(self, loss: float, step: int) -> None:
         """Write a step's loss for TensorBoard."""
-        with self._writing_events():
+        if self.events is not None:
             self.events.add_scalar("loss", loss, step)
 
     def after_epoch(self) -> None:
         """Write events, the checkpoint and metrics."""
-        with self._writing_events():
+        if self.events is not None:
             for name, value in self.run.records[-1].items():
                 if name not in ("epoch", "step"):
                     tag = name if name.startswith("validation") else f"epoch_{name}"
@@ -225,29 +201,18 @@ class RunFolder:
         self._write_metrics()
 
     def close(self) -> None:
-        with self._writing_events():
+        if self.events is not None:
             self.events.close()
-
-    @contextlib.contextmanager
-    def _writing_events(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:  # TensorBoard's names no file
-            raise OSError(f"cannot write {self.path / EVENTS}: {reason(error)}") from error
 
     def _write_metrics(self) -> None:
         text = "".join(json.dumps(record) + "\n" for record in self.run.records)
         write_atomically(self.path / METRICS, text.encode())
 
 
-def open_events(folder: Path, first_step: int, hint: bool) -> Any:
-    """TensorBoard's writer, or one that writes nothing if TensorBoard is not installed."""
+def open_events(folder: Path, first_step: int) -> Any:
+    """TensorBoard's writer, or None where TensorBoard is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
-    except Exception as error:  # a broken installation raises others than ImportError, too
-        if hint:
-            why = f"TensorBoard cannot be imported ({reason(error)})"
-            print(f"no learning curves, {why}: pip install tensorboard", file=sys.stderr)
-        nothing = dict.fromkeys(("add_scalar", "flush", "close"), lambda *_: None)
-        return SimpleNamespace(**nothing)
+    except ImportError:
+        return None
     return SummaryWriter(str(folder), purge_step=first_step)

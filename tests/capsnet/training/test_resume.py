@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from filelock import FileLock
 from torch import Tensor
 
 from capsnet import CapsNet
@@ -19,7 +20,7 @@ from capsnet.checkpoint import load_weights, read_tensors, write_tensors
 from capsnet.data import ImageSet
 from capsnet.functional import margin_loss
 from capsnet.multimnist import overlaid_batch
-from capsnet.training.run import CHECKPOINT, LOCK, WEIGHTS, only_process_in
+from capsnet.training.run import CHECKPOINT, LOCK, WEIGHTS
 from capsnet_book.pairs import PairsLoss
 from helpers import Refuses, tiny
 from helpers.tiny import FP32, fit, parameters, records_in, tiny_model
@@ -161,17 +162,15 @@ def test_a_damaged_checkpoint_changes_nothing(tmp_path: Path, digits: ImageSet, 
 
 
 def test_a_folder_is_one_process_at_a_time(tmp_path: Path, digits: ImageSet, refuses) -> None:
-    with only_process_in(tmp_path), refuses("another process is training in", tmp_path):
+    with (
+        FileLock(tmp_path / LOCK),
+        refuses("another process is training in", tmp_path),
+    ):
         fit(tiny_model(), digits, None, ONE, out=tmp_path)
     (tmp_path / f".{CHECKPOINT}.123-ab.partial").write_bytes(b"half")  # of a killed process
     for _ in range(2):
         fit(tiny_model(), digits, None, ONE, out=tmp_path)
         assert not list(tmp_path.glob(".*partial"))
-    # Only a lock that is held means another process.
-    (tmp_path / LOCK).unlink()
-    (tmp_path / LOCK).mkdir()
-    with pytest.raises(OSError, match=rf"^cannot lock {tmp_path / LOCK}: (?!another)"):
-        fit(tiny_model(), digits, None, ONE, out=tmp_path)
 
 
 @contextlib.contextmanager
@@ -205,19 +204,6 @@ def test_a_full_disk_is_reported_and_keeps_the_checkpoint(tmp_path: Path, digits
     assert not list(tmp_path.glob(".*partial"))
     records = fit(tiny_model(), digits, None, config, out=tmp_path)
     assert [record["epoch"] for record in records] == [1, 2, 3]
-
-
-# TensorBoard's own thread says so as well.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_disk_too_full_for_events_is_reported_and_lets_go_of_the_folder(
-    tmp_path: Path, digits: ImageSet
-) -> None:
-    model = tiny_model()
-    model.register_forward_pre_hook(lambda *_: limit(300))
-    message = f"cannot write {tmp_path}/events: File too large"
-    with small_disk() as limit, pytest.raises(OSError, match=message):
-        fit(model, digits, None, FP32, out=tmp_path)
-    assert fit(tiny_model(), digits, None, FP32, out=tmp_path)
 
 
 def losses(out: Path) -> list[float]:
