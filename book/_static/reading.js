@@ -266,13 +266,13 @@ if (outline) {
   where();
 }
 
-// *Line by line*: under the outline stand the equation of the line that you are at, and its whole note;
-// at the foot of a phone the equation alone, unless it stands beside its line.
+// *Line by line*: under the outline, or at the foot of a phone, stands the equation of the line that you are
+// at, unless its own note has it in sight.
 const rows = [...document.querySelectorAll(".annotated-row")];
 if (rows.length) {
   const shown = document.createElement("aside");
   shown.className = "rail-equation";
-  shown.setAttribute("aria-label", "The equation and the note of this line");
+  shown.setAttribute("aria-label", "The equation of this line");
   const rail = document.querySelector(".bd-sidebar-secondary");
   const wide = innerWidth >= 1200 && rail;
   (wide ? rail : document.body).append(shown);
@@ -284,26 +284,23 @@ if (rows.length) {
     return at?.matches("div.math") ? at : at?.querySelector("div.math");
   };
   const linked = (row) => row.querySelector(".annotated-note a[href^='#equation-']")?.hash.slice(1);
-  const of = new Map(); // a row's own equation, else that of its function, if it has one alone
+  const of = new Map(); // where its note has no equation, that of its function, if it has one alone
   for (const section of new Set(rows.map((row) => row.closest("section")))) {
     const own = rows.filter((row) => row.closest("section") === section);
     const names = new Set(own.map(linked).filter(Boolean));
     const target = names.size === 1 && document.getElementById([...names][0]);
-    for (const row of own) of.set(row, row.querySelector(".annotated-note div.math") ?? (target && nextMath(target)));
+    for (const row of own) if (target && !row.querySelector(".annotated-note div.math")) of.set(row, nextMath(target));
   }
 
   const follow = (row) => {
     if (row.classList.contains("at")) return;
     for (const other of rows) other.classList.toggle("at", other === row);
-    const [equation, own] = [of.get(row), row.querySelector(".annotated-note div.math")];
-    if (!wide && own) return shown.replaceChildren();
+    const equation = of.get(row);
+    if (!equation) return shown.replaceChildren();
     const title = document.createElement("p");
     const line = row.querySelector("span[id]").id.replace(/-(\d+)$/, ".py, line $1");
     title.textContent = `${line} · ${row.closest("section").querySelector("h2, h3").firstChild.data}`;
-    const words = document.createElement("div");
-    words.className = "words";
-    words.append(...[...row.querySelectorAll(".annotated-note > :is(p, ul, ol)")].map((part) => part.cloneNode(true)));
-    shown.replaceChildren(title, ...(equation ? [equation.cloneNode(true)] : []), words);
+    shown.replaceChildren(title, equation.cloneNode(true));
   };
   // A line to which a link led stays until the reader moves: what the page brings under a pointer at
   // rest is not pointed at.
@@ -333,11 +330,6 @@ if (rows.length) {
     for (const other of rows) other.classList.remove("at"); // above the first line, or below the last
     shown.replaceChildren();
   };
-  const notes = document.querySelectorAll(".annotated-note"); // of those that are cut off an ellipsis says so
-  const cut = () => [...notes].map((note) => note.scrollHeight > note.clientHeight + 2)
-    .forEach((is, k) => notes[k].classList.toggle("cut", is));
-  document.fonts.ready.then(cut);
-  addEventListener("resize", cut);
   addEventListener("scroll", () => requestAnimationFrame(middle), { passive: true });
   addEventListener("hashchange", jumped);
   jumped();
