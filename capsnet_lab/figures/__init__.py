@@ -4,6 +4,6 @@ A function takes numbers and returns a :class:`Figure`; it neither computes resu
 matplotlib's global state. Arrays may be NumPy's or torch's, on any device.
 """
 
-from capsnet_lab.figures.predictions import confusion_matrix, contact_sheet, reconstructions
+from capsnet_lab.figures.predictions import confusion_matrix, contact_sheet
 
-__all__ = ["confusion_matrix", "contact_sheet", "reconstructions"]
+__all__ = ["confusion_matrix", "contact_sheet"]

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from capsnet_lab.figures.style import (
     INK,
     MISTAKE,
-    PER_ROW,
     QUANTITIES,
     STYLE,
     WIDTH,
@@ -45,42 +44,6 @@ def confusion_matrix(confusion: ArrayLike, classes: Sequence[str]) -> Figure:
     axes.set_yticks(range(len(classes)), classes)
     axes.set_xlabel("predicted class")
     axes.set_ylabel("true class")
-    return figure
-
-
-@mpl.rc_context(NAMING)
-def reconstructions(
-    images: ArrayLike,
-    reconstructed: ArrayLike,
-    labels: ArrayLike,
-    predictions: ArrayLike,
-    classes: Sequence[str],
-) -> Figure:
-    """Rows of originals over rows of their reconstructions; wrong predictions are marked.
-
-    Images and reconstructed are [n, channels, height, width], uint8 or floating point in 0 … 1;
-    labels and predictions are class indices [n].
-    """
-    arrays = map(array, (images, reconstructed, labels, predictions))
-    rows = [*zip(*arrays, strict=True)]
-    columns = min(len(rows), PER_ROW)
-    bands = -(-len(rows) // columns)
-    side = (WIDTH - 0.25) / max(columns, 4)  # inches of an image
-    figure = Figure(bands * (2 * side + 0.3))
-    grid = figure.subplots(2 * bands, columns, squeeze=False)
-    for axes in grid.flat:
-        axes.set_axis_off()
-    for i, (original, decoded, label, prediction) in enumerate(rows):
-        above, below = grid[2 * (i // columns) : 2 * (i // columns) + 2, i % columns]
-        show(above, original)
-        show(below, decoded)
-        if label == prediction:
-            above.set_title(classes[label])
-        else:
-            above.set_title(f"{classes[label]} → {classes[prediction]}", color=MISTAKE)
-        if i % columns == 0:
-            above.set_ylabel("original")
-            below.set_ylabel("decoded")
     return figure
 
 

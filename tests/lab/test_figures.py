@@ -9,26 +9,6 @@ from capsnet_lab.figures import style
 from helpers import Refuses
 
 
-@pytest.mark.parametrize(("count", "channels"), [(1, 1), (7, 3)])
-def test_reconstructions_stand_under_their_originals(count, channels) -> None:
-    images = torch.randint(256, (count, channels, 6, 4), dtype=torch.uint8)
-    labels, predictions = torch.zeros(2, count, dtype=torch.int64)
-    predictions[0] = 1
-    figure = figures.reconstructions(images, images / 510, labels, predictions, ["a", "b"])
-    places = {axes: axes.get_subplotspec() for axes in figure.axes if axes.images}
-    drawn = {(place.rowspan.start, place.colspan.start): axes for axes, place in places.items()}
-    assert len(drawn) == 2 * count
-    for i, image in enumerate(images.squeeze(1) if channels == 1 else images.permute(0, 2, 3, 1)):
-        row, column = 2 * (i // style.PER_ROW), i % style.PER_ROW
-        above, below = drawn[row, column], drawn[row + 1, column]
-        assert np.array_equal(above.images[0].get_array(), image.numpy() / 255)
-        assert np.allclose(below.images[0].get_array(), image.numpy() / 510)
-        assert above.images[0].get_clim() == (0, 1)
-        wrong = i == 0
-        assert above.get_title() == ("a → b" if wrong else "a")
-        assert above.title.get_color() == (style.MISTAKE if wrong else style.INK)
-
-
 def test_a_contact_sheet() -> None:
     """Twelve pictures, the last two in a second band, none wider than its cell."""
     images = torch.rand(12, 3, 6, 4)
@@ -57,7 +37,6 @@ def test_a_dollar_in_a_name_begins_no_mathematics() -> None:
     image, names = torch.rand(1, 1, 4, 4), ["$x_{$", "US$ 5$^"]
     for figure in (
         figures.confusion_matrix(np.eye(2, dtype=int), names),  # without mistakes
-        figures.reconstructions(image, image, [0], [1], names),
         figures.contact_sheet([(image[0], None, names[0], names[1], True)]),
     ):
         shown = figure._repr_svg_()  # outside of the figure's own settings
@@ -66,8 +45,8 @@ def test_a_dollar_in_a_name_begins_no_mathematics() -> None:
 
 
 def test_what_cannot_be_drawn_is_refused(refuses: Refuses) -> None:
-    two = torch.zeros(1, 2, 4, 4)
+    cell = torch.zeros(2, 4, 4), None, "a.png", "a 0.90", True
     with refuses("[1 or 3, height, width], got [2, 4, 4]"):
-        figures.reconstructions(two, two, [0], [0], ["a"])
+        figures.contact_sheet([cell])
     with refuses("there is no picture to draw"):
         figures.contact_sheet([])

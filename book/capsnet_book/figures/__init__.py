@@ -20,13 +20,13 @@ HOMES = {
     "capsnet_book.figures.parts": "Scene scene_and_votes scenes",
     "capsnet_book.figures.pictures": (
         "gallery misclassified orientation_field pair_reconstructions pictured_vectors "
-        "pooled_features votes_of_children"
+        "pooled_features reconstructions votes_of_children"
     ),
     "capsnet_book.figures.routing": (
         "coupling_bars coupling_histograms lengths_by_iteration palette routing_votes"
     ),
     "capsnet_book.figures.squash": "relative_errors squash_arrows",
-    "capsnet_lab.figures": "confusion_matrix reconstructions",
+    "capsnet_lab.figures": "confusion_matrix",
 }
 
 

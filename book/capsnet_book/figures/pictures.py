@@ -66,6 +66,32 @@ def gallery(
 
 
 @styled
+def reconstructions(
+    images: ArrayLike,
+    reconstructed: ArrayLike,
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    classes: Sequence[str],
+) -> Figure:
+    """Rows of images, each image with its label, over rows of their reconstructions.
+
+    Both are [n, channels, height, width], n a multiple of PER_ROW. `labels` and `predictions` are
+    class indices [n]; a wrong prediction stands after its label.
+    """
+    both = np.stack([array(images), array(reconstructed)])  # [2, n, channels, height, width]
+    shape = both.shape[2:]
+    bands = both.reshape(2, -1, PER_ROW, *shape).swapaxes(0, 1)  # [bands, 2, PER_ROW, …]
+    answers = list(zip(array(labels), array(predictions), strict=True))
+    names = [classes[t] if t == p else f"{classes[t]} → {classes[p]}" for t, p in answers]
+    titles: list[str] = []
+    for first in range(0, len(names), PER_ROW):
+        titles += names[first : first + PER_ROW] + [""] * PER_ROW
+    mistakes = [i + i // PER_ROW * PER_ROW for i, (t, p) in enumerate(answers) if t != p]
+    rows = ["original", "decoded"] * len(bands)
+    return gallery(bands.reshape(-1, *shape), titles, rows=rows, mistakes=mistakes)
+
+
+@styled
 def misclassified(
     images: ArrayLike, labels: ArrayLike, lengths: ArrayLike, classes: Sequence[str]
 ) -> Figure:

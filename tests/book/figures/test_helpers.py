@@ -28,6 +28,18 @@ def test_a_gallery_has_pictures_in_rows_and_marks_mistakes() -> None:
     assert [(p.rowspan.start, p.colspan.start) for p in places] == [(0, 0), (0, 1), (1, 0)]
 
 
+def test_reconstructions_stand_under_their_images() -> None:
+    images = np.random.default_rng(0).random((10, 1, 4, 5))
+    predictions = [0] * 9 + [1]
+    axes = figures.reconstructions(images, images / 2, [0] * 10, predictions, ["a", "b"]).axes
+    expected = [*images[:5], *images[:5] / 2, *images[5:], *images[5:] / 2]
+    assert all(
+        np.allclose(a.images[0].get_array(), e[0]) for a, e in zip(axes, expected, strict=True)
+    )
+    assert [a.get_title() for a in axes] == ["a"] * 5 + [""] * 5 + ["a"] * 4 + ["a → b"] + [""] * 5
+    assert axes[14].title.get_color() == style.MISTAKE != axes[13].title.get_color()
+
+
 def test_two_digits_are_added_up_in_two_colours() -> None:
     pair = IMAGES[:2].reshape(1, 2, 1, 4, 5) / 2
     figure = figures.pair_reconstructions(IMAGES[:1], {"a": pair}, ["x"])
