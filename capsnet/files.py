@@ -18,10 +18,8 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     Several processes may write the same file; the last one wins. An OSError names the file.
     """
     target = Path(os.path.realpath(path))  # the file that a link names, not the link
-    # Every write has its own temporary name, so that two writers never share a file. File systems
-    # allow 255 bytes in a name, so a long one is cut.
-    name = os.fsencode(target.name)[:180].decode(errors="ignore")
-    partial = target.with_name(f".{name}.{os.getpid()}-{secrets.token_hex(4)}.partial")
+    # Every write has its own temporary name, so that two writers never share a file.
+    partial = target.with_name(f".{secrets.token_hex(8)}.partial")
     try:
         if target.exists() and not target.is_file():
             raise OSError("it is no ordinary file")

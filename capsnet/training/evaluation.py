@@ -162,22 +162,15 @@ def images_for(model: nn.Module, data: Any) -> ImageSet:
 
     Raises:
         ValueError: the images or classes are others, there are no images, or the network has no
-            ``config`` that says which it takes, or is not float32.
+            ``config`` that says which it takes.
     """
-    config = getattr(model, "config", None)
-    sizes: dict[str, Any] = {**(config if isinstance(config, dict) else {}), **vars(model)}
-    if not {"image_shape", "num_classes"} <= sizes.keys():
+    config: Any = getattr(model, "config", {})
+    if not {"image_shape", "num_classes"} <= config.keys():
         raise ValueError(
             'the network must have a dict config with "image_shape" and "num_classes", as CapsNet '
             f"has, {type(model).__name__} has not"
         )
-    for name, weight in model.named_parameters():
-        if weight.dtype != torch.float32:
-            raise ValueError(
-                f"the network must be float32, got {name} of {weight.dtype}: call its float(), and "
-                'ask for precision "bf16"'
-            )
-    num_classes, expected = sizes["num_classes"], list(sizes["image_shape"])
+    num_classes, expected = config["num_classes"], list(config["image_shape"])
     image_set = as_image_set(data, num_classes)
     if len(image_set) == 0:
         raise ValueError(f"data set {image_set.name} holds no images")

@@ -74,7 +74,7 @@ def test_what_does_not_fit_is_refused(digits: ImageSet, refuses) -> None:
     for given in (none, (none.images, none.labels)):
         with refuses("holds no images"):
             evaluate(model, given)
-    with refuses("the network must be float32, got conv.weight of torch.float64"):
+    with refuses("images must be torch.float64, as the weights are, got torch.float32"):
         evaluate(tiny_model().double(), digits)
     torch.nn.init.constant_(model.digits.weight, math.nan)
     with refuses("the network's lengths are NaN for 70 of 70 images"):
