@@ -116,9 +116,7 @@ def is_reconstruction(tensor: Tensor, images: Tensor) -> bool:
 def candidate_lengths(flat: list[Tensor], solid: list[Tensor]) -> list[Tensor]:
     """Tensors [n, classes] that may be the lengths, all of one shape."""
     sides = {side for x in solid for side in without_ones(x).shape[1:]}
-    candidates = [x for x in flat if x.shape[1] in sides]
-    if not candidates:  # a wider tensor is a flat reconstruction of another size
-        candidates = [x for x in flat if not sides or x.shape[1] <= max(sides)]
+    candidates = [x for x in flat if not sides or x.shape[1] in sides]
     alike = [x for x in candidates if x.shape == candidates[0].shape]
     return sorted(alike, key=sums_to_one)  # a softmax is not the lengths if these are there, too
 

@@ -25,12 +25,12 @@ from capsnet_lab.check.evidence import (
     user_code,
 )
 from capsnet_lab.check.probe_loss import examine_loss
-from capsnet_lab.check.probe_primary import examine_primary, examine_start
-from capsnet_lab.check.probe_routing import EQUAL_SHARES, LAYER_NAMES, NEED_ROUTING, examine_layer
+from capsnet_lab.check.probe_primary import examine_primary
+from capsnet_lab.check.probe_routing import LAYER_NAMES, examine_layer
 from capsnet_lab.check.subject import Subject
 from capsnet_lab.wild.deviations import DEVIATIONS
 
-RECIPE = "how a network is trained does not show in it"
+RECIPE = "how a network is trained, and how its other weights start, is not looked at"
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,6 @@ PROBES = [
         examine_primary,
         "relu-before-squash squash-over-children view-without-permute same-padding routed-to-types",
     ),
-    Probe("primary", examine_start, "released-start glorot-start"),
     Probe("primary and digits", examine_layer, " ".join(LAYER_NAMES)),
     Probe(
         "loss",
@@ -222,8 +221,6 @@ def examine(net: Subject) -> tuple[Verdicts, list[str], list[str]]:
                 unnamed[verdict.why] = None
             if name in DEVIATIONS:
                 verdicts[name] = verdict
-    if isinstance(verdicts["uniform-shares"], str):
-        verdicts |= {name: EQUAL_SHARES for name in NEED_ROUTING if verdicts[name] is None}
     return verdicts, [*failed.values()], [*unnamed]
 
 
@@ -300,14 +297,10 @@ def import_object(target: str) -> Any:
     module, _, name = target.partition(":")
     if not (name and all(part.isidentifier() for part in module.split("."))):
         raise ValueError(f"expected a name such as my_module:MyCapsNet, got {target}")
-    if module.endswith(".py"):
-        raise ValueError(f"expected a module's name, {module[:-3]}:{name}, got a file's, {target}")
     top = module.partition(".")[0]
-    here = [path.resolve() for path in (Path(top + ".py"), Path(top)) if path.exists()]
     loaded = getattr(sys.modules.get(top), "__file__", None)
-    if loaded and here:
-        file = Path(loaded).resolve()
-        if file not in here and file.parent not in here:
-            raise ValueError(f"{here[0].name} has the name of a module in use here: rename it")
+    for here in Path(f"{top}.py"), Path(top, "__init__.py"):
+        if loaded and here.exists() and not here.samefile(loaded):
+            raise ValueError(f"{here} has the name of a module in use here: rename it")
     with user_code(f"{target} cannot be imported: "):
         return pkgutil.resolve_name(target)

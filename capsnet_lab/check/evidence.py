@@ -6,21 +6,16 @@ ends, and stay open if it raises :class:`Unclear`.
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import is_dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from scipy import stats
 from torch import Tensor, nn
 
 from capsnet.fast.routing import Squash
 from capsnet.text import reason
 
 FLOAT64_ERROR = 1e-9  # two float64 computations of the same quantity agree to this relative error
-FLOAT32_ERROR = 1e-4  # a worse fit comes from another computation, not from float32
-TRANSPOSED = "if the capsules are [n, dim, classes], the Adapter has to transpose them"
-CapsuleMap = Callable[[Tensor], Tensor]
 
 
 class NotExamined(NamedTuple):
@@ -77,18 +72,10 @@ def gradients(value: Tensor, inputs: Sequence[Tensor]) -> Sequence[Tensor | None
         return torch.autograd.grad(value.sum(), inputs, retain_graph=True, allow_unused=True)
 
 
-def one_of(names: Iterable[str], present: str, evidence: str) -> Findings:
-    """One of several deviations that exclude each other, or none of them."""
-    for name in names:
-        yield name, evidence if name == present else None
-
-
 def tensors_in(value: Any) -> list[Tensor]:
     """All tensors in a nested structure, in order."""
     if isinstance(value, Tensor):
         return [value]
-    if is_dataclass(value):
-        value = vars(value)
     if isinstance(value, str) or not isinstance(value, Iterable):
         return []
     parts = value.values() if isinstance(value, dict) else value
@@ -129,18 +116,6 @@ def scale_weights(model: nn.Module, factor: float) -> None:
             parameter.mul_(factor)
 
 
-@torch.no_grad()
-def scale_for(f: CapsuleMap, x: Tensor, length: float) -> float:
-    """The factor t for which the capsules f(t x) have about this mean length."""
-    t = 1e-3
-    for _ in range(30):
-        size = float(f(t * x).norm(dim=2).nan_to_num().mean())
-        if 0.9 < size / length < 1.1:
-            break
-        t *= min(max((length / max(size, 1e-300)) ** 0.5, 0.01), 100)
-    return t
-
-
 def unsquash(v: Tensor, squash: Squash, axis: int) -> Tensor:
     """The s, from 1e-12 to 1e6 long, that was squashed to v, [n, capsules, dim], by bisection."""
     length = torch.linalg.vector_norm(v.unsqueeze(3), dim=axis)
@@ -151,30 +126,3 @@ def unsquash(v: Tensor, squash: Squash, axis: int) -> Tensor:
         low, high = torch.where(above, low, middle), torch.where(above, middle, high)
     ratio = 10**high / length.clamp(min=1e-300)
     return v * (ratio if axis == 3 else ratio.reshape_as(v.narrow(axis, 0, 1)))
-
-
-def drawn_from(values: Tensor, distribution: Any) -> bool:
-    """Whether values may be samples of a symmetric distribution of :mod:`scipy.stats`.
-
-    The Kolmogorov–Smirnov test hardly notices that a normal distribution is cut off, so the
-    standard deviation and the largest value are tested, too.
-    """
-    samples = values.detach().flatten().numpy()
-    largest = abs(samples).max()
-    ratio = samples.std() / distribution.std()
-    return bool(
-        len(samples) > 1
-        and stats.kstest(samples, distribution.cdf, method="asymp").pvalue > 1e-5
-        and abs(ratio - 1) < 4 * (2 * len(samples)) ** -0.5
-        and 2 * distribution.sf(largest) < 14 / len(samples)  # so in all but one of a million
-        and largest <= distribution.support()[1] * (1 + 1e-6)
-    )
-
-
-def uniform_within(bound: float) -> Any:
-    return stats.uniform(-bound, 2 * bound)
-
-
-def cut_normal(std: float) -> Any:
-    """A normal, cut off at two of its standard deviations."""
-    return stats.truncnorm(-2, 2, scale=std)

@@ -14,15 +14,11 @@ from capsnet_lab.check.evidence import (
     UserCodeError,
     Verdict,
     copied,
-    cut_normal,
     depends_on,
-    drawn_from,
     scale_weights,
-    uniform_within,
     unsquash,
 )
 from capsnet_lab.check.subject import Subject
-from capsnet_lab.wild.parts import RELEASED_BIAS
 
 NORMS = nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LayerNorm
 
@@ -82,11 +78,13 @@ def view_verdict(maps: Tensor) -> Verdict:
 
 def examine_convolutions(net: Subject, maps: Tensor) -> Findings:
     """Are there padding, routing to types, a ReLU? ``maps``, [children, dim]: a uniform image's."""
-    if norms := [module for module in modules_below(net, net.biased) if isinstance(module, NORMS)]:
+    used = {id(p) for p in depends_on(net.primary(net.biased, net.images), net.biased)}
+    modules = [m for m in net.biased.modules() if id(getattr(m, "weight", None)) in used]
+    if norms := [module for module in modules if isinstance(module, NORMS)]:
         text = f"maps are normalised between the convolutions: {type(norms[0]).__name__}"
         raise Unclear(text, unnamed=True)
     dim = maps.shape[1]
-    convolutions = convolutions_below(net, net.biased)
+    convolutions = [module for module in modules if isinstance(module, nn.Conv2d)]
     first = [conv for conv in convolutions if conv.in_channels == net.images.shape[1]]
     channels = sum(conv.out_channels for conv in convolutions if conv not in first)
     if len(first) != 1 or any(conv.bias is None for conv in convolutions):
@@ -127,38 +125,3 @@ def same_type(uniform: Tensor) -> list[int]:
         if uniform[0, child].abs().max() > FLOAT64_ERROR and same.sum() > 1:
             return same.nonzero().flatten().tolist()
     return []
-
-
-def modules_below(net: Subject, model: nn.Module) -> list[nn.Module]:
-    """The modules with a weight that the primary capsules depend on."""
-    used = {id(p) for p in depends_on(net.primary(model, net.images), model)}
-    return [module for module in model.modules() if id(getattr(module, "weight", None)) in used]
-
-
-def convolutions_below(net: Subject, model: nn.Module) -> list[nn.Conv2d]:
-    return [module for module in modules_below(net, model) if isinstance(module, nn.Conv2d)]
-
-
-def examine_start(net: Subject) -> Findings:
-    """How kernels and biases of the convolutions are initialised."""
-    convolutions = convolutions_below(net, net.model)
-    kernels = [conv.weight.detach() for conv in convolutions]
-    if not kernels:
-        raise Unclear("the primary capsules do not come from convolutions")
-    if all(drawn_from(k, uniform_within(k[0].numel() ** -0.5)) for k in kernels):
-        return  # PyTorch's
-    glorot = all(
-        drawn_from(k, uniform_within((6 / (k[0].numel() + k[:, 0].numel())) ** 0.5))
-        for k in kernels
-    )
-    released = all(any(drawn_from(k, cut_normal(std)) for std in (0.1, 0.05)) for k in kernels)
-    for name, fits, value in (
-        ("released-start", released, RELEASED_BIAS),
-        ("glorot-start", glorot, 0.0),
-    ):
-        biases = [conv.bias for conv in convolutions if conv.bias is not None]
-        if fits and all((bias - value).abs().max() < 1e-6 for bias in biases):
-            sizes = ", ".join(f"{float(kernel.std()):.3f}" for kernel in kernels)
-            yield name, f"biases are all {value:g}, standard deviations of the kernels are {sizes}"
-            return
-    raise Unclear("kernels and biases fit no known start")

@@ -1,6 +1,6 @@
 """Which deviations the class capsules show, as a map from u to v: squash, routing, W."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import torch
@@ -11,9 +11,7 @@ from capsnet.fast.routing import Squash
 from capsnet.functional import RoutingStep, squash
 from capsnet_lab.check.adapter import require_shape
 from capsnet_lab.check.evidence import (
-    FLOAT32_ERROR,
     FLOAT64_ERROR,
-    TRANSPOSED,
     Findings,
     NotExamined,
     Unclear,
@@ -21,13 +19,8 @@ from capsnet_lab.check.evidence import (
     Verdict,
     Verdicts,
     copied,
-    cut_normal,
     depends_on,
-    drawn_from,
-    one_of,
     relative_error,
-    scale_for,
-    uniform_within,
     unsquash,
     user_code,
     without_ones,
@@ -40,7 +33,6 @@ from capsnet_lab.wild.parts import Parts
 from capsnet_lab.wild.wild_capsnet import route_with
 
 EQUAL_SHARES = NotExamined("with equal coupling neither logits nor the number of iterations matter")
-NEED_ROUTING = "learned-prior", "batch-logits", "stopped-gradient"  # unseen with equal coupling
 
 
 def replacements_of(part: str) -> dict[str, Any]:
@@ -57,16 +49,15 @@ for exponent in range(-16, -5):
     epsilon = 10.0**exponent
     SQUASHES[f"{epsilon:.0e} under the root"] = parts.guarded_squash(epsilon)
     SQUASHES[f"{epsilon:.0e} beside the norm"] = parts.squash_beside(epsilon)
-    SQUASHES[f"{epsilon:.0e} in the squared norm"] = parts.lifted_squash(epsilon)
 SHARES: dict[str, parts.Share] = {"": parts.over_parents, **replacements_of("share")}
 AXES: dict[str, int] = {"": 2, **replacements_of("digits_axis")}
 # The distribution of W, by the number of children.
 STARTS: dict[str, Callable[[int], Any]] = {
-    "": lambda children: cut_normal(0.1),
+    "": lambda children: stats.truncnorm(-2, 2, scale=0.1),
     "unit-w": lambda children: stats.norm(0, 1),
     "small-w": lambda children: stats.norm(0, 0.01),
     "uncut-w": lambda children: stats.norm(0, 0.1),
-    "uniform-w": lambda children: uniform_within(children**-0.5),
+    "uniform-w": lambda children: stats.uniform(-(children**-0.5), 2 * children**-0.5),
 }
 SHARE_NAMES, AXIS_NAMES, START_NAMES = (
     [name for name in table if name] for table in (SHARES, AXES, STARTS)
@@ -75,6 +66,7 @@ ITERATIONS = {"one-iteration-more": 4, "two-iterations": 2}
 LAYER_NAMES = [*SQUASH_NAMES, *AXIS_NAMES, *SHARE_NAMES, *ITERATIONS, *START_NAMES]
 LAYER_NAMES += ["learned-prior", "digit-bias", "shared-w"]
 MOST_ITERATIONS = 10
+FLOAT32_ERROR = 1e-4  # a worse fit comes from another computation, not from float32
 MAX_NONLINEARITY = 1e-6  # routing bends s by no more than this, even with thousands of children
 
 
@@ -105,6 +97,24 @@ class Squashed(NamedTuple):
 
     def undo(self, v: Tensor) -> Tensor:
         return unsquash(v, SQUASHES[self.name], AXES[self.axis])
+
+
+def one_of(names: Iterable[str], present: str, evidence: str) -> Findings:
+    """One of several deviations that exclude each other, or none of them."""
+    for name in names:
+        yield name, evidence if name == present else None
+
+
+@torch.no_grad()
+def scale_for(layer: Layer, u: Tensor, length: float) -> float:
+    """The factor t for which the capsules of t u have about this mean length."""
+    t = 1e-3
+    for _ in range(30):
+        size = float(layer(t * u).norm(dim=2).nan_to_num().mean())
+        if 0.9 < size / length < 1.1:
+            break
+        t *= min(max((length / max(size, 1e-300)) ** 0.5, 0.01), 100)
+    return t
 
 
 def examine_layer(net: Subject) -> Findings:
@@ -150,13 +160,10 @@ def parameter_verdict(
     sides = without_ones(value[None])[0].shape
     shape = " × ".join(map(str, sides))
     if not torch.allclose(moved, before, equal_nan=True):
-        lengths = [v.norm(dim=2).mean().item() for v in (before, moved)]
-        text = f"where u is almost zero capsules are {lengths[0]:.2g} long, {lengths[1]:.2g} once "
-        text += f"{shape} numbers change: these "
-        if moved.nan_to_num().norm(dim=2).max() < 1 + FLOAT64_ERROR:
-            return "digit-bias", f"{text}add to s"
-        text += "act after the squash, or there is none"
-        return "digit-bias", NotExamined(text)
+        longest = moved.nan_to_num().norm(dim=2).max().item()
+        text = f"where u is almost zero capsules are {longest:.2g} long once {shape} numbers change"
+        after = NotExamined(f"{text}: these act after the squash, or there is none")
+        return "digit-bias", text if longest < 1 + FLOAT64_ERROR else after
     is_prior = sorted(sides) == sorted((layer.children, shifted[0].shape[1]))
     if is_prior and relative_error(*shifted) < FLOAT64_ERROR:
         text = f"v depends on {shape} numbers, but not on their sum, and not where u is zero"
@@ -181,8 +188,10 @@ def examine_squash(layer: Layer, scale: float) -> Findings:
         why = NotExamined(f"{text}{paper}: squash is guarded by {best.name}", unnamed=True)
         yield from dict.fromkeys(SQUASH_NAMES, why).items()
     own_length = linear_error(v, Squashed(best.name, ""))
-    turned = f"; {TRANSPOSED}" if best.axis == "squash-over-classes" else ""
-    yield from one_of(AXIS_NAMES, best.axis, f"{text}{own_length:.1g}{turned}")
+    text += f"{own_length:.1g}"
+    if best.axis == "squash-over-classes":
+        text += "; if the capsules are [n, dim, classes], the Adapter has to transpose them"
+    yield from one_of(AXIS_NAMES, best.axis, text)
     yield from examine_routing(layer, scale, best)
 
 
@@ -250,7 +259,7 @@ def examine_routing(layer: Layer, scale: float, best: Squashed) -> Findings:
     yield from one_of(SHARE_NAMES, name, text)
     text = f"{iterations} iterations fit"
     if name == "uniform-shares":
-        yield from dict.fromkeys(ITERATIONS, EQUAL_SHARES).items()
+        yield from dict.fromkeys([*ITERATIONS, "learned-prior"], EQUAL_SHARES).items()
     elif iterations not in (3, *ITERATIONS.values()):
         yield from dict.fromkeys(ITERATIONS, NotExamined(text, unnamed=True)).items()
     else:
@@ -283,6 +292,24 @@ def examine_weights(w: Tensor, children: int) -> Findings:
         raise Unclear(f"{text}; they fit no known start")
     for name in START_NAMES:
         yield name, text if name in fits else None
+
+
+def drawn_from(values: Tensor, distribution: Any) -> bool:
+    """Whether values may be samples of a symmetric distribution of :mod:`scipy.stats`.
+
+    The Kolmogorov–Smirnov test hardly notices that a normal distribution is cut off, so the
+    standard deviation and the largest value are tested, too.
+    """
+    samples = values.detach().flatten().numpy()
+    largest = abs(samples).max()
+    ratio = samples.std() / distribution.std()
+    return bool(
+        len(samples) > 1
+        and stats.kstest(samples, distribution.cdf, method="asymp").pvalue > 1e-5
+        and abs(ratio - 1) < 4 * (2 * len(samples)) ** -0.5
+        and 2 * distribution.sf(largest) < 14 / len(samples)  # so in all but one of a million
+        and largest <= distribution.support()[1] * (1 + 1e-6)
+    )
 
 
 def sharing_verdict(layer: Layer, u: Tensor) -> Verdict:

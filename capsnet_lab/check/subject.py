@@ -16,7 +16,6 @@ from capsnet_lab.check.evidence import (
     FLOAT64_ERROR,
     UserCodeError,
     copied,
-    depends_on,
     relative_error,
     scale_weights,
     user_code,
@@ -170,13 +169,6 @@ class Subject:
                 count, dim = self.uniform.shape[1:]
                 read += f", {count} children of {dim}"
         return read
-
-    def class_weights(self, model: nn.Module) -> list[nn.Parameter]:
-        """W: parameters with a side as long as there are classes, or components of all classes."""
-        answer = self.output(model).answer
-        sides = {self.classes, answer[0].numel()}
-        parameters = depends_on(answer, model)
-        return [p for p in parameters if p.dim() > 1 and not sides.isdisjoint(p.shape)]
 
 
 class Call(NamedTuple):

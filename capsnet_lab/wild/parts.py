@@ -75,16 +75,6 @@ def squash_beside(epsilon: float) -> Squash:
     return squash
 
 
-def lifted_squash(epsilon: float) -> Squash:
-    """Eq. 1 with ε in the squared norm."""
-
-    def squash(s: Tensor, dim: int) -> Tensor:
-        squared = s.square().sum(dim, keepdim=True) + epsilon
-        return squared.sqrt() / (1 + squared) * s
-
-    return squash
-
-
 def squash_capsules(s: Tensor, by: Squash, axis: int) -> Tensor:
     """Squash capsules [batch, capsules, dim]; axis 3 makes each number a capsule of its own."""
     return by(s.unsqueeze(3), axis).squeeze(3)

@@ -25,7 +25,11 @@ from helpers import Refuses
 SMALL = {"num_classes": 5, "conv_channels": 4, "capsule_types": 3, "capsule_dim": 6}
 SMALL["image_shape"] = (1, 24, 24)
 SHAPE = {"conv_channels": 8, "capsule_types": 2, "reconstruct": False}
-SEEN = [name for name, deviation in DEVIATIONS.items() if deviation.parts]  # in a module
+SEEN = [  # in a module
+    name
+    for name, deviation in DEVIATIONS.items()
+    if deviation.parts and "start" not in deviation.parts
+]
 ALL = " ".join(SEEN)
 OUTSIDE = Adapter(image_shape=(1, 24, 24))
 STAGES = Adapter(
@@ -197,10 +201,6 @@ def normed() -> nn.Module:
 # In place of some method of Literal, or behind a network.
 
 
-def unit(h: Tensor) -> Tensor:
-    return h / h.norm(dim=(2, 3), keepdim=True)
-
-
 def drawn(v: Tensor, draw: Any) -> Tensor:
     return draw(v, v.norm(dim=2).argmax(dim=1))
 
@@ -264,10 +264,9 @@ BOTH = "needs an Adapter with primary and digits, or with routing, which is one 
 NEEDS = {"leak": f"{BOTH}first, units, draw", "same-padding": "needs an Adapter with primary, or"}
 NEEDS["mean-margin"] = "needs an Adapter with loss"
 EQUAL = "with equal coupling neither logits nor the number of iterations matter"
-IDLE = dict.fromkeys(("batch-logits", "two-iterations", "stopped-gradient", "learned-prior"), EQUAL)
-NAN = {"bare-norm": "NaN, from squash or from elsewhere"}
+IDLE = dict.fromkeys(("two-iterations", "learned-prior"), EQUAL)
 NO_GRADIENT = {"stopped-gradient": "no gradient reaches the images"}
-ROUNDED = {"stopped-gradient": "finite differences of three steps give different"}
+ROUNDED = {"stopped-gradient": "finite differences of two steps give different"}
 AFTER = {"digit-bias": "6 numbers change: these act after the squash, or there is none"}
 ONCE = {"unit-w": "with one iteration only the product of W and the coupling coefficients is seen"}
 EVERYWHERE = {"squash-over-children": "which are not squashed over the children"}
@@ -285,7 +284,7 @@ CASES: dict[str, Case] = {
     "attention": Case(lambda: RoutedCapsNet(routing="attention", **SHAPE), ROUTED, "", SQUASH),
     "together": Case(lambda: network(TOGETHER), WILD, TOGETHER),
     "hidden": Case(
-        lambda: network("uniform-shares batch-logits"), WILD, "uniform-shares", "", IDLE
+        lambda: network("uniform-shares learned-prior"), WILD, "uniform-shares", "", IDLE
     ),
     "iterations": Case(lambda: network(routing_iterations=5), WILD, "", "5 iterations fit"),
     "trained": Case(trained, WILD, open={"uncut-w": "they fit no known start"}),
@@ -295,11 +294,7 @@ CASES: dict[str, Case] = {
     ),
     # From outside, some with a module that routes.
     "outside": Case(lambda: Literal(True), OUTSIDE, "bare-norm", "", NEEDS, "prediction-mask"),
-    "NaN": Case(lambda: before(unit, network()), OUTSIDE, open=NAN),
-    "no NaN": Case(lambda: before(torch.clone, network("bare-norm")), OUTSIDE, "bare-norm"),
-    "batch": Case(
-        lambda: before(lambda h: (h - h.mean()) / h.std(), network()), OUTSIDE, "batch-logits"
-    ),
+    "batch": Case(lambda: before(lambda h: h / (1 + h.std()), network()), OUTSIDE, "batch-logits"),
     "decoder": Case(lambda: answers(shared_decoder), OUTSIDE, open=SHARED),
     "convolutions": Case(lambda: decodes(nn.ConvTranspose2d(30, 1, 24)), OUTSIDE, "other-decoder"),
     "binary": Case(
@@ -374,7 +369,6 @@ for (names, of), found in FROM_OUTSIDE.items():
 GUARDS = {
     "under the root": parts.guarded_squash,
     "beside the norm": parts.squash_beside,
-    "in the squared norm": parts.lifted_squash,
 }
 for place, guarded in GUARDS.items():  # another guard hides no slip of the routing
     CASES[place] = Case(
@@ -435,23 +429,17 @@ def test_finds_one_alone(name: str) -> None:
     assert (f"({name}: the paper leaves that open)" in str(report)) == DEVIATIONS[name].is_choice
 
 
-def test_a_bend_near_the_images_is_no_stopped_gradient() -> None:
-    torch.manual_seed(234)
-    assert "stopped-gradient" in check(RoutedCapsNet(routing="em", **SHAPE)).clean
-
-
 @pytest.mark.parametrize(
     ("answer", "sizes", "read"),
     [
         (lambda v, x, y, draw: (v.mT, v.norm(dim=2)), {}, "5 classes of 6 numbers"),
-        (lambda v, x, y, draw: (v.norm(dim=2), F.interpolate(drawn(v, draw), 12)), {}, "5 classes"),
         (lambda v, x, y, draw: (v, x[:, :, ::2, ::2].flatten(1)), {}, "5 classes of 6"),
         (lambda v, *_: v, {"num_classes": 36, "capsule_dim": 16}, "36 classes of 16"),
         (lambda v, x, y, draw: (v, draw(v, y)), {"num_classes": 3}, "3 classes of 6"),
         (lambda v, x, y, draw: (v, drawn(v * y[..., None], draw)), {"num_classes": 8}, "8 classes"),
         (lambda v, x, y, draw: (v, (draw(v, y), v.norm(dim=2))), {}, "5 classes of 6"),
     ],
-    ids=["transposed", "small", "flat", "as many as pixels", "labels", "one-hot", "nested"],
+    ids=["transposed", "flat", "as many as pixels", "labels", "one-hot", "nested"],
 )
 def test_reads_what_a_network_returns(answer: Any, sizes: dict[str, Any], read: str) -> None:
     torch.manual_seed(0)
@@ -668,7 +656,6 @@ def test_the_command(
     ("target", "message"),
     [
         ("./{}:Net", "expected a name such as my_module:MyCapsNet, got"),
-        ("{}.py:Net", ".py:Net"),
         ("{}_broken:Net", "cannot be imported: ZeroDivisionError: division by zero"),
         ("{}_ends:Net", "_ends:Net cannot be imported: it calls sys.exit"),
         ("{}:Net", " has no attribute 'Net'"),
@@ -678,11 +665,12 @@ def test_the_command(
         ("{}:number", "7 must be or make a torch.nn.Module, got int"),
         ("{}:make {}:number", "number must be an Adapter, got int"),
         ("capsnet:make", "capsnet.py has the name of a module in use here: rename"),
-        ("capsnet_lab.x:make", "capsnet_lab has the name of a module in use here"),
+        ("capsnet_lab.x:make", "capsnet_lab/__init__.py has the name of a module in use here"),
     ],
 )
 def test_refuses_a_name(module: str, target: str, message: str, refuses: Refuses) -> None:
     Path("capsnet.py").write_text(MODULE)
     Path("capsnet_lab").mkdir()
+    Path("capsnet_lab/__init__.py").touch()
     with refuses(message):
         check_by_name(*target.format(module, module).split())
