@@ -34,7 +34,6 @@ from nbformat import NotebookNode
 
 from address import ROOT, address
 from capsnet.files import write_atomically
-from capsnet_book.ledger import CLONE
 from dependencies import hashes, locked_versions
 from lowering import Prose
 from myst import ChapterError, front_matter
@@ -42,6 +41,7 @@ from myst import ChapterError, front_matter
 TIMEOUT = 900  # seconds a cell may run
 
 SETUP = "setup"  # the id of the cell that every notebook starts with
+CLONE = "capsnet-book"  # what that cell calls its clone, in Colab
 # It acts where the package is missing: in Colab, on Kaggle, or in a clone before its installation.
 # Naming the version of torch that is there keeps pip from changing it. The clone holds the ledger,
 # so the package is imported from it.

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-CLONE = "capsnet-book"  # what the first cell of a notebook calls its clone, in Colab
 REQUIRED = {"experiment", "budget", "row", "seed", "config", "records", "test"}  # of a record
 REQUIRED |= {"seconds", "evaluation_seconds", "machine"}
 
@@ -22,12 +21,12 @@ def path(name: str) -> Path:
     """
     asked.add(name)
     checkout, here = Path(__file__).resolve().parents[2], Path.cwd()
-    for folder in (checkout, here, *here.parents, here / CLONE):
+    for folder in (checkout, here, *here.parents):
         if (folder / "results" / name).is_file():
             return folder / "results" / name
     raise FileNotFoundError(
         f"the ledger has no {name}: looked in results/ of {checkout}, of {here} and the folders "
-        f"above it, and of {here / CLONE}; git clone the repository and work inside the clone"
+        "above it; git clone the repository and work inside the clone"
     )
 
 
