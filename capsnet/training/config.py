@@ -93,10 +93,6 @@ class TrainingConfig:
             object.__setattr__(self, name, as_int(name, getattr(self, name), low))
         if self.seed >= MAX_SEED:
             raise ValueError(f"seed must be below {MAX_SEED}, got {self.seed}")
-        for name in ("learning_rate", "average", "reconstruction_weight"):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or isinstance(value, bool):
-                raise ValueError(f"{name} must be a Python int or float, got {value!r}")
         if not 0 < self.learning_rate < math.inf:
             raise ValueError(f"learning_rate must be positive, got {self.learning_rate}")
         if not 0 <= self.average < 1:

@@ -125,19 +125,15 @@ def fit(
             torch.compile or DataParallel made of it; it ends with the trained (averaged) weights,
             on the device used.
         training: images to learn from, in any form that :func:`capsnet.data.as_image_set` takes.
-        validation: images of one object each to evaluate on, unshifted, after each epoch; as
-            ``training``.
+        validation: images to evaluate on, unshifted, after each epoch.
         config: how to train; :meth:`TrainingConfig.for_model` of this network and these images
             where not given.
         out: a folder for ``checkpoint.safetensors``, ``metrics.jsonl``, TensorBoard's ``events``
             (where it is installed) and, at the end, ``weights.safetensors``.
         fabric: where to train, from :func:`capsnet.device.make_fabric`; CUDA where there is one.
         criterion: lengths and labels → the loss without the reconstruction's.
-        make_batch: image set, indices, largest shift, generator → a batch, as
-            :func:`capsnet.data.shifted_batch`.
-        make_loss: the network, weight of the reconstruction, precision, criterion → a module of the
-            network and its loss, which takes what ``make_batch`` returns. For pairs:
-            ``capsnet.multimnist.overlaid_batch`` and ``capsnet_book.pairs.PairsLoss``.
+        make_batch: as :func:`capsnet.data.shifted_batch`.
+        make_loss: as :class:`TrainingLoss`, a module that takes what ``make_batch`` returns.
         make_order: number of images, generator → the indices of an epoch, shuffled by default.
         make_schedule: optimizer, config, number of steps → a scheduler that follows each step, in
             place of the configuration's.
@@ -160,8 +156,7 @@ def fit(
 
     Raises:
         ValueError: the images do not fit the model, a batch cannot be divided among the processes,
-            ``out`` holds another run's checkpoint or a damaged one, or with ``out`` the network
-            could not be loaded again.
+            or ``out`` holds another run's checkpoint or a damaged one.
         TrainingError: the loss or a weight is not finite.
         OSError: ``out`` cannot be written.
     """

@@ -178,7 +178,6 @@ def test_images_that_do_not_fit(digits: ImageSet, refuses) -> None:
         ("learning_rate", [0.0, -1.0, math.nan, math.inf], "positive"),
         ("average", [1.0, -0.1], "at least 0 and below 1"),
         ("reconstruction_weight", [-1.0, math.nan], "at least 0"),
-        ("learning_rate", [None, True], "a Python int or float"),
         ("compile", ["maybe"], "one of True, False, None"),
         ("schedule", ["linear"], "one of one-cycle, exponential"),
         ("precision", ["fp8"], "one of auto, bf16, fp32"),
