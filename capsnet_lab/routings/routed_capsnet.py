@@ -1,7 +1,7 @@
 """The paper's network with another way to route, and with more than one routed layer."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -116,15 +116,13 @@ class RoutedCapsNet(CapsNet):
         stack: Sequence[int] = (),
         **options: Any,
     ) -> None:
-        if routing not in [*ROUTINGS]:  # a list needs no hash
+        if routing not in ROUTINGS:
             raise ValueError(f"routing must be one of {', '.join(ROUTINGS)}, got {routing}")
         super().__init__(image_shape, num_classes, routing_iterations, **options)
         self.routing = ROUTINGS[routing]
         for name, default in (("routing_iterations", 3), ("learn_prior", False)):
             if name not in self.routing.options and (value := self.arguments.pop(name)) != default:
                 raise ValueError(f"routing {routing} has no {name}, got {value}")
-        if not isinstance(stack, Iterable):
-            raise ValueError(f"stack must be the capsules of each further layer, got {stack!r}")
         parents = [as_int(f"stack[{i}]", size) for i, size in enumerate(stack)]
         self.arguments = {"routing": routing, "stack": parents} | self.arguments
 

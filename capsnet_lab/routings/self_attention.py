@@ -98,7 +98,6 @@ class EfficientCapsNet(nn.Module):
         image_shape: [channels, height, width]; height and width of at least 27.
         num_classes: at least 1.
         reconstruct: have a decoder.
-        capsule_dim: components of a class's capsule.
 
     Raises:
         ValueError: an argument is out of its range.
@@ -116,7 +115,6 @@ class EfficientCapsNet(nn.Module):
         num_classes: int = 10,
         *,
         reconstruct: bool = True,
-        capsule_dim: int = 16,
     ) -> None:
         super().__init__()
         require_bool("reconstruct", reconstruct)
@@ -129,12 +127,11 @@ class EfficientCapsNet(nn.Module):
             )
         self.image_shape = shape
         self.num_classes = as_int("num_classes", num_classes)
-        self.capsule_dim = as_int("capsule_dim", capsule_dim)
+        self.capsule_dim = 16
         self.arguments: dict[str, Any] = {
             "image_shape": shape,
             "num_classes": self.num_classes,
             "reconstruct": reconstruct,
-            "capsule_dim": self.capsule_dim,
         }
         layers: list[nn.Module] = []
         before = shape[0]
@@ -148,8 +145,8 @@ class EfficientCapsNet(nn.Module):
         self.primary = nn.Conv2d(before, before, 9, groups=before)  # depthwise
         nn.init.xavier_uniform_(self.primary.weight)
         self.num_primary_capsules = 16 * math.prod(grid)
-        self.digits = SelfAttentionCapsules(self.num_primary_capsules, 8, num_classes, capsule_dim)
-        self.decoder = Decoder(num_classes, capsule_dim, shape) if reconstruct else None
+        self.digits = SelfAttentionCapsules(self.num_primary_capsules, 8, num_classes, 16)
+        self.decoder = Decoder(num_classes, 16, shape) if reconstruct else None
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         self.check_images(images)
