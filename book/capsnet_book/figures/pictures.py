@@ -188,7 +188,7 @@ def pooled_features(images: ArrayLike, pooled: ArrayLike) -> Figure:
     figure = Figure(0.35 + 1.25 * len(bars))
     grid = figure.subplots(len(bars), 2, squeeze=False, width_ratios=[1, 1.25])
     filters = np.arange(1, bars.shape[1] + 1)
-    low, high = min(0.0, 1.1 * bars.min()), max(0.0, 1.1 * bars.max()) or 1.0
+    low, high = min(0.0, 1.1 * bars.min()), max(0.0, 1.1 * bars.max())
     for (left, right), picture, heights in zip(grid, pictures, bars, strict=True):
         show(left, picture)
         right.bar(filters, heights, color=INK, width=0.6)
@@ -204,7 +204,7 @@ def pictured_vectors(images: ArrayLike, vectors: ArrayLike, titles: Sequence[str
     The first component of a vector goes to the right, the second down, as rows go.
     """
     arrows = array(vectors).astype(float)
-    arrows = arrows / (np.linalg.norm(arrows, axis=1).max() or 1.0)
+    arrows /= np.linalg.norm(arrows, axis=1).max()
     count = len(arrows)
     figure = gallery([*array(images), *[None] * count], [*titles, *[""] * count], count)
     for axes, arrow in zip(figure.axes[count:], arrows, strict=True):
@@ -229,7 +229,7 @@ def orientation_field(images: ArrayLike, fields: ArrayLike) -> Figure:
     """
     vectors = array(fields).astype(float)
     lengths = np.linalg.norm(vectors, axis=1)
-    lengths = lengths / (lengths.max() or 1.0)
+    lengths /= lengths.max()
     angles = np.arctan2(vectors[:, 1], vectors[:, 0]) / 2
     figure = gallery(array(images), [""] * len(vectors), len(vectors))
     for axes, length, angle in zip(figure.axes, lengths, angles, strict=True):

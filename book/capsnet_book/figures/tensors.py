@@ -159,7 +159,7 @@ def capsule_members(members: Mapping[str, ArrayLike], grid: tuple[int, int]) -> 
     places = {name: array(where) for name, where in members.items()}
     channels = sorted({int(channel) for where in places.values() for channel in where[:, 0]})
     figure = Figure(1.25 * len(places))
-    bands = np.atleast_1d(np.array(figure.subfigures(len(places), 1), dtype=object))
+    bands = figure.subfigures(len(places), 1, squeeze=False)[:, 0]
     for (name, where), band in zip(places.items(), bands, strict=True):
         band.suptitle(name, size=10)
         panels = band.subplots(1, len(channels), squeeze=False)[0]
