@@ -3,58 +3,34 @@
 import argparse
 import contextlib
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from capsnet_lab.cli.options import DATASETS, IMPLEMENTATIONS, PRETRAINED, WEIGHTS_SUFFIXES
+from capsnet_lab.cli.options import DATASETS, PRETRAINED, WEIGHTS_SUFFIXES
 
 # The files of a training's folder, as capsnet.training.run names them.
 CHECKPOINT, WEIGHTS = "checkpoint.safetensors", "weights.safetensors"
 NETWORK_OPTIONS = ("routing", "stack", "routing_iterations", "learn_prior", "reconstruct")
-WITHOUT_ITERATIONS = ("self-attention", "uniform", "shared")  # of ROUTINGS
-LONGEST_HEADER = 100_000_000  # bytes, of a safetensors file
-OUTPUTS = ("sheet", "json", "onnx")
 
 
 def check_arguments(args: argparse.Namespace) -> None:
     """Refuse what is wrong for any network and any pictures; fill in defaults.
 
     Raises:
-        ValueError: arguments that contradict each other, or a file that would be overwritten.
-        OSError: a file that is missing, or cannot be written.
+        ValueError: arguments that contradict each other, or weights that would be overwritten.
+        FileNotFoundError: a file that is missing.
     """
-    if args.command == "check" or getattr(args, "list_implementations", False):
-        return
     if args.command == "predict":
         args.weights, args.pictures = split_operands(args.operands)
     named = [getattr(args, name, None) for name in ("weights", "init")]
-    inputs = [path for path in (*named, *getattr(args, "pictures", ())) if isinstance(path, Path)]
-    for path in inputs:
-        if path in named:
-            check_holds_weights(path)
-        if not path.exists():
-            raise FileNotFoundError(f"no such file: {path}")
-    if args.command == "train":
-        check_network(args)
-        name = args.dataset
-        if name.startswith("folder:"):
-            name = Path(os.path.expanduser(name.removeprefix("folder:"))).resolve().name
-        name = f"{name}-{args.implementation}" if args.implementation else name
-        args.out = args.out or Path("runs", name)
-    files = output_files(args)
-    if len({path.resolve() for path in files}) < len(files):
-        options = [option for option in OUTPUTS if hasattr(args, option)]
-        raise ValueError(f"--{', --'.join(options)} must be different files")
-    for path in files:
-        check_writable(path)
-    check_not_overwritten(files, inputs)
-    if args.command == "train" and files[0].exists() and not (args.out / CHECKPOINT).exists():
-        raise ValueError(
-            f"{args.out} holds {WEIGHTS}, which would be overwritten, but no {CHECKPOINT} to go on "
-            "from: choose another --out, or move them away"
-        )
+    for path in [*named, *getattr(args, "pictures", ())]:
+        if isinstance(path, Path) and not path.exists():
+            advice = ""
+            if path.name == WEIGHTS and path.with_name(CHECKPOINT).exists():
+                advice = "; the training that writes it is unfinished, so repeat its command"
+            raise FileNotFoundError(f"no such file: {path}{advice}")
+    if args.command == "train" and not args.list_implementations:
+        check_training(args)
 
 
 def split_operands(operands: Sequence[Path | str]) -> tuple[Path | str, list[Path]]:
@@ -63,7 +39,7 @@ def split_operands(operands: Sequence[Path | str]) -> tuple[Path | str, list[Pat
     A network's name comes first. Alone, it is a picture or a folder if there is one of this name.
     """
     paths = [Path(operand) for operand in operands]
-    files = [path for path in paths if path.name.endswith(WEIGHTS_SUFFIXES) or is_run(path)]
+    files = [path for path in paths if path.name.endswith(WEIGHTS_SUFFIXES)]
     if len(files) > 1:
         raise ValueError(f"expected the weights of one network, got {', '.join(map(str, files))}")
     weights: Path | str = PRETRAINED[-1]
@@ -78,39 +54,26 @@ def split_operands(operands: Sequence[Path | str]) -> tuple[Path | str, list[Pat
     return weights, paths
 
 
-def is_run(folder: Path) -> bool:
-    """Whether a training has written into this folder."""
-    return (folder / CHECKPOINT).is_file() or (folder / WEIGHTS).is_file()
-
-
-def check_holds_weights(path: Path) -> None:
-    """Refuse the folder of a training, or its checkpoint, and say which file has the weights."""
-    folder = path if path.is_dir() else path.parent
-    unfinished = path.name == WEIGHTS and not path.exists() and is_run(folder)
-    if not (unfinished or is_run(path) or path.name == CHECKPOINT):
-        return
-    what = "a folder" if path.is_dir() else "what a training goes on from"
-    if unfinished:
-        what = "not there yet"
-    advice = f"give {folder / WEIGHTS}"
-    if not (folder / WEIGHTS).is_file():
-        advice = f"repeat the command that began the training, which writes {WEIGHTS} at its end"
-    raise ValueError(f"expected a file of weights, {path} is {what}: {advice}")
-
-
-def check_network(args: argparse.Namespace) -> None:
-    """Check that the options agree on the network, and find its data set if none is given."""
+def check_training(args: argparse.Namespace) -> None:
+    """Check that the options agree on the network; find its data set and the folder of the run."""
     if args.init:
         names = (*NETWORK_OPTIONS, "image_shape", "implementation")
         if any(getattr(args, name) is not None for name in names):
             raise ValueError("--init fixes the network: give no option of its shape with it")
     if args.implementation and (args.routing or args.stack):
         raise ValueError("--as fixes the routing: give neither --routing nor --stack with it")
-    if args.routing_iterations and args.routing in WITHOUT_ITERATIONS:
-        raise ValueError(f"--routing {args.routing} has no --routing-iterations")
     if args.dataset is None:
-        usual = IMPLEMENTATIONS[args.implementation or "paper"]
-        args.dataset = dataset_of(args.init) if args.init else usual
+        args.dataset = dataset_of(args.init) if args.init else "mnist"
+    if args.out is None:
+        name = args.dataset
+        if name.startswith("folder:"):
+            name = Path(name.removeprefix("folder:")).expanduser().resolve().name
+        args.out = Path("runs", f"{name}-{args.implementation}" if args.implementation else name)
+    if (args.out / WEIGHTS).exists() and not (args.out / CHECKPOINT).exists():
+        raise ValueError(
+            f"{args.out} holds {WEIGHTS}, which would be overwritten, but no {CHECKPOINT} to go on "
+            "from: choose another --out, or move them away"
+        )
 
 
 def dataset_of(weights: Path) -> str:
@@ -118,38 +81,19 @@ def dataset_of(weights: Path) -> str:
 
     Safetensors would import NumPy to read what capsnet.checkpoint wrote.
     """
-    dataset = None
-    if weights.is_file():
-        with weights.open("rb") as file, contextlib.suppress(ValueError, LookupError, TypeError):
-            header = file.read(min(int.from_bytes(file.read(8), "little"), LONGEST_HEADER))
-            dataset = json.loads(json.loads(header)["__metadata__"]["capsnet"])["dataset"]
+    content, dataset = weights.read_bytes(), None
+    with contextlib.suppress(ValueError, LookupError, TypeError):
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        dataset = json.loads(header["__metadata__"]["capsnet"])["dataset"]
     if dataset not in DATASETS:
         learned = f"was trained on {dataset}" if dataset else "names no data set"
         raise ValueError(f"give --dataset, because {weights} {learned}")
     return dataset
 
 
-def output_files(args: argparse.Namespace) -> list[Path]:
-    """The files that a command writes, as far as options name them."""
-    if args.command == "train":
-        return [args.out / WEIGHTS]
-    return [path for option in OUTPUTS if (path := getattr(args, option, None))]
-
-
-def check_not_overwritten(files: Sequence[Path], inputs: Sequence[Path]) -> None:
-    for path in files:
-        if any(path.exists() and other.exists() and path.samefile(other) for other in inputs):
+def check_not_overwritten(args: argparse.Namespace, inputs: Sequence[Path]) -> None:
+    """Refuse an output that is an input; not every command has every output."""
+    for name in ("sheet", "json", "onnx"):
+        path = getattr(args, name, None)
+        if path and path.exists() and any(path.samefile(other) for other in inputs):
             raise ValueError(f"{path} would be overwritten: it is an input")
-
-
-def check_writable(path: Path) -> None:
-    """Refuse a file that could not be written, before the work that it is for."""
-    if path.exists() and not path.is_file():
-        kind = "a folder" if path.is_dir() else "no ordinary file"
-        raise OSError(f"cannot write {path}: it is {kind}")
-    # Missing folders are made when the file is written: a failed command leaves none behind.
-    there = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
-    try:
-        tempfile.TemporaryFile(dir=there).close()
-    except OSError as error:
-        raise OSError(f"cannot write {path}: {error.strerror or error}") from error

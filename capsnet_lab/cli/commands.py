@@ -11,8 +11,7 @@ import torch
 
 from capsnet import CapsNet, training
 from capsnet.checkpoint import load_weights
-from capsnet.device import can_compile, make_fabric, pick_device
-from capsnet.fast import arrange
+from capsnet.device import make_fabric, pick_device
 from capsnet.files import write_json
 from capsnet.training import TrainingConfig
 from capsnet_lab import folders, routings, wild
@@ -40,29 +39,20 @@ def train(args: argparse.Namespace) -> int:
         source.parts_of("test")  # which raises if there is none
     if "validation" not in source.parts and not args.all:
         raise ValueError(
-            f"{source.name} has too few pictures for a validation set: give "
-            f"{folders.MIN_PER_CLASS} or more of each class, or train on all of them with --all"
+            f"{source.name} has too few pictures for a validation set: train on all of them with "
+            "--all"
         )
     parts = [part for part in source.parts if part != "test" or args.test]
-    config = TrainingConfig(**settings)
-    config.check_shift(model.image_shape)
-    arrange(model, config.arrangement)
-    for root in source.roots:
-        if args.out.resolve().is_relative_to(root.resolve()):
-            raise ValueError(
-                f"{args.out} is inside the data folder {root}, of which it would become a part: "
-                "choose another --out"
-            )
-    # Last of what may be refused before the pictures are read: torch.compile takes seconds, and
-    # prints to stderr.
-    if args.compile and not can_compile(fabric.device):
-        raise ValueError("--compile: torch.compile does not work here; is there a C++ compiler?")
-
-    sets = source.read(parts, args.skip_unreadable, progress=is_main)
+    if source.folder and args.out.resolve().is_relative_to(source.folder.resolve()):
+        raise ValueError(
+            f"{args.out} is inside the data folder {source.folder}, of which it would become a "
+            "part: choose another --out"
+        )
+    sets = source.read(parts, progress=is_main)
     test, train_set, validation = sets.pop("test", None), sets["train"], sets.get("validation")
     if args.all:
         train_set, validation = folders.concatenated(sets.values()), None
-        if implementation and args.dataset == implementation.dataset:
+        if implementation and args.dataset == "mnist":
             train_set = train_set.subset(slice(implementation.images))
     config = TrainingConfig.for_model(model, len(train_set), **settings)
     if is_main:
@@ -100,10 +90,7 @@ def network_to_train(
         return model, data_for(model, metadata, args.init, args.dataset, args)
     names = arguments.NETWORK_OPTIONS
     options: dict[str, Any] = {name: v for name in names if (v := getattr(args, name)) is not None}
-    shape = args.image_shape
-    if implementation and shape is None:
-        shape = implementation.options.get("image_shape")
-    source = folders.find(args.dataset, shape, not args.no_download, args.preparation)
+    source = folders.find(args.dataset, args.image_shape, args.preparation)
     sizes: dict[str, Any] = {"image_shape": source.image_shape, "num_classes": len(source.classes)}
     torch.manual_seed(recipe.get("seed", TrainingConfig.seed))
     if implementation is None:
@@ -125,7 +112,7 @@ def data_for(
     """
     channels, height, width = model.image_shape
     preparation = args.preparation or folders.preparation_of(metadata)
-    source = folders.find(name, (channels, height, width), not args.no_download, preparation)
+    source = folders.find(name, (channels, height, width), preparation)
     names = class_names(metadata, model, weights)
     if names != list(source.classes):
         raise ValueError(
@@ -143,32 +130,27 @@ def evaluate(args: argparse.Namespace) -> int:
     if not isinstance(name, str):
         raise ValueError(f"{args.weights} does not say on what it was trained: give --dataset")
     source = data_for(model, metadata, args.weights, name, args)
-    arguments.check_not_overwritten(arguments.output_files(args), source.files)
-    arrange(model, args.arrangement)
+    arguments.check_not_overwritten(args, [args.weights, *source.files()])
     # Of a folder that is not split, all pictures are for the test, unless the network learned from
     # a folder: that may be this one, moved.
-    unseen = len(source.roots) == 1 and not str(trained_on).startswith("folder:")
+    unseen = source.folder and not source.divided and not str(trained_on).startswith("folder:")
     split = args.split or ("all" if unseen else "test")
-    sets = source.read(source.parts_of(split), args.skip_unreadable, progress=True)
-    images = folders.concatenated(sets.values())
-    result = training.evaluate(
-        model.to(device), images, args.batch_size, args.precision, args.arrangement
-    )
+    sets = source.read(source.parts_of(split), progress=True)
+    result = training.evaluate(model.to(device), folders.concatenated(sets.values()))
     # Files first: they are there even if nobody reads the text to its end.
     if args.json:
         facts = {"dataset": name, "split": split, "weights": metadata}
         write_json(args.json, facts | result.summary())
-    names = folders.printable_names(result.classes)
-    outputs.print_evaluation(dataclasses.replace(result, classes=tuple(names)))
+    outputs.print_evaluation(result)
     return 0
 
 
 def predict(args: argparse.Namespace) -> int:
     pictures = predictions.find_pictures(args.pictures)
-    arguments.check_not_overwritten(arguments.output_files(args), pictures)
+    arguments.check_not_overwritten(args, [args.weights, *pictures])
     device = pick_device(args.device)
     model, metadata = load_weights(args.weights)
-    classes = folders.printable_names(class_names(metadata, model, args.weights))
+    classes = class_names(metadata, model, args.weights)
     preparation = args.preparation or folders.preparation_of(metadata)
     results = predictions.predict(model.to(device), classes, pictures, preparation, args.threshold)
     answered, failed = outputs.print_predictions(args, results, len(pictures))
@@ -190,6 +172,7 @@ def predict(args: argparse.Namespace) -> int:
 def export(args: argparse.Namespace) -> int:
     from capsnet_lab.export import export_onnx
 
+    arguments.check_not_overwritten(args, [args.weights])
     model, _ = load_weights(args.weights)
     difference = export_onnx(model, args.onnx)
     print(f"{args.onnx}: onnxruntime and PyTorch differ by at most {difference:.1e}")

@@ -21,11 +21,11 @@ PRECISIONS = ("auto", "bf16", "fp32")
 ARRANGEMENTS = ("auto", "plain", "fast")
 SCHEDULES = ("one-cycle", "exponential")
 ROUTINGS = ("dynamic", "em", "self-attention", "attention", "uniform", "shared")
-# Other people's networks, and what each learns from.
-IMPLEMENTATIONS = dict.fromkeys(
-    ("paper", "labml", "labml-notebook", "adambielski", "cezannec", "xifengguo", "jindongwang",
-     "gram-ai", "sarasra", "naturomics", "timomernick", "geron"), "mnist",
-) | {"sarasra-cifar10": "cifar-10"}  # fmt: skip
+# Other people's networks.
+IMPLEMENTATIONS = (
+    "paper", "labml", "labml-notebook", "adambielski", "cezannec", "xifengguo", "jindongwang",
+    "gram-ai", "sarasra", "naturomics", "timomernick", "geron",
+)  # fmt: skip
 PRETRAINED = ("mnist", "mnist-small")  # of capsnet.pretrained; `predict` uses the last by default
 THRESHOLD = 0.49  # of capsnet_lab.predict
 # Endings of files with weights; other formats too, so that none is taken for a picture.
@@ -106,8 +106,6 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {one_line(message)}\n")
 
 
-PRECISION = "fp32, bf16, or auto: bf16 where the hardware has it"
-ARRANGEMENT = "of the arithmetic: plain (as the book prints it), fast, or auto: fast where it pays"
 OF_NETWORK = f"a weights file that train wrote, or a network's name: {' or '.join(PRETRAINED)}"
 SETS = f"{', '.join(DATASETS)}, or folder:PATH with a folder of pictures a class"
 
@@ -143,9 +141,6 @@ def make_parser() -> argparse.ArgumentParser:
             option("--device", default="auto", choices=DEVICES, help="(%(default)s)")
             text = "how pictures become images (as the network learned; to learn: as they look)"
             option("--preparation", choices=PREPARATIONS, help=text)
-        if name in ("train", "evaluate"):
-            option("--skip-unreadable", action="store_true", help="leave out unreadable pictures")
-            option("--no-download", action="store_true", help="never download data")
         return command
 
     add_train_options(add("train", "Train a network."))
@@ -181,8 +176,10 @@ def add_train_options(command: argparse.ArgumentParser) -> None:
     text = "factor of the summed squared error of an image, section 4.1 (0.0005)"
     option("--reconstruction-weight", type=WEIGHT, help=text)
     option("--shift", type=PIXELS, help="largest random shift in pixels, in each direction (2)")
-    option("--precision", choices=PRECISIONS, help=f"{PRECISION} (auto)")
-    option("--arrangement", choices=ARRANGEMENTS, help=f"{ARRANGEMENT} (auto)")
+    text = "fp32, bf16, or auto: bf16 where the hardware has it (auto)"
+    option("--precision", choices=PRECISIONS, help=text)
+    text = "of the arithmetic: plain as in the book, fast, or auto: fast where it pays (auto)"
+    option("--arrangement", choices=ARRANGEMENTS, help=text)
     text = "use torch.compile (if not given, where it works and is worth it, but not on CUDA)"
     option("--compile", action=argparse.BooleanOptionalAction, help=text)
     option("--seed", type=SEED, help="of the weights, the images' order and their shifts (0)")
@@ -206,10 +203,7 @@ def add_evaluate_options(command: argparse.ArgumentParser) -> None:
     option("--dataset", type=parse_dataset, help=f"{SETS} (the one trained on)")
     text = "which images (test; all of an unsplit folder, if the network learned from no folder)"
     option("--split", choices=("train", "validation", "test", "all"), help=text)
-    option("--batch-size", type=COUNT, default=500, help="images at a time (%(default)s)")
     option("--json", type=parse_path, help="write counts, losses and errors to this file")
-    option("--precision", choices=PRECISIONS, default="fp32", help=f"{PRECISION} (fp32)")
-    option("--arrangement", choices=ARRANGEMENTS, default="auto", help=f"{ARRANGEMENT} (auto)")
 
 
 def add_predict_options(command: argparse.ArgumentParser) -> None:

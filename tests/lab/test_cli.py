@@ -21,7 +21,6 @@ from PIL import Image
 
 from capsnet import CapsNet, data, training
 from capsnet.checkpoint import load_weights, save_weights
-from capsnet.data import ImageSet
 from capsnet.device import PRECISIONS
 from capsnet.fast import ARRANGEMENTS
 from capsnet.pretrained import PRETRAINED, weights_file
@@ -66,28 +65,20 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Path:
             tiny_model(num_classes=2, reconstruct=False),
             {**TWO, "dataset": f"folder:{pictures}"},
         ),
-        ("colour", tiny_model(image_shape=(3, 28, 28)), {"dataset": "fashion-mnist"}),
         ("nameless.safetensors", model, {"dataset": 7}),
         ("misnamed", model, {"classes": ["a"], "dataset": "mnist"}),
         (f"done/{WEIGHTS}", model, {"dataset": "mnist"}),
         (f"begun/{CHECKPOINT}", model, {}),  # the name counts
     ):
         save_weights(place / name, network, metadata)
-    (place / "cut").write_bytes((place / "w").read_bytes()[:5000])
-    (place / "mine.pth").write_bytes(b"PK\x03\x04")
     Image.fromarray(mnist(train=False).images[0, 0].numpy()).save(place / "photo.png")
-    (place / "file").write_text("")
-    if hasattr(os, "mkfifo"):  # not on Windows
-        os.mkfifo(place / "fifo.json")
-    (place / "empty").mkdir()
     (place / "mnist").mkdir()
     shutil.copy(place / "photo.png", place / "mnist")
     for kind in "ab":
         (place / "few" / kind).mkdir(parents=True)
-        shutil.copy(place / "photo.png", place / "few" / kind)
-    for name in ("pictures", "split/train", "split/val", "flawed"):
+        shutil.copy(place / "photo.png", place / "few" / kind / "0.png")  # by name for training
+    for name in ("pictures", "split/train", "split/val"):
         shutil.copytree(pictures, place / name)
-    (place / "flawed" / "is 3" / "bad.png").write_text("no picture")
     return place
 
 
@@ -112,7 +103,6 @@ EARLY = [
     ("train --learning-rate nan", "--learning-rate: expected a positive number, got nan"),
     ("train --reconstruction-weight -1", "expected a number of at least 0, got -1"),
     (f"train --seed {2**40}", f"expected a whole number of 0 … 2⁴⁰ - 1, got {2**40}"),
-    ("train --dataset cifar-1", "unknown data set 'cifar-1'; expected one of: mnist, "),
     (
         "train --dataset few",
         "unknown data set 'few'; expected one of: mnist, fashion-mnist, cifar-10, folder:few",
@@ -123,26 +113,14 @@ EARLY = [
     ("train --init two", "give --dataset, because two names no data set"),
     ("train --init learned", "give --dataset, because learned was trained on folder:"),
     ("train --as labml --stack 8", "give neither --routing nor --stack"),
-    ("train --routing uniform --routing-iterations 3", "uniform has no --routing-iterations"),
-    ("train --out file/below", f"cannot write file/below/{WEIGHTS}: Not a directory"),
     ("train --out done", f"done holds {WEIGHTS}, which would be overwritten, but no {CHECKPOINT}"),
-    (f"train --out done --init done/{WEIGHTS}", f"done/{WEIGHTS} would be overwritten: it is an"),
     ("predict mnist-small photo.png nowhere.png --json new/a.json", "no such file: nowhere.png"),
     ("predict mnist-small photo.png --threshold 1.5", "expected a number in 0 … 1, got 1.5"),
-    ("predict mnist-small photo.png --sheet x.png --json x.png", "must be different files"),
     ("predict mnist-small photo.png --sheet x.csv", "must end in .png, .svg, .pdf, got x.csv"),
-    ("evaluate w --json fifo.json", "cannot write fifo.json: it is no ordinary file"),
-    ("export w empty", "cannot write empty: it is a folder"),
-    (
-        "predict mnist-small photo.png --sheet photo.png",
-        "photo.png would be overwritten: it is an input",
-    ),
     ("predict '' photo.png", "expected a path, got an empty one"),
     ("predict mnist-small", "expected a picture too, as in: capsnet predict mnist-small photo.png"),
     ("predict mine.pth photo.png x.onnx", "the weights of one network, got mine.pth, x.onnx"),
-    ("predict photo.png done", f"done is a folder: give done/{WEIGHTS}"),
-    (f"evaluate begun/{WEIGHTS}", "is not there yet: repeat the command that began the training"),
-    (f"export begun/{CHECKPOINT} x.onnx", "repeat the command that began the training, which wr"),
+    (f"evaluate begun/{WEIGHTS}", "the training that writes it is unfinished"),
 ]
 LIGHT = """
 import contextlib, io, json, shlex, sys
@@ -183,10 +161,7 @@ def test_the_lists_of_the_options_are_the_modules() -> None:
     assert options.ARRANGEMENTS == ARRANGEMENTS
     assert options.SCHEDULES == SCHEDULES
     assert tuple(routings.ROUTINGS) == options.ROUTINGS
-    for name, routing in routings.ROUTINGS.items():
-        iterates = "routing_iterations" in routing.options
-        assert iterates != (name in arguments.WITHOUT_ITERATIONS)
-    assert {k: v.dataset for k, v in wild.IMPLEMENTATIONS.items()} == options.IMPLEMENTATIONS
+    assert tuple(wild.IMPLEMENTATIONS) == options.IMPLEMENTATIONS
     assert predict.THRESHOLD == options.THRESHOLD
     assert tuple(PRETRAINED) == options.PRETRAINED
     assert (arguments.CHECKPOINT, arguments.WEIGHTS) == (CHECKPOINT, WEIGHTS)
@@ -200,38 +175,22 @@ def test_the_lists_of_the_options_are_the_modules() -> None:
 
 # What is refused later: words, and a part of the message.
 LATE = [
-    ("train --shift 28", "shift must be smaller than the images, 28 × 28, got 28"),
-    ("train --image-shape 1x16x28", "at least 17 × 17 pixels"),
     ("train --as geron --routing-iterations 3", "--as geron fixes routing_iterations at 2, got 3"),
     ("train --init two --dataset mnist", "tells is 3, is 7 apart, the classes of mnist are 0, 1"),
-    ("train --init colour", "the images of fashion-mnist are (1, 28, 28) [channels,"),
-    ("train --dataset folder:few", "too few pictures for a validation set: give 6 or more of each"),
+    ("train --dataset folder:few", "too few pictures for a validation set: train on all of them"),
     ("train --dataset folder:split --test", "no 'test' images; its splits are: train, validation,"),
-    ("train --dataset folder:flawed", "is 3/bad.png is not a picture, or not of a known format; "
-     "--skip-unreadable leaves them out"),
-    ("train --dataset folder:split --out split/train/run", "split/train, of which it would become"),
-    ("train --dataset folder:pictures --compile", "--compile: torch.compile does not work here"),
-    ("evaluate cut", "not a whole safetensors file"),
-    ("evaluate empty", "no such file: empty"),
-    ("evaluate fifo.json", "no such file: fifo.json"),
-    ("evaluate colour --dataset mnist", "the images of mnist are (1, 28, 28) [channels, height,"),
+    ("train --dataset folder:split --out split/train/run", "split, of which it would become a"),
     ("evaluate nameless.safetensors", "does not say on what it was trained: give --dataset"),
     ("evaluate misnamed", "misnamed should name 10 classes, it names ['a']"),
     ("evaluate two --dataset folder:pictures --json 'pictures/is 3/0.png'", "it is an input"),
-    ("evaluate w --dataset folder:pictures", "tells 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 apart, the "),
-    ("check my_module", "expected a name such as my_module:MyCapsNet, got my_module"),
-    ("predict mnist-small file", "file is not a picture: it is empty"),
-    ("predict mine.pth photo.png", "mine.pth is not a whole safetensors file"),  # nor a picture
-]  # fmt: skip
+    ("predict mnist --sheet mnist/photo.png", "mnist/photo.png would be overwritten: it is an inp"),
+    ("export w w", "w would be overwritten: it is an input"),
+    ("export w few", "cannot write few: it is no ordinary file"),
+]
 
 
 @pytest.mark.parametrize(("words", "message"), LATE)
-def test_what_is_refused(
-    place: Path, words: str, message: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("capsnet_lab.cli.commands.can_compile", lambda device: False)
-    if "fifo" in words and not hasattr(os, "mkfifo"):
-        pytest.skip("Windows has no pipe with a name")
+def test_what_is_refused(place: Path, words: str, message: str, capsys: Captured) -> None:
     if words.startswith("train"):
         words += " --device cpu" + " --out x" * ("--out" not in words)
     assert main(shlex.split(words)) == 2
@@ -265,27 +224,19 @@ def test_an_interrupted_training_says_what_continues_it(
         err
         == "capsnet train: interrupted; the same command continues after the last finished epoch\n"
     )
-    images = 43  # of 60 pictures; see test_train_learns_from_what_is_meant
-    chosen = TrainingConfig.for_model(CapsNet(num_classes=2), images).epochs
-    assert f"\n{chosen} epochs, as {images} images are few (--epochs sets another number), " in out
+    assert " epochs, as 43 images are few (--epochs sets another number), " in out
 
 
 def test_a_folder_of_ones_own_from_training_to_prediction(
     tmp_path: Path, pictures: Path, capsys: Captured
 ) -> None:
     out, init = tmp_path / "run", tmp_path / "init.safetensors"
-    folder = shutil.copytree(pictures, tmp_path / "copy")
-    (folder / "is 3" / "bad.png").write_text("no picture")
     save_weights(init, tiny_model(image_shape=(1, 17, 18), num_classes=2), TWO)
-    line = f"train --dataset folder:{folder} --out {out} --epochs 40 --test --batch-size 10"
+    line = f"train --dataset folder:{pictures} --out {out} --epochs 40 --test --batch-size 10"
     line += f" --no-compile --average 0 --init {init} --learning-rate 5e-3 --preparation digit"
-    with pytest.raises(ValueError, match=r"1 of 61 pictures cannot be read: is 3/bad\.png; "):
-        main([*line.split(), "--debug"])
-    capsys.readouterr()
-    assert main([*line.split(), "--skip-unreadable"]) == 0
+    assert main(line.split()) == 0
     said, shown = capsys.readouterr()
-    assert said.startswith(f"folder:{folder}: 2 classes, split by file names\n")
-    assert "left out: 1 of 61 pictures" in said
+    assert said.startswith(f"folder:{pictures}: 2 classes, split by file names\n")
     assert re.search(r"accuracy [\d.]+% \([789]/9\)", said)
     assert "images/s" in shown and "epoch 40/40" in shown
     assert re.search(r"epoch 39/40 .*about 0:00:\d\d left\n", shown)
@@ -293,7 +244,7 @@ def test_a_folder_of_ones_own_from_training_to_prediction(
     learned = load_weights(out / WEIGHTS)[1]
     assert learned["classes"] == TWO["classes"] and learned["preparation"] == "digit"
 
-    assert main(["evaluate", str(out / WEIGHTS), "--skip-unreadable"]) == 0
+    assert main(["evaluate", str(out / WEIGHTS)]) == 0
     assert capsys.readouterr().out.endswith(said[said.index("accuracy") :])
     seven = str(pictures / "is 7" / "4.png")
     assert main(["predict", str(out / WEIGHTS), seven]) == 0
@@ -304,15 +255,9 @@ def test_evaluate_prints_counts_and_confusion(
     prepared: Path, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = {train: some_digits(120, train) for train in (True, False)}
-    loaded = []
-
-    def load(*asked: object, download: bool) -> ImageSet:
-        loaded.append((*asked, download))
-        return few[asked[1]]
-
-    monkeypatch.setattr(data, "load", load)
+    monkeypatch.setattr(data, "load", lambda name, train: few[train])
     weights, document = prepared / "w", tmp_path / "evaluation.json"
-    assert main(["evaluate", str(weights), "--no-download", "--json", str(document)]) == 0
+    assert main(["evaluate", str(weights), "--json", str(document)]) == 0
     out = capsys.readouterr().out
     result = evaluate(load_weights(weights)[0], few[False])
     assert f"({result.correct}/120)" in out and "squared error per image" in out
@@ -325,7 +270,6 @@ def test_evaluate_prints_counts_and_confusion(
     assert written["errors"] == result.errors.tolist()
     assert main(["evaluate", str(weights), "--split", "validation"]) == 0
     assert "/20)" in capsys.readouterr().out
-    assert loaded == [("mnist", False, False), ("mnist", True, True)]
 
 
 @pytest.mark.parametrize(
@@ -355,7 +299,7 @@ def test_train_learns_from_what_is_meant(
     for folder, out, more, learned, held in (
         ("pictures", tmp_path, [], 43, 8),
         ("pictures", tmp_path, ["--all"], 51, None),
-        ("split", prepared / "split" / "run", [], 60, 60),  # beside its parts
+        ("split", tmp_path, [], 60, 60),
         ("split", tmp_path, ["--all"], 120, None),
     ):
         words = f"train --device cpu --no-compile --out {out} --dataset folder:{prepared / folder}"
@@ -396,7 +340,7 @@ def test_the_folder_of_a_run_has_the_data_sets_name(
     (tmp_path / "mnist").symlink_to(pictures)
     seen = []
     monkeypatch.setattr(training, "fit", lambda *args, **how: seen.append(how["out"]))
-    monkeypatch.setattr(data, "load", lambda name, train, download: some_digits(60, train))
+    monkeypatch.setattr(data, "load", lambda name, train: some_digits(60, train))
     for words, out in {
         "": Path("runs/mnist"),
         "--as labml": Path("runs/mnist-labml"),
@@ -502,10 +446,6 @@ def test_a_run_goes_on_but_no_other_does_in_its_folder(
     (out / WEIGHTS).unlink()
     assert train(one) == 0  # this very run again
     assert (out / WEIGHTS).read_bytes() == whole
-    assert train(other) == 2
-    advice = f"(--init {out / WEIGHTS} starts from the weights of this one), or remove {out}\n"
-    assert advice in capsys.readouterr().err
-    (out / WEIGHTS).unlink()  # as of a run that was interrupted
     assert train(other) == 2
     assert (
         f"to begin a new one, choose another folder, or remove {out}\n" in capsys.readouterr().err

@@ -91,14 +91,11 @@ def test_many_pictures(
     assert written["svg"].read_text().count(".png -->") == 4
 
 
-def test_names_of_any_bytes(folder: Path, tmp_path: Path, capsys: Captured) -> None:
-    other, table = tmp_path / "other.safetensors", tmp_path / "o.json"
-    save_weights(other, tiny_model(num_classes=2), {"classes": ["a", "b\udcff"]})
+def test_names_of_any_bytes(weights: str, folder: Path, tmp_path: Path) -> None:
+    table = tmp_path / "o.json"
     os.rename(folder / "zero.png", folder / "z\udcff.png")
-    assert run(other, folder, "--json", table, "--threshold", 0) == 0
-    assert "b\\udcff" in capsys.readouterr().out
+    assert run(weights, folder, "--json", table) == 0
     records = json.loads(table.read_text())
-    assert records[0]["lengths"].keys() == {"a", "b\\udcff"}
     assert str(folder / "z?.png") in [record["picture"] for record in records]
 
 
