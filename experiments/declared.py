@@ -293,7 +293,7 @@ SINGLE_DEVIATIONS = (
 )  # fmt: skip
 # Of the released code: the balance of its losses; its division by 32, with the start that suits it.
 DEVIATION_PAIRS = (("mean-margin", "halved-margin"), ("routed-to-types", "released-start"))
-# All but the notebook on labml's layers, which are labml's, and the code for CIFAR-10.
+# All but the notebook on labml's layers, which are labml's.
 WHOLE_NETWORKS = (
     "labml", "adambielski", "cezannec", "xifengguo", "jindongwang", "gram-ai", "sarasra",
     "naturomics", "timomernick", "geron",

@@ -178,14 +178,13 @@ class Probe(NamedTuple):
 
 PROBES = [
     Probe("call", probe_outside.examine_zero_weights, "bare-norm"),
-    Probe("call", probe_outside.examine_brightness, "standardised-images"),
     Probe("call", probe_outside.examine_batch, "batch-logits"),
     Probe("call", probe_outside.examine_gradient, "stopped-gradient"),
     Probe("call", probe_outside.examine_decoder, "prediction-mask batch-mask other-decoder"),
     Probe(
         "primary",
         examine_primary,
-        "relu-before-squash squash-over-children view-without-permute same-padding routed-to-types",
+        "relu-before-squash squash-over-children view-without-permute routed-to-types",
     ),
     Probe("primary and digits", examine_layer, " ".join(LAYER_NAMES)),
     Probe(

@@ -30,7 +30,6 @@ MARGINS = {"": margin_loss, "unsquared-margin": parts.unsquared_margin_loss}
 TARGETS: dict[str, Callable[[Tensor], Tensor]] = {
     "": parts.unchanged,
     "normalised-images": parts.normalise_mnist,
-    "standardised-images": parts.standardise,
 }
 WEIGHTS = "mean-margin", "halved-margin"
 

@@ -33,15 +33,6 @@ def examine_zero_weights(net: Subject) -> Findings:
     yield "bare-norm", text if nan else None
 
 
-def examine_brightness(net: Subject) -> Findings:
-    """Do brightness and contrast of an image matter?"""
-    changed = net.images.clone()
-    changed[::2] = 2 * changed[::2] + 0.3  # only half of them: the batch may be standardised
-    difference = relative_error(net.answer(net.images), net.answer(changed))
-    text = f"another contrast and brightness change an answer by {difference:.0e} of its size"
-    yield "standardised-images", text if difference < FLOAT64_ERROR else None
-
-
 def examine_decoder(net: Subject) -> Findings:
     """Which capsule does the decoder see in training, and what are its hidden layers?"""
     model = net.rescaled_training

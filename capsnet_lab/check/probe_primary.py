@@ -77,7 +77,7 @@ def view_verdict(maps: Tensor) -> Verdict:
 
 
 def examine_convolutions(net: Subject, maps: Tensor) -> Findings:
-    """Are there padding, routing to types, a ReLU? ``maps``, [children, dim]: a uniform image's."""
+    """Are there routing to types, a ReLU? ``maps``, [children, dim]: a uniform image's."""
     used = {id(p) for p in depends_on(net.primary(net.biased, net.images), net.biased)}
     modules = [m for m in net.biased.modules() if id(getattr(m, "weight", None)) in used]
     if norms := [module for module in modules if isinstance(module, NORMS)]:
@@ -91,9 +91,6 @@ def examine_convolutions(net: Subject, maps: Tensor) -> Findings:
         raise Unclear("the primary capsules do not come from two stages of convolutions")
     if channels % dim:
         raise Unclear(f"{channels} maps are not a multiple of a capsule's {dim} numbers")
-    different = 1 + int((maps.flatten().sort().values.diff() > 1e-5).sum())
-    text = f"edges are seen: {channels} maps of a uniform image have {different} different numbers"
-    yield "same-padding", text if different > 2 * channels else None
 
     def largest_output(feature: float, by_kernels: float, by_biases: float) -> float:
         """The largest number in the maps if all features are equal."""

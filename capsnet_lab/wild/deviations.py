@@ -106,13 +106,8 @@ _TABLE = {
     "routed-to-types": Deviation(
         "Nothing is routed between the first convolution and the primary capsules (section 4).",
         "One iteration of routing: before the bias, each of the 32 types gets 1/32 of what the "
-        "kernels compute (for CIFAR-10 1/65, with 64 types and a leak).",
+        "kernels compute.",
         {"routed_to_types": True},
-    ),
-    "same-padding": Deviation(
-        "The convolutions have no padding: 28 pixels become 20, then 6 (section 4).",
-        "The maps are padded with zeros: 24 pixels stay 24, then become 12.",
-        {"same_padding": True},
     ),
     "squash-over-children": Deviation(
         OWN_LENGTH,
@@ -234,11 +229,6 @@ _TABLE = {
         "Images are normalised by MNIST's mean and standard deviation, and the sigmoid, which "
         "stays between 0 and 1, has to reconstruct values from −0.42 to 2.82.",
         {"prepare": parts.normalise_mnist},
-    ),
-    "standardised-images": Deviation(
-        "Patches of 24 × 24 pixels of CIFAR-10, with no word on their intensities (section 7).",
-        "Each image is normalised by its own mean and standard deviation.",
-        {"prepare": parts.standardise},
     ),
     "no-shift": Deviation(
         "Training images are shifted by up to 2 pixels in each direction (section 5).",

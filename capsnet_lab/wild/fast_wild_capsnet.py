@@ -16,8 +16,8 @@ from capsnet_lab.wild.parts import Parts, over_parents, uniform
 class FastWildCapsNet(FastCapsNet):
     """:class:`FastCapsNet` for a :class:`WildCapsNet`.
 
-    Zeros around the maps keep the plain convolutions. Other coupling coefficients, shared logits, a
-    bias of s_j, another axis of squash, and a stopped gradient keep the plain routing.
+    Other coupling coefficients, shared logits, a bias of s_j, another axis of squash, and a stopped
+    gradient keep the plain routing.
     """
 
     @staticmethod
@@ -31,7 +31,7 @@ class FastWildCapsNet(FastCapsNet):
 
     def children_of(self, images: Tensor) -> Tensor:
         model: Any = self.model
-        if model.parts.same_padding or cudnn_pays_off(images):
+        if cudnn_pays_off(images):
             return model.children_of(images)
         phases, conv, bias = self.phases_of(images), model.conv, model.primary.conv.bias
         features = relu_conv2d(model.parts.prepare(images), conv.weight, conv.bias, phases)

@@ -38,9 +38,7 @@ class Implementation:
         training: options of :class:`TrainingConfig` that it has and :data:`PAPER_RECIPE` has not.
         published: accuracies that it reports.
         remarks: what it does and ``--as`` does not.
-        options: of its network, where they are not :class:`CapsNet`'s.
-        dataset: what it learns from.
-        images: how many of its training images, all if None; the rest are held out.
+        images: how many of MNIST's training images it learns from, all if None.
         name: its key in :data:`IMPLEMENTATIONS`, for the command line.
     """
 
@@ -50,8 +48,6 @@ class Implementation:
     training: Mapping[str, Any] = field(default_factory=dict)
     published: tuple[Published, ...] = ()
     remarks: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    dataset: str = "mnist"
     images: int | None = None
     name: str = ""
 
@@ -66,30 +62,19 @@ class Implementation:
         left = (d for d in self.deviations if d.recipe.items() <= recipe.items())
         return replace(self, deviations=tuple(left))
 
-    @property
-    def command(self) -> str:
-        """What trains it on all of its training images, and counts on its test images."""
-        return f"capsnet train --as {self.name} --all --test"
-
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.title}", f"  {self.link}"]
-        lines.append(f"  {self.command}")
+        lines.append(f"  capsnet train --as {self.name} --all --test")
         lines += [f"  {p.accuracy:.2f} % {p.what} ({p.source})" for p in self.published]
         if self.remarks:
             lines.append(f"  not so with --as: {self.remarks}")
-        if self.options:
-            lines.append(f"  network: {listed(self.options)}")
-        lines.append(f"  recipe: {listed(self.recipe | {'dataset': self.dataset})}")
+        recipe = (f"{name.replace('_', ' ')} {value}" for name, value in self.recipe.items())
+        lines.append(f"  recipe: {', '.join(recipe)}")
         return "\n".join(lines + [f"  - {d.name}: {d.code}" for d in self.deviations])
 
     def make(self, **options: Any) -> WildCapsNet:
-        """Its network; options as of :class:`WildCapsNet`, in place of its own."""
-        names = [deviation.name for deviation in self.deviations]
-        return WildCapsNet(deviations=names, **{**self.options, **options})
-
-
-def listed(options: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in options.items())
+        """Its network; options as of :class:`WildCapsNet`."""
+        return WildCapsNet(deviations=[d.name for d in self.deviations], **options)
 
 
 def named(names: str) -> tuple[Deviation, ...]:
@@ -103,8 +88,6 @@ LABML_LAYERS = (
     "softmax-over-children guard-1e-8 unit-w prediction-mask unsquared-margin mean-reconstruction "
     "no-shift constant-rate"
 )
-SARASRA = GITHUB + "Sarasra/models/tree/master/research/capsules"
-RELEASED = "routed-to-types digit-bias bare-norm released-start mean-margin halved-margin"
 ADAMS_EPSILON = "Its Adam adds ε before the bias of the second moment is corrected."
 
 NOTEBOOK_LOG = (97.74, 98.47, 98.94, 99.13, 99.01)  # % after each epoch
@@ -189,17 +172,10 @@ _TABLE = {
         "Its test images are shifted, too.",
     ),
     "sarasra": Implementation(
-        "Sara Sabour: the authors' released code", SARASRA, named(RELEASED), remarks=ADAMS_EPSILON
-    ),
-    "sarasra-cifar10": Implementation(
-        "Sara Sabour: the authors' released code, for CIFAR-10",
-        SARASRA,
-        named(RELEASED + " leak same-padding standardised-images"),
-        {"epochs": 1536, "shift": 0},
-        remarks="Of an image it sees the middle 24 × 24 pixels; its own training cuts them out "
-        "anywhere, then mirrors, brightens and changes the contrast at random. " + ADAMS_EPSILON,
-        options={"image_shape": (3, 24, 24), "capsule_types": 64, "reconstruct": False},
-        dataset="cifar-10",
+        "Sara Sabour: the authors' released code",
+        GITHUB + "Sarasra/models/tree/master/research/capsules",
+        named("routed-to-types digit-bias bare-norm released-start mean-margin halved-margin"),
+        remarks=ADAMS_EPSILON,
     ),
     "naturomics": Implementation(
         "Huadong Liao: CapsNet-Tensorflow",

@@ -27,23 +27,6 @@ def normalise_mnist(images: Tensor) -> Tensor:
     return (images - 0.1307) / 0.3081
 
 
-def standardise(images: Tensor) -> Tensor:
-    """Each image by itself, as TensorFlow has it: no deviation is below 1 / √numbers."""
-    centred = images - images.mean(dim=(1, 2, 3), keepdim=True)
-    deviation = centred.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()
-    return centred / deviation.clamp(min=images[0].numel() ** -0.5)
-
-
-def pad_same(maps: Tensor, conv: nn.Conv2d) -> Tensor:
-    """Zeros around the maps, so that a convolution gives ⌈side / stride⌉, as TensorFlow's SAME."""
-    kernel, stride = conv.kernel_size[0], conv.stride[0]
-    around = []
-    for side in maps.shape[:1:-1]:  # F.pad takes the last dimension first
-        total = max((-(side // -stride) - 1) * stride + kernel - side, 0)
-        around += [total // 2, total - total // 2]
-    return F.pad(maps, around)
-
-
 def neighbours_in_space(maps: Tensor, capsule_dim: int) -> Tensor:
     """The maps' numbers as they lie in memory, a row of a map at a time, cut into capsules."""
     return maps.reshape(maps.shape[0], -1, capsule_dim)
@@ -157,7 +140,6 @@ class Parts:
     """Of a network, of its initial weights, and of its loss: by default the paper's."""
 
     prepare: Callable[[Tensor], Tensor] = unchanged  # images → input, and target of the decoder
-    same_padding: bool = False  # of both convolutions, as TensorFlow's
     routed_to_types: bool = False  # one iteration of routing after the second convolution
     activation: Callable[[Tensor], Tensor] = unchanged  # of the second convolution
     group: Callable[[Tensor, int], Tensor] = channels_to_capsules

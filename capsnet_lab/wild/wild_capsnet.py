@@ -11,12 +11,11 @@ from capsnet.checkpoint import register
 from capsnet.checks import check_predictions, class_mask
 from capsnet.device import autocast
 from capsnet.functional import RoutingStep, margin_loss, reconstruction_loss
-from capsnet.layers import CapsuleLayer
 from capsnet.model import CapsNet, CapsNetOutput
 from capsnet.training.loss import TrainingLoss
 from capsnet_lab.wild.deviations import combine
 from capsnet_lab.wild.fast_wild_capsnet import FastWildCapsNet
-from capsnet_lab.wild.parts import RELEASED_BIAS, Parts, pad_same, squash_capsules
+from capsnet_lab.wild.parts import RELEASED_BIAS, Parts, squash_capsules
 
 
 def route_with(
@@ -87,13 +86,6 @@ class WildCapsNet(CapsNet):
         self.arguments["deviations"] = deviations
         self.parts = parts
         digits, types = self.digits, self.arguments["capsule_types"]
-        if parts.same_padding:
-            _, height, width = self.image_shape
-            self.num_primary_capsules = types * -(height // -2) * -(width // -2)
-            _, out_capsules, in_dim, out_dim = digits.weight.shape
-            routing = digits.routing_iterations, digits.prior is not None
-            shape = self.num_primary_capsules, in_dim, out_capsules, out_dim
-            self.digits = digits = CapsuleLayer(*shape, *routing)
         if parts.shared_w:
             digits.weight = nn.Parameter(digits.weight.detach()[:types].clone())
         self.bias: nn.Parameter | None = None
@@ -111,12 +103,8 @@ class WildCapsNet(CapsNet):
     def children_of(self, images: Tensor) -> Tensor:
         """Images → primary capsules, [batch, in_capsules, in_dim]."""
         conv = self.primary.conv
-        images = self.pad(self.parts.prepare(images), self.conv)
-        features = self.pad(F.relu(self.conv(images)), conv)
+        features = F.relu(self.conv(self.parts.prepare(images)))
         return self.group(lambda weight: F.conv2d(features, weight, conv.bias, conv.stride))
-
-    def pad(self, maps: Tensor, conv: nn.Conv2d) -> Tensor:
-        return pad_same(maps, conv) if self.parts.same_padding else maps
 
     def group(self, convolve: Callable[[Tensor], Tensor]) -> Tensor:
         """The second convolution's kernels, applied by ``convolve`` → primary capsules."""

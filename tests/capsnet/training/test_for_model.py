@@ -30,7 +30,6 @@ def test_mnist_keeps_its_options() -> None:
     ("make", "rate"),
     [
         (partial(WildCapsNet, deviations=["shared-w"]), 0.00075),
-        (partial(WildCapsNet, deviations=["same-padding", "shared-w"]), 0.00027),
         (partial(RoutedCapsNet, routing="shared"), 0.00075),
         (partial(RoutedCapsNet, stack=[32]), 0.0024),  # 4,608 / 32 terms, below 32 / 10
         (partial(RoutedCapsNet, stack=[5]), 0.00038),

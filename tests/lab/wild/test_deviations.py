@@ -63,7 +63,7 @@ def test_refuses_labels_that_no_mask_needs_and_no_iterations_with_one_more(
 
 
 def test_arguments_may_be_iterators() -> None:
-    deviations = ["same-padding"]
+    deviations = ["leak"]
     model = WildCapsNet(iter([1, 27, 20]), deviations=iter(deviations), conv_channels=4)  # type: ignore
     assert model(torch.rand(2, 1, 27, 20)).reconstruction.shape == (2, 1, 27, 20)
     assert model.config["deviations"] == deviations
