@@ -64,28 +64,45 @@ if (end && here) {
 // A page to which one goes back may be shown as it was left.
 addEventListener("pageshow", ({ persisted }) => persisted && mark(readPages()));
 
-// On a phone the words of a drawing grow to 11 pixels, or nearly, where they then still stand apart.
+// On a phone the words of a drawing grow to 11 pixels, or at least 10, where they then still stand apart. Where
+// one would leave the page, the drawing makes room for it, and its box stays as it is.
 const onPhone = matchMedia("(max-width: 576px)");
-const LEAST = [11.5, 10.4]; // pixels of a drawing that is 403 wide
+const LEAST = [12, 11.5, 11, 10.5, 10.5, 10.4]; // pixels of a drawing that is 403 wide
+const OVERLAP = [0, 0, 0, 0, 1, 1]; // pixels by which words may then lie on each other
 
-function standApart(words) {
+function standApart(words, overlap) {
   const boxes = words.map((word) => word.getBoundingClientRect()).filter((box) => box.width);
   const across = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left);
   const down = (a, b) => Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-  return boxes.every((a, i) => a.left >= 0 && a.right <= innerWidth
-    && boxes.slice(0, i).every((b) => across(a, b) <= 1 || down(a, b) <= 3));
+  return boxes.every((a, i) => boxes.slice(0, i).every((b) => across(a, b) <= overlap || down(a, b) <= 3));
+}
+function makeRoom(drawing, words) {
+  const boxes = words.map((word) => word.getBoundingClientRect());
+  const left = Math.min(0, ...boxes.map((box) => box.left));
+  const right = Math.max(innerWidth, ...boxes.map((box) => box.right));
+  const [x, y, width, height] = drawing.dataset.box.split(" ").map(Number);
+  const unit = width / drawing.getBoundingClientRect().width;
+  const more = (right - left) / innerWidth;
+  drawing.setAttribute("viewBox", `${x + left * unit} ${y} ${width * more} ${height * more}`);
+}
+function reset(drawing) {
+  drawing.style.removeProperty("--least");
+  if (drawing.dataset.box) drawing.setAttribute("viewBox", drawing.dataset.box);
 }
 function growWords(drawing) {
   const words = [...drawing.querySelectorAll("text")];
-  for (const least of LEAST) {
+  drawing.dataset.box ??= drawing.getAttribute("viewBox");
+  for (const [k, least] of LEAST.entries()) {
+    reset(drawing);
     drawing.style.setProperty("--least", `${least}px`);
-    if (standApart(words)) return;
+    makeRoom(drawing, words);
+    if (standApart(words, OVERLAP[k])) return;
   }
-  drawing.style.removeProperty("--least");
+  reset(drawing);
 }
 function fitDrawings() {
   for (const drawing of document.querySelectorAll("svg.drawing")) {
-    if (!onPhone.matches) drawing.style.removeProperty("--least");
+    if (!onPhone.matches) reset(drawing);
     else if (drawing.getBoundingClientRect().width) growWords(drawing);
   }
 }
