@@ -16,9 +16,9 @@ from capsnet.layers import CapsuleLayer
 from capsnet.multimnist import multimnist, overlaid_batch
 from capsnet.training import TrainingLoss, evaluate
 from capsnet.training.fit import MakeBatch
-from capsnet_book import affnist
 from capsnet_book.pairs import PairsLoss
 from experiments.attacks import count_attacked
+from experiments.distortions import affine, moved_whole
 
 BATCH = 250  # images at a time
 TRACED_IMAGES, TRACED_ITERATIONS = 128, 10  # of which the ledger keeps the routing
@@ -115,7 +115,7 @@ def distorted(
     stretched a little, as those are that a reader draws.
     """
     images, labels = image_set.images[index], image_set.labels[index]
-    bent = affnist.affine(images, generator, degrees=12, shear=0.2, size=images.shape[-1])
+    bent = affine(images, generator, degrees=12)
     return to_float(random_shift(bent, max_shift, generator)), labels
 
 
@@ -146,7 +146,7 @@ def placed(
     image_set: ImageSet, index: Tensor, max_shift: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """A batch of images, each anywhere; there is no largest shift."""
-    images = affnist.moved_whole(image_set.images[index], generator)
+    images = moved_whole(image_set.images[index], generator)
     return to_float(images), image_set.labels[index]
 
 
@@ -155,10 +155,10 @@ def placed_sets(test: ImageSet) -> dict[str, ImageSet]:
     ones in the middle ("bent").
     """
     generator = fixed_generator()
-    bent = affnist.affine(test.images, generator, size=test.images.shape[-1])
+    bent = affine(test.images, generator)
     images = {
-        "test": affnist.moved_whole(bent, generator),
-        "placed": affnist.moved_whole(test.images, fixed_generator()),
+        "test": moved_whole(bent, generator),
+        "placed": moved_whole(test.images, fixed_generator()),
         "bent": bent,
     }
     return {name: dataclasses.replace(test, images=moved) for name, moved in images.items()}
