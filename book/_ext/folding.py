@@ -19,13 +19,7 @@ from capsnet_lab.figures.style import QUANTITIES
 from reading import cell_role, glue_lines, split_check
 from strip import STAGES  # the pages about the network
 
-TITLES = {
-    "code": "code",
-    "setup": "set-up",
-    "figure": "code",
-    "plumbing": "code",
-    "glue": "values for the text",
-}
+TITLES = {"setup": "set-up", "glue": "values for the text"}  # of all other code: "code"
 
 
 def fold(kind: str, title: str, code: nodes.Element) -> list[nodes.Element]:
@@ -72,7 +66,7 @@ class FoldCells(SphinxPostTransform):
                 cell.insert(0, fold("claim", sentence, own))
         else:
             below = kind in ("figure", "plumbing", "glue")
-            cell.insert(len(cell) if below else 0, fold(kind, TITLES[kind], code))
+            cell.insert(len(cell) if below else 0, fold(kind, TITLES.get(kind, "code"), code))
 
 
 # What a quantity is called in code, and the class that colours it.
