@@ -1,7 +1,4 @@
-"""Which deviations show from outside: in inputs, outputs and gradients.
-
-Of the parameters, only the shapes are read of those that an output depends on.
-"""
+"""Which deviations show from outside: in inputs, outputs and gradients."""
 
 import torch
 import torch.nn.functional as F

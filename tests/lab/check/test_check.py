@@ -1,6 +1,5 @@
 """The checker finds in a network what is there, by numbers, and nothing else."""
 
-import functools
 import operator
 import sys
 from collections.abc import Callable
@@ -298,6 +297,11 @@ CASES: dict[str, Case] = {
     # From outside, some with a module that routes.
     "outside": Case(lambda: Literal(True), OUTSIDE, "bare-norm", "", NEEDS, "prediction-mask"),
     "batch": Case(lambda: before(lambda h: h / (1 + h.std()), network()), OUTSIDE, "batch-logits"),
+    "lengths": Case(lambda: returns("lengths", network("batch-mask leak")), OUTSIDE),
+    "no labels": Case(
+        lambda: returns("capsules reconstruction", network("batch-mask leak")),
+        *(OUTSIDE, "batch-mask"),
+    ),
     "decoder": Case(lambda: answers(shared_decoder), OUTSIDE, open=SHARED),
     "convolutions": Case(lambda: decodes(nn.ConvTranspose2d(30, 1, 24)), OUTSIDE, "other-decoder"),
     "binary": Case(
@@ -357,17 +361,6 @@ CASES: dict[str, Case] = {
         *(ADAPTER, "", "", NO_RECONSTRUCTION),
     ),
 }
-FROM_OUTSIDE = {
-    ("capsules", "batch-logits bare-norm"): "batch-logits bare-norm",
-    ("lengths", "batch-logits"): "batch-logits",
-    ("lengths", "stopped-gradient"): "stopped-gradient",
-    ("capsules reconstruction", "other-decoder"): "prediction-mask other-decoder",
-    ("capsules reconstruction", "batch-mask"): "batch-mask",
-    ("capsules", "leak"): "",
-}
-for (names, of), found in FROM_OUTSIDE.items():
-    model = functools.partial(lambda names, of: returns(names, network(of)), names, of)
-    CASES[f"{names} of {of}"] = Case(model, OUTSIDE, found)
 GUARDS = {
     "under the root": parts.guarded_squash,
     "beside the norm": parts.squash_beside,
@@ -662,7 +655,7 @@ def test_the_command(
         ("{}:wants", "() makes no network: TypeError: "),
         ("{}:ends", "() makes no network: it calls sys.exit"),
         ("{}:Kept", "the network cannot be copied: RuntimeError: Only Tensors created explicitly"),
-        ("{}:number", "7 must be or make a torch.nn.Module, got int"),
+        ("{}:number", "7() makes no network: TypeError: 'int' object is not callable"),
         ("{}:make {}:number", "number must be an Adapter, got int"),
         ("capsnet:make", "capsnet.py has the name of a module in use here: rename"),
         ("capsnet_lab.x:make", "capsnet_lab/__init__.py has the name of a module in use here"),
