@@ -20,15 +20,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import reading
-from capsnet_lab.figures.style import (
-    FAINT,
-    FAINT_DARK,
-    INK,
-    MISTAKE,
-    MISTAKE_DARK,
-    PAPER,
-    QUANTITIES,
-)
+from capsnet_book.figures.macros import SHADES
+from capsnet_lab.figures.style import INK, PAPER
 from drawings import SIZE
 from myst import front_matter
 
@@ -37,11 +30,7 @@ PLAYS = re.compile(r"^ *:?tags: .*\b(play-\w+)", re.MULTILINE)  # a chapter with
 HAND = '<i class="fa-solid fa-hand-pointer" aria-hidden="true"></i>interactive'
 PICTURES = "_static/cards"
 CARD = 640, 300  # pixels of a card's picture, on a fine screen
-DARK = {each.colour: each.dark for each in QUANTITIES.values()} | {
-    INK: "#CED6DD",
-    FAINT: FAINT_DARK,
-    MISTAKE: MISTAKE_DARK,
-}
+DARK = {INK: "#CED6DD", **dict(SHADES.values())}
 # What stands at the address of the site itself.
 FIRST_PAGE = """<!doctype html>
 <html lang="en">

@@ -10,13 +10,11 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from capsnet_book.figures.macros import css_name
-from capsnet_lab.figures.style import FAINT, INK, MISTAKE, PAPER, QUANTITIES
+from capsnet_book.figures.macros import SHADES
+from capsnet_lab.figures.style import INK, PAPER
 
-INKS = {quantity.colour: f"var(--q-{css_name(name)})" for name, quantity in QUANTITIES.items()} | {
+INKS = {light: f"var(--{name})" for name, (light, _) in SHADES.items()} | {
     INK: "currentColor",
-    FAINT: "var(--faint)",
-    MISTAKE: "var(--mistake)",
     PAPER: "var(--pst-color-background, white)",
 }
 COLOUR = re.compile("|".join(INKS), re.IGNORECASE)

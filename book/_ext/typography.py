@@ -16,8 +16,7 @@ from fontTools.ttLib import TTFont
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-from capsnet_book.figures.macros import css_name
-from capsnet_lab.figures.style import FAINT, FAINT_DARK, MISTAKE, MISTAKE_DARK, QUANTITIES
+from capsnet_book.figures.macros import SHADES
 
 MODULES = Path(sys.prefix, "node_modules")  # where `make` puts it
 TEXT = "@fontsource-variable/stix-two-text/files/stix-two-text-latin-wght"
@@ -29,6 +28,9 @@ FONTS = {  # name: family, style, weights, where it is from
     "jetbrains-mono": ("JetBrains Mono", "normal", "400 700", f"{MONO}-normal.woff2"),
     "stix-two-math": ("STIX Two Math", "normal", "400", f"{MATHS}-normal.woff2"),
 }
+LIGHT = " ".join(f"--{name}: {colour};" for name, (colour, _) in SHADES.items())
+DARK = " ".join(f"--{name}: {colour};" for name, (_, colour) in SHADES.items())
+PALETTES = f':root {{ {LIGHT} }}\nhtml[data-theme="dark"] {{ {DARK} }}'
 SEARCH = r' *<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>\n'
 EVERYWHERE = set(map(chr, range(32, 127)))
 # What others write into a page, as patterns, and what stands there instead: one line for the width
@@ -50,7 +52,7 @@ def write_styles(app: Sphinx, error: Exception | None) -> None:
     out = site / "_static"
     pages = "".join(replace_in_pages(site))
     used = set(unescape(pages)) | EVERYWHERE
-    rules = [palette(":root", "colour"), palette('html[data-theme="dark"]', "dark")]
+    rules = [PALETTES]
     for name, (family, style, weights, source) in FONTS.items():
         subset_font(MODULES / source, out / f"{name}.woff2", used)
         rules.append(
@@ -91,15 +93,6 @@ def subset_icons(out: Path, pages: str) -> None:
         raise ExtensionError("expected rules such as .fa-bars{content:…} for the theme's icons")
     for file in fonts.glob("*.woff2"):
         subset_font(file, file, signs)
-
-
-def palette(selector: str, shade: str) -> str:
-    """The colours of figures as a page's: those of a light one, or of a dark one."""
-    named = {f"q-{css_name(name)}": getattr(each, shade) for name, each in QUANTITIES.items()}
-    dark = shade == "dark"
-    named["faint"], named["mistake"] = (FAINT_DARK, MISTAKE_DARK) if dark else (FAINT, MISTAKE)
-    colours = (f"--{name}: {colour};" for name, colour in named.items())
-    return f"{selector} {{ {' '.join(colours)} }}"
 
 
 def replace_in_pages(site: Path) -> list[str]:

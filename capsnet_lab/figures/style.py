@@ -36,7 +36,6 @@ QUANTITIES = {
 }
 INK, PAPER = "#1F2328", "#FFFFFF"
 FAINT, MISTAKE = "#6B7480", "#B3261E"
-FAINT_DARK, MISTAKE_DARK = "#98A2AD", "#FF8A80"  # the same on a dark page
 
 PER_ROW = 5  # images side by side
 WIDTH = 5.6  # inches; the text of a figure stays legible when a phone shrinks it

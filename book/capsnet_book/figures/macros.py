@@ -1,6 +1,6 @@
-"""The paper's quantities in equations and in a page's styles: their names and coloured macros."""
+"""The paper's quantities in equations and in a page's styles: names, colours, coloured macros."""
 
-from capsnet_lab.figures.style import QUANTITIES
+from capsnet_lab.figures.style import FAINT, MISTAKE, QUANTITIES
 
 
 def css_name(name: str) -> str:
@@ -12,4 +12,9 @@ def css_name(name: str) -> str:
 MACROS = {
     f"q{css_name(name)}": f"{{\\color{{{quantity.colour}}}{{{quantity.latex}}}}}"
     for name, quantity in QUANTITIES.items()
+}
+# The colours of figures by their names in a page's styles, each with what it is on a dark page.
+SHADES = {f"q-{css_name(name)}": (it.colour, it.dark) for name, it in QUANTITIES.items()} | {
+    "faint": (FAINT, "#98A2AD"),
+    "mistake": (MISTAKE, "#FF8A80"),
 }

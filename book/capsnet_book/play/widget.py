@@ -6,15 +6,16 @@ import re
 import anywidget
 import traitlets
 
-from capsnet_book.figures.macros import css_name
+from capsnet_book.figures.macros import SHADES, css_name
 from capsnet_book.play import FOLDER
-from capsnet_lab.figures.style import FAINT, INK, MISTAKE, QUANTITIES
+from capsnet_lab.figures.style import INK, QUANTITIES
 
 IMPORT = re.compile(r'(from |import\()"\./(\w+)\.js"')
 # What the book's theme gives a page.
 THEME = f"""
 :host, .play {{
-  --faint: {FAINT}; --mistake: {MISTAKE}; --signs: system-ui, sans-serif;
+  {" ".join(f"--{name}: {light};" for name, (light, _) in SHADES.items())}
+  --signs: system-ui, sans-serif;
   --pst-color-background: #fff; --pst-color-surface: #f6f8fa; --pst-color-border: #d0d7de;
   --pst-color-primary: #0b5cad; color: {INK}; background: var(--pst-color-background);
 }}
@@ -45,10 +46,8 @@ class Widget(anywidget.AnyWidget):
 def widget(name: str, data: str) -> Widget:
     """The widget ``name`` with its packed data."""
     style = THEME
-    for key, quantity in QUANTITIES.items():
-        letter = f"--q-{css_name(key)}"
-        style += f".play {{ {letter}: {quantity.colour} }}"
-        style += f".play .q-{css_name(key)} {{ color: var({letter}) }}\n"
+    for quantity in map(css_name, QUANTITIES):
+        style += f".play .q-{quantity} {{ color: var(--q-{quantity}) }}\n"
     style += "".join((FOLDER / f"{sheet}.css").read_text("utf-8") for sheet in ("play", name))
     made = type(name, (Widget,), {"_esm": inlined(SCRIPT.format(name=name)), "_css": style})
     return made(data=data)

@@ -67,11 +67,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, packed: dict[str, str]) -> 
     own = ROOT / "book/_static/book.css", Path(__file__).with_name("compare.js")
     for file in [*FOLDER.glob("*.js"), *FOLDER.glob("*.css"), *own]:
         shutil.copy(file, place)
-    palette = typography.palette(":root", "colour")
-    palette += typography.palette('html[data-theme="dark"]', "dark")
     for style in FOLDER.glob("*.css"):
         name = style.stem
-        (place / f"{name}.html").write_text(PAGE.format(name=name, palette=palette))
+        (place / f"{name}.html").write_text(PAGE.format(name=name, palette=typography.PALETTES))
         (place / f"{name}.json").write_text(packed.get(name, "{}"))
     data = place / "data"
     data.mkdir()
