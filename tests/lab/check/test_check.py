@@ -145,12 +145,6 @@ def returns(names: str, net: nn.Module) -> nn.Module:
     return Made(lambda m, x, _: operator.attrgetter(*names.split())(m.net(x)), net=net)
 
 
-def before(first: Callable[[Tensor], Tensor], net: nn.Module) -> nn.Module:
-    """A network with something before it that is not in the paper."""
-    scale = nn.Conv2d(1, 1, 1)
-    return Made(lambda m, x, _: m.net(first(m.scale(x))).capsules, scale=scale, net=net)
-
-
 def lines(last: Callable[[Tensor], Any], classes: int = 5) -> nn.Module:
     """A linear map, and something behind it."""
     linear = nn.Linear(576, 6 * classes)
@@ -174,17 +168,6 @@ def routed(slips: bool = False) -> nn.Module:
         return m.digits(u, 3, dim=8).squeeze(-1).norm(dim=2)
 
     return Made(call, digits=Made(route, net=Literal(slips)))
-
-
-def decodes(decoder: nn.Module) -> nn.Module:
-    """A network with another decoder."""
-
-    def call(m: Any, x: Tensor, y: Tensor | None) -> Any:
-        v, lengths, _ = m.net(x)
-        seen = v * F.one_hot(lengths.argmax(dim=1) if y is None else y, 5)[:, :, None]
-        return v, m.decoder(seen.flatten(1)[:, :, None, None])
-
-    return Made(call, net=network(reconstruct=False), decoder=decoder)
 
 
 def trained() -> WildCapsNet:
@@ -278,7 +261,6 @@ SLIPS = "softmax-over-children bare-norm small-w"
 CHILDREN = "softmax-over-children unit-w"
 TOGETHER = "learned-prior leak digit-bias shared-w squash-over-children unit-w"
 NAMED = replace(OUTSIDE, routing="digits")
-BELOW = replace(OUTSIDE, primary=lambda net, images: net.primary(net.conv(images).relu()))
 CASES: dict[str, Case] = {
     # Networks of ours: another routing is no deviation, and some deviations hide others.
     "ours": Case(network, WILD, clean=ALL),
@@ -296,14 +278,12 @@ CASES: dict[str, Case] = {
     ),
     # From outside, some with a module that routes.
     "outside": Case(lambda: Literal(True), OUTSIDE, "bare-norm", "", NEEDS, "prediction-mask"),
-    "batch": Case(lambda: before(lambda h: h / (1 + h.std()), network()), OUTSIDE, "batch-logits"),
     "lengths": Case(lambda: returns("lengths", network("batch-mask leak")), OUTSIDE),
     "no labels": Case(
         lambda: returns("capsules reconstruction", network("batch-mask leak")),
         *(OUTSIDE, "batch-mask"),
     ),
     "decoder": Case(lambda: answers(shared_decoder), OUTSIDE, open=SHARED),
-    "convolutions": Case(lambda: decodes(nn.ConvTranspose2d(30, 1, 24)), OUTSIDE, "other-decoder"),
     "binary": Case(
         literal(forward=lambda net, x, y=None: Literal.forward(net, (x > 0.5).to(x), y)),
         *(OUTSIDE, "", "", NO_GRADIENT),
@@ -313,7 +293,6 @@ CASES: dict[str, Case] = {
     ),
     "named": Case(routed, NAMED, clean="leak unit-w"),
     "named, slips": Case(lambda: routed(True), NAMED, SLIPS),
-    "primary": Case(network, BELOW, clean="relu-before-squash"),
     # Stages, with one method replaced.
     "literal": Case(Literal, ADAPTER, clean=ALL),
     "slips": Case(lambda: Literal(slips=True), ADAPTER, f"{SLIPS} mean-margin", clean="leak"),
@@ -321,9 +300,6 @@ CASES: dict[str, Case] = {
     "unsquashed": Case(
         literal(lower=lambda net, x: net.join(net.features(x))),
         unnamed=f"{SQUASH}: primary capsules become",
-    ),
-    "tanh for squash": Case(
-        literal(squash=lambda net, s: s.tanh()), unnamed="any", open={"leak": SQUASH}
     ),
     "normalised v": Case(
         literal(
@@ -372,7 +348,6 @@ for place, guarded in GUARDS.items():  # another guard hides no slip of the rout
         {"guard-1e-8": f"squash is guarded by 1e-11 {place}"},
     )
 LOSSES: dict[str, tuple[Callable[[Tensor, Tensor, int], Tensor], str]] = {
-    "squared": (lambda margin, squares, n: (margin + 0.0005 * squares) ** 2, LOSS),
     "small and absolute": (lambda margin, squares, n: margin + 1e-4 * squares.sqrt(), LOSS),
     "of the batch": (lambda margin, squares, n: n * (margin + 0.0005 * squares), ""),
     "ten times": (
