@@ -62,7 +62,7 @@ STARTS: dict[str, Callable[[int], Any]] = {
 SHARE_NAMES, AXIS_NAMES, START_NAMES = (
     [name for name in table if name] for table in (SHARES, AXES, STARTS)
 )
-ITERATIONS = {"one-iteration-more": 4, "two-iterations": 2}
+ITERATIONS = replacements_of("routing_iterations")
 LAYER_NAMES = [*SQUASH_NAMES, *AXIS_NAMES, *SHARE_NAMES, *ITERATIONS, *START_NAMES]
 LAYER_NAMES += ["learned-prior", "digit-bias", "shared-w"]
 MOST_ITERATIONS = 10

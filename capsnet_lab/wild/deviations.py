@@ -55,7 +55,7 @@ _TABLE = {
     "one-iteration-more": Deviation(
         THREE,
         "With the setting 3 there are four: one with the prior, then three updates of the logits.",
-        {"extra_iterations": 1},
+        {"routing_iterations": 4},
     ),
     "two-iterations": Deviation(THREE, "Two iterations.", {"routing_iterations": 2}),
     "learned-prior": Deviation(

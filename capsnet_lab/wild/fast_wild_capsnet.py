@@ -5,7 +5,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from capsnet.checks import as_int
 from capsnet.fast import FastCapsNet
 from capsnet.fast.convolution import correlate, relu_conv2d, transform_kernel
 from capsnet.fast.fast_capsnet import cudnn_pays_off
@@ -46,7 +45,7 @@ class FastWildCapsNet(FastCapsNet):
         parts, digits, prior = model.parts, model.digits, model.digits.prior
         if not has_fast_routing(parts):
             return self.route_plainly(children)
-        iterations = as_int("iterations", digits.routing_iterations) + parts.extra_iterations
+        iterations: int = digits.routing_iterations
         weight: Tensor = digits.weight
         if parts.shared_w:  # the children of a type lie side by side
             weight = weight.repeat_interleave(children.shape[1] // len(weight), dim=0)

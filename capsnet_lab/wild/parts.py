@@ -151,7 +151,6 @@ class Parts:
     share: Share = over_parents
     batch_logits: bool = False  # agreements are averaged over the batch
     stop_gradient: bool = False  # none through û but in the last iteration
-    extra_iterations: int = 0
     routing_iterations: int | None = None  # in place of the network's
     learn_prior: bool | None = None  # in place of the network's
     hidden: tuple[int, int] | None = None  # in place of the network's

@@ -36,7 +36,7 @@ def route_with(
     if prior is None:
         prior = u_hat.new_zeros(u_hat.shape[1:3])
     b = prior.to(torch.promote_types(prior.dtype, torch.float32)).repeat(u_hat.shape[0], 1, 1)
-    for left in reversed(range(iterations + parts.extra_iterations)):
+    for left in reversed(range(iterations)):
         c = parts.share(b)
         s = torch.einsum("nij,nijd->njd", c.to(u_hat.dtype), fixed if left else u_hat)
         if bias is not None:
