@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.autograd import gradcheck
-from torch.func import functional_call
 from torch.testing import assert_close
 
 from capsnet import CapsuleLayer, Decoder, PrimaryCapsules
-from capsnet.functional import RoutingStep
 from capsnet.layers import channels_to_capsules
 from helpers import reference
 
@@ -59,50 +56,6 @@ def test_the_defaults_are_the_papers_and_a_capsule_may_have_one_number() -> None
     assert torch.equal(channels_to_capsules(numbers, 1), numbers.view(1, 8, 1))
 
 
-def test_a_layer_passes_the_trace_on() -> None:
-    trace: list[RoutingStep] = []
-    v = CapsuleLayer(5, 4, 3, 2)(torch.randn(2, 5, 4), trace)
-    assert len(trace) == 3 and torch.equal(trace[-1].v, v)
-
-
-@pytest.mark.equation(2)
-@pytest.mark.parametrize(("dtype", "rtol"), PRECISION)
-def test_eq2_predictions_are_w_times_u(
-    dtype: torch.dtype, rtol: float, device: torch.device
-) -> None:
-    layer = CapsuleLayer(5, 4, 3, 2).to(dtype)
-    u = torch.randn(2, 5, 4, dtype=F64).to(dtype)
-    expected = [reference.predictions(array(layer.weight), array(image)) for image in u]
-    u_hat = layer.to(device).predict(u.to(device)).cpu()
-    assert u_hat.shape == (2, 5, 3, 2)
-    assert_close(u_hat, stacked(expected, dtype), rtol=rtol, atol=rtol * 0.1)
-
-
-@pytest.mark.equation(2)
-@pytest.mark.equation("procedure 1")
-@pytest.mark.parametrize(("dtype", "rtol"), PRECISION)
-@pytest.mark.parametrize("learn_prior", [False, True])
-@pytest.mark.parametrize("iterations", [1, 2, 3])
-def test_capsule_layer_routes_by_procedure_1(
-    dtype: torch.dtype, rtol: float, learn_prior: bool, iterations: int, device: torch.device
-) -> None:
-    layer = CapsuleLayer(5, 4, 3, 2, iterations, learn_prior).to(dtype)
-    prior = None
-    if layer.prior is not None:
-        nn.init.normal_(layer.prior)
-        prior = array(layer.prior)
-    u = torch.randn(2, 5, 4, dtype=F64).to(dtype) * 10
-    expected = [
-        reference.procedure_1(
-            reference.predictions(array(layer.weight), array(image)), iterations, prior
-        )[-1].v
-        for image in u
-    ]
-    v = layer.to(device)(u.to(device)).cpu()
-    assert v.shape == (2, 3, 2) and v.dtype == dtype
-    assert_close(v, stacked(expected, dtype), rtol=10 * rtol, atol=rtol)
-
-
 def test_capsule_layer_learns_a_prior_that_starts_at_zero_and_is_reset() -> None:
     layer = CapsuleLayer(5, 4, 3, 2, learn_prior=True)
     assert [name for name, _ in layer.named_parameters()] == ["weight", "prior"]
@@ -123,37 +76,6 @@ def test_capsule_layer_draws_its_weight_from_a_truncated_normal() -> None:
     assert float(weight.min()) < -0.19 and float(weight.max()) > 0.19
     assert float(weight.mean()) == pytest.approx(0, abs=0.002)
     assert float(weight.std()) == pytest.approx(0.08796, abs=0.001)
-
-
-@pytest.mark.parametrize("iterations", [1, 3])
-@pytest.mark.parametrize("zero", [False, True])
-def test_capsule_layer_gradcheck(iterations: int, zero: bool) -> None:
-    layer = CapsuleLayer(3, 2, 2, 3, iterations, learn_prior=True)
-    u = torch.zeros(2, 3, 2, dtype=F64) if zero else torch.randn(2, 3, 2, dtype=F64)
-    weight, prior = torch.randn(3, 2, 2, 3, dtype=F64), torch.randn(3, 2, dtype=F64)
-
-    def forward(u: Tensor, weight: Tensor, prior: Tensor) -> Tensor:
-        return functional_call(layer, {"weight": weight, "prior": prior}, u)
-
-    assert gradcheck(forward, [x.requires_grad_() for x in (u, weight, prior)], atol=1e-5)
-
-
-@pytest.mark.parametrize(("dtype", "rtol"), PRECISION)
-@pytest.mark.parametrize("image_shape", [(1, 3, 4), [3, 2, 2]])
-def test_decoder_is_the_papers(
-    dtype: torch.dtype, rtol: float, image_shape: tuple[int, int, int], device: torch.device
-) -> None:
-    decoder = Decoder(3, 4, image_shape, hidden=(5, 6)).to(dtype)
-    capsules, classes = torch.randn(4, 3, 4, dtype=F64).to(dtype), torch.tensor([0, 2, 1, 2])
-    linear = (decoder.fc1, decoder.fc2, decoder.fc3)
-    layers = [(array(layer.weight), array(layer.bias)) for layer in linear]
-    expected = [
-        reference.decoder(array(image), int(k), layers, tuple(image_shape))
-        for image, k in zip(capsules, classes, strict=True)
-    ]
-    reconstruction = decoder.to(device)(capsules.to(device), classes.to(device)).cpu()
-    assert reconstruction.shape == (4, *image_shape)
-    assert_close(reconstruction, stacked(expected, dtype), rtol=rtol, atol=rtol)
 
 
 @pytest.mark.parametrize("garbage", [1e30, float("inf"), float("nan")])
