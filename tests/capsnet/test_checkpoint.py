@@ -3,7 +3,6 @@
 import functools
 import json
 import os
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -248,22 +247,6 @@ def test_a_link_is_followed_and_a_special_file_refused(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="fifo: it is no ordinary file"):
         write_atomically(tmp_path / "fifo", b"new")
     assert (tmp_path / "fifo").is_fifo()
-
-
-def test_two_writers_of_one_file(path: Path) -> None:
-    def write(letter: bytes) -> None:
-        for _ in range(20):
-            write_atomically(path, letter * 500_000)
-
-    write_atomically(path, b"c" * 500_000)
-    with ThreadPoolExecutor() as pool:
-        writers = [pool.submit(write, letter) for letter in (b"a", b"b")]
-        while not all(writer.done() for writer in writers):
-            data = path.read_bytes()
-            assert len(data) == 500_000 and data.count(data[:1]) == len(data)  # no mixture
-    assert [writer.exception() for writer in writers] == [None, None]
-    assert path.read_bytes()[:1] in (b"a", b"b")
-    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
 def test_a_written_file_is_as_readable_as_any_other(tmp_path: Path) -> None:

@@ -9,13 +9,10 @@ import torch.nn.functional as F
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import nn
-from torch.autograd import gradcheck
 from torch.testing import assert_close
 
 from capsnet.device import ieee_float32
 from capsnet.fast.convolution import (
-    Relu,
-    RowsByRows,
     Transform,
     correlate,
     fast_conv2d,
@@ -175,26 +172,3 @@ def test_there_are_as_few_points_as_a_convolution_needs() -> None:
     ]:
         (together,) = phases_of(*size, kernel_size, stride)
         assert (together.rows, together.columns) == expected
-
-
-def test_relu() -> None:
-    x = torch.randn(3, 4, dtype=F64, requires_grad=True)
-    assert torch.equal(Relu.apply(x), F.relu(x))
-    assert gradcheck(Relu.apply, (x,))
-    zero = torch.zeros(1, requires_grad=True)
-    Relu.apply(zero).backward()
-    assert zero.grad is not None and zero.grad.item() == 0  # as F.relu's
-
-
-def test_rows_by_rows() -> None:
-    """The product, and gradients that are laid out as the rows are."""
-    w = torch.randn(3, 4, 5, dtype=F64, requires_grad=True)
-    x = torch.randn(3, 6, 5, dtype=F64, requires_grad=True)
-    assert_close(RowsByRows.apply(w, x), w @ x.mT)
-    assert gradcheck(RowsByRows.apply, (w, x))
-    for grad in torch.autograd.grad(RowsByRows.apply(w, x).square().sum(), (w, x)):
-        assert grad.is_contiguous()
-    for needs in ((True, False), (False, True)):
-        context = Mock(saved_tensors=(w, x), needs_input_grad=needs)
-        found = RowsByRows.backward(context, torch.ones(3, 4, 6, dtype=F64))
-        assert tuple(grad is not None for grad in found) == needs

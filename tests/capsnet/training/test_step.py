@@ -22,21 +22,6 @@ def batch(digits: ImageSet) -> tuple[Tensor, Tensor]:
     return to_float(digits.images[:32]), digits.labels[:32]
 
 
-def test_loss_is_margin_plus_the_weighted_sum_of_squares(batch: tuple[Tensor, Tensor]) -> None:
-    model = tiny_model()
-    images, labels = batch
-    out = model(images, labels)
-    margin = margin_loss(out.lengths, labels)
-    assert torch.equal(TrainingLoss(model, 0.0, "fp32")(images, labels), margin)
-    # It is the sum over the pixels, not the mean, which is 784 times smaller.
-    mean = (out.reconstruction - images).square().mean()
-    loss = TrainingLoss(model, 0.0005, "fp32")(images, labels)
-    torch.testing.assert_close(loss, margin + 0.0005 * 784 * mean)
-    without = tiny_model(reconstruct=False)
-    expected = margin_loss(without(images).lengths, labels)
-    assert torch.equal(TrainingLoss(without, 0.0005, "fp32")(images, labels), expected)
-
-
 @pytest.mark.parametrize("arrangement", ["plain", "fast"])
 def test_several_objects_are_each_drawn_by_themselves(digits: ImageSet, arrangement: str) -> None:
     images, labels, objects = overlaid_batch(
