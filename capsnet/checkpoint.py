@@ -104,19 +104,12 @@ def save_weights(
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
-    """The network inside what torch.compile, DataParallel and AveragedModel make of it.
-
-    Raise ValueError if ``model`` is no network.
-    """
-    if not isinstance(model, nn.Module):
-        raise ValueError(f"expected a network, a torch.nn.Module; got {type(model).__name__}")
-    while True:
-        if "_orig_mod" in model._modules:  # torch.compile's, whose class is not public
-            model = cast(nn.Module, model._orig_mod)
-        elif isinstance(model, nn.DataParallel | DistributedDataParallel | AveragedModel):
-            model = model.module
-        else:
-            return model
+    """The network inside what torch.compile, DataParallel and AveragedModel make of it."""
+    if "_orig_mod" in model._modules:  # torch.compile's, whose class is not public
+        return unwrapped(cast(nn.Module, model._orig_mod))
+    if isinstance(model, nn.DataParallel | DistributedDataParallel | AveragedModel):
+        return unwrapped(model.module)
+    return model
 
 
 def check_savable(model: nn.Module, metadata: Mapping[str, Any]) -> None:
