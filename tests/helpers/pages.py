@@ -71,6 +71,12 @@ def numbers(tab: Any, place: str) -> list[float]:
     return [float(text.replace("−", "-")) for text in texts]
 
 
+def settled(tab: Any) -> Any:
+    """The tab, when the network of its widget, if it asks one, has answered."""
+    tab.wait_for_selector(".play:not([aria-busy='true'])")
+    return tab
+
+
 def middle(element: Any) -> tuple[float, float]:
     """Of its box on the page, in pixels."""
     box = element.bounding_box()

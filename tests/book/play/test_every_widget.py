@@ -8,7 +8,7 @@ import pytest
 
 from capsnet_book.play import FOLDER
 from capsnet_lab.wild import IMPLEMENTATIONS
-from helpers.pages import check_with_axe
+from helpers.pages import check_with_axe, settled
 
 Opens = Callable[..., Any]
 WIDGETS = sorted(path.stem for path in FOLDER.glob("*.css") if path.stem != "play")
@@ -113,12 +113,6 @@ FOCUSED = """() => {
     here.dataset.reached = "";
     return true;
 }"""
-
-
-def settled(tab: Any) -> Any:
-    """The tab, when the network of the widget, if it asks one, has answered."""
-    tab.wait_for_selector(".play:not([aria-busy='true'])")
-    return tab
 
 
 @EACH

@@ -1,13 +1,12 @@
 """The first thing that a visitor does, a drag on a page that was just opened, breaks nothing."""
 
-import itertools
 import re
 from typing import Any
 
 import pytest
 import torch
 
-from helpers.pages import drag, draw_seven, greys, middle, numbers
+from helpers.pages import drag, draw_seven, greys, middle, numbers, settled
 
 HANDLES = [
     ("parts", ".part"), ("routing", ".part"), ("routing", ".votes"), ("squash", "[role=slider]"),
@@ -41,7 +40,7 @@ def test_a_drawing_is_kept_in_the_address(page_of: Any) -> None:
     def shown() -> tuple[torch.Tensor, list[float], list[str]]:
         """The pad and the reconstruction, the lengths, and the sliders."""
         tab.get_by_text("alone, moved").wait_for()
-        tab.wait_for_selector(".play:not([aria-busy='true'])")
+        settled(tab)
         sliders = [each.input_value() for each in tab.get_by_role("slider").all()]
         return greys(tab, ".digit"), numbers(tab, ".bars .value"), sliders
 
@@ -80,29 +79,16 @@ def test_the_first_drag_on_the_front_page_does_what_it_shows(
     stand, said = tab.evaluate(boxes), tab.inner_text(follows)
     side = tab.locator(".pad").bounding_box()["width"]
     assert side == pytest.approx(tab.locator(".handled canvas").bounding_box()["width"], abs=1)
+    assert not phone or side < 0.65 * tab.viewport_size["width"]  # room for a thumb
     (x, y), before = middle(handle), greys(tab, ".drawn canvas")
     drag(tab, (x, y), (x + right * side, y + down * side))
-    tab.wait_for_selector(".play:not([aria-busy='true'])")
+    settled(tab)
     assert tab.inner_text(follows) != said
     assert tab.evaluate(boxes) == stand
     assert (greys(tab, ".drawn canvas") - before).abs().max() > 0.05
     if first != "the pad":  # as far as the hand went, not further than there are digits
         box = handle.bounding_box()
         assert box["x"] + box["width"] / 2 == pytest.approx(x + right * side, abs=2)
-
-
-@pytest.mark.parametrize("phone", [False, True])
-def test_nothing_drawn_is_said_without_covering_anything(page_of: Any, phone: bool) -> None:
-    tab = page_of("front", phone=phone)
-    tab.get_by_role("button", name="Clear").click()
-    tab.locator(".says", has_text="draw something").wait_for()
-    order = (".drawing", ".answers", ".drawn", ".sliders") if phone else (".says", ".lengths")
-    order = (*order, ".facts")
-    boxes = [tab.locator(f".play {place}").bounding_box() for place in order]
-    for box, following in itertools.pairwise(boxes):
-        assert box["y"] + box["height"] <= following["y"], order
-    pad = tab.locator(".pad").bounding_box()
-    assert not phone or pad["width"] < 0.65 * tab.viewport_size["width"]  # room for a thumb
 
 
 def test_a_wheel_scrolls_the_page_until_the_reconstruction_is_touched(page_of: Any) -> None:

@@ -19,7 +19,7 @@ from capsnet_book import ledger
 from capsnet_book.affnist import bend, matrix
 from capsnet_book.directions import handwriting, reconstruct
 from capsnet_book.play import front
-from helpers.pages import SEVEN, drag, draw_seven, greys, middle, numbers
+from helpers.pages import SEVEN, drag, draw_seven, greys, middle, numbers, settled
 
 LENGTHS = ".bars .value"
 
@@ -32,7 +32,7 @@ def answer(tab: Any, what: str) -> str:
     """What the widget says, once it says so and the newest question is answered."""
     script = "what => RegExp(what).test(document.querySelector('.says').textContent)"
     tab.wait_for_function(script, arg=what)
-    tab.wait_for_selector(".play:not([aria-busy='true'])")
+    settled(tab)
     return str(tab.inner_text(".says"))
 
 
@@ -252,7 +252,7 @@ def test_how_a_digit_was_written_is_read_out_and_bent(page_of: Any) -> None:
         for k, slider in enumerate(sliders):
             slider.press("End")
             tab.get_by_text("alone, moved").wait_for()
-            tab.wait_for_selector(".play:not([aria-busy='true'])")
+            settled(tab)
             assert handwriting(reconstruction(tab))[0, k] > before[k] + 0.2, k
             slider.fill(str(shown[k]))
 

@@ -15,7 +15,7 @@ from capsnet_book import ledger
 from capsnet_lab import pictures as reader
 from capsnet_lab.pictures import read_picture
 from helpers.drawn import KINDS, photographed
-from helpers.pages import greys, numbers
+from helpers.pages import greys, numbers, settled
 from helpers.photographs import LIGHTS, photograph
 
 SHAPE = (1, 28, 28)
@@ -63,24 +63,6 @@ def two_digits() -> Image.Image:
     return sheet
 
 
-def check_as_python_does(tab: Any, folder: Path, pictures: dict[str, Image.Image]) -> None:
-    """The page finds what ``capsnet_lab.pictures`` finds, up to the readers of the files."""
-    names = [f"{n}.png" for n in range(len(pictures))]
-    for name, picture in zip(names, pictures.values(), strict=True):
-        picture.save(folder / name)
-    for name, kind, found in zip(names, pictures, tab.evaluate(FIND, names), strict=True):
-        try:
-            expected = read_picture(folder / name, SHAPE, "digit").flatten().float()
-        except ValueError:
-            expected = None
-        if expected is None:
-            assert isinstance(found, str), f"{kind} is refused by the command"
-            continue
-        assert not isinstance(found, str), f"{kind}: {found}"
-        off = (torch.tensor(found) - expected).abs()
-        assert off.mean() < 1, f"{kind}: {off.mean()} of 255"
-
-
 def test_the_limits_are_those_of_the_command(page_of: Any) -> None:
     script = """async () => Object.entries(await import("./picture.js"))
         .filter(([, value]) => typeof value === "number")"""
@@ -89,13 +71,9 @@ def test_the_limits_are_those_of_the_command(page_of: Any) -> None:
     assert len(limits) > 15
 
 
-def test_a_digit_is_found_as_the_command_finds_it(page_of: Any, folder: Path) -> None:
+def test_a_picture_is_prepared_as_the_command_prepares_it(page_of: Any, folder: Path) -> None:
     pictures = {kind: drawn(kind, 0) for kind in PAGES}
-    check_as_python_does(page_of("front"), folder, pictures)
-
-
-def test_a_photograph_is_prepared_as_the_command_prepares_it(page_of: Any, folder: Path) -> None:
-    pictures = {light: photograph(digit(0), light) for light in LIGHTS}
+    pictures |= {light: photograph(digit(0), light) for light in LIGHTS}
     ink = digit(4)
     large = ink.resize((280, 280), Image.Resampling.BICUBIC)
     pictures |= {
@@ -108,13 +86,27 @@ def test_a_photograph_is_prepared_as_the_command_prepares_it(page_of: Any, folde
         "a line of one pixel": Image.new("L", (200, 1), "white"),
         "larger than is looked at": photograph(digit(2), "even light").resize((1200, 900)),
     }
-    check_as_python_does(page_of("front"), folder, pictures)
+    names = [f"{n}.png" for n in range(len(pictures))]
+    for name, picture in zip(names, pictures.values(), strict=True):
+        picture.save(folder / name)
+    answers = page_of("front").evaluate(FIND, names)
+    for name, kind, answer in zip(names, pictures, answers, strict=True):
+        try:
+            expected = read_picture(folder / name, SHAPE, "digit").flatten().float()
+        except ValueError:
+            expected = None
+        if expected is None:
+            assert isinstance(answer, str), f"{kind} is refused by the command"
+            continue
+        assert not isinstance(answer, str), f"{kind}: {answer}"
+        off = (torch.tensor(answer) - expected).abs()
+        assert off.mean() < 1, f"{kind}: {off.mean()} of 255"
 
 
 def found(tab: Any, says: str) -> None:
     """Wait until a picture is read, with this result, and both networks have answered."""
     tab.locator(".told", has_text=says).wait_for()
-    tab.wait_for_selector(".play:not([aria-busy='true'])")
+    settled(tab)
     tab.wait_for_selector(".photo:not([aria-busy='true'])")
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from capsnet.functional import RoutingStep, dynamic_routing, squash
 from capsnet.layers import channels_to_capsules
 from capsnet_book import parts
-from helpers.pages import drag, middle, numbers
+from helpers.pages import drag, middle, numbers, settled
 
 MOST = 300  # iterations
 LONG = ".discs .name:last-child"  # how long s and v are, in a disc
@@ -155,7 +155,7 @@ def test_the_curves_of_the_lengths_are_dragged_through_the_iterations(
     page_of: Any, widget: str
 ) -> None:
     tab = page_of(widget)
-    tab.wait_for_selector(".play:not([aria-busy='true'])")
+    settled(tab)
     lines = tab.locator(".course .curve").all()
     curves = [[*re.findall(r"[\d.]+", line.get_attribute("points"))] for line in lines]
     axes = tab.locator(".course .axes").bounding_box()
@@ -176,9 +176,7 @@ def test_the_curves_of_the_lengths_are_dragged_through_the_iterations(
 
 
 @pytest.mark.parametrize("phone", [False, True])
-def test_routing_shows_its_arrows_beside_its_buttons_and_a_drag_changes_them(
-    page_of: Any, phone: bool
-) -> None:
+def test_routing_shows_its_arrows_beside_its_buttons(page_of: Any, phone: bool) -> None:
     tab = page_of("routing", phone=phone)
     discs = tab.locator(".discs svg:not(.scene)")
     one, other, buttons = (
@@ -188,10 +186,6 @@ def test_routing_shows_its_arrows_beside_its_buttons_and_a_drag_changes_them(
     assert buttons["y"] + buttons["height"] - one["y"] < 0.75 * tab.viewport_size["height"]
     for name in ("sum", "output"):
         assert tab.locator(f".discs .{name}[d]").count() == 2
-    before = numbers(tab, "tbody td:first-of-type")
-    x, y = middle(discs.first.locator(".knob").last)
-    drag(tab, (x, y), middle(discs.first.locator(".knob").first))
-    assert numbers(tab, "tbody td:first-of-type") != before
 
 
 @pytest.mark.parametrize(
