@@ -78,7 +78,7 @@ def save_weights(
 
     Args:
         path: the file; its folder is made if it is missing.
-        model: the network, with its ``config``; :func:`unwrapped`.
+        model: the network, with its ``config``, also in what :func:`unwrapped` takes off.
         metadata: JSON-able facts to store with the weights, such as the names of the classes.
         dtype: store floating-point numbers in this type: float16 halves the file, int8 quarters it
             (:func:`quantized`); None stores them as they are.
@@ -165,18 +165,13 @@ def broadcastable(scale: Tensor, tensor: Tensor) -> Tensor:
 def load_weights(path: str | Path) -> tuple[Any, dict[str, Any]]:
     """Make the network that :func:`save_weights` wrote, in float32 and in evaluation mode.
 
-    Args:
-        path: the file.
-
     Returns:
         the model, of the class that the file names, and the metadata.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        OSError: it cannot be read.
-        ValueError: the file is no safetensors file, is damaged or cut short, is not capsnet's, or
-            names a class that is not registered; or its tensors are not those of the network that
-            it names, or not finite.
+        OSError: there is no such file, or it cannot be read.
+        ValueError: the file is damaged or of another kind, its class is not registered, or its
+            tensors are not those of the network that it describes, or not finite.
     """
     tensors, metadata = read_tensors(path)
     class_name = str(metadata.pop("class", full_name(CapsNet)))

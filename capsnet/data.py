@@ -190,16 +190,11 @@ def hold_out(image_set: ImageSet) -> tuple[ImageSet, ImageSet]:
 
 
 def load(name: str, train: bool = True, *, download: bool = True) -> ImageSet:
-    """Load the training or the test images of a data set.
+    """Load the training or the test images of mnist, fashion-mnist or cifar-10.
 
     The search goes through ``$CAPSNET_DATA``, then ``data`` in the working directory, in the
     folders above it, and in the repository, each laid out as torchvision does. If none of them has
     the files, torchvision downloads them into ``$CAPSNET_DATA`` or ``./data``.
-
-    Args:
-        name: mnist, fashion-mnist or cifar-10.
-        train: the training images, else the test images.
-        download: whether to download what is missing.
 
     Raises:
         ValueError: an unknown name, ``train`` is no bool, or an archive is damaged.

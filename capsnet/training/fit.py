@@ -72,8 +72,6 @@ class Batches:
                 f"{config.batch_size}"
             )
         share = min(config.batch_size, len(training)) // processes
-        if share == 0:
-            raise ValueError(f"{len(training)} images are too few for {processes} processes")
         self.training, self.config, self.fabric = training.to(fabric.device), config, fabric
         self.make_batch, self.make_order = make_batch, make_order
         self.size = share * processes  # images per batch, over all processes

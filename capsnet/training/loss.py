@@ -16,11 +16,8 @@ class TrainingLoss(nn.Module):
 
     A subclass with another ``forward`` learns in another way, for example from pairs of objects.
 
-    Args:
-        model: the network, in an arrangement.
-        reconstruction_weight: as in :class:`TrainingConfig`.
-        precision: "bf16", "fp32" or "auto".
-        criterion: lengths [batch, classes] and targets → the loss without the reconstruction's.
+    ``criterion`` takes lengths [batch, classes] and targets, and returns the loss without the
+    reconstruction's; the other arguments are as in :class:`TrainingConfig`.
     """
 
     def __init__(

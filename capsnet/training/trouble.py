@@ -9,11 +9,7 @@ def diagnose(result: Evaluation, rate: float) -> str | None:
     """What the capsules do, and what to try, where a network is no better than chance.
 
     Chance is to answer the most frequent class every time. Returns None where the network is
-    better, or where there is only one class.
-
-    Args:
-        result: of the network.
-        rate: the learning rate of its training.
+    better, or where there is only one class. ``rate`` is the learning rate of its training.
     """
     baseline = int(result.labels.bincount().max())
     if baseline == result.total:  # of one class, which tells nothing
