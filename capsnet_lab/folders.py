@@ -68,19 +68,18 @@ def find(
     For a folder, an ``image_shape`` of None means colour if some picture has any, else grey; and
     the size of the pictures if all have the same, of 17 to 48 pixels, else 32 × 32 in colour and
     28 × 28 in grey. A ``preparation`` of None means "figure" if that leaves the pictures as they
-    are, or makes them their negatives, as MNIST's would be; else "picture". Of images by name, the
-    middle is cut out, and they are prepared already.
+    are, or makes them their negatives, as MNIST's would be; else "picture". Images by name have one
+    shape, and are prepared already.
     """
     if name.startswith("folder:"):
         return find_folder(name, image_shape, preparation)
     if name not in data.NAMES:
         known = ", ".join([*data.NAMES, "folder:PATH"])
         raise ValueError(f"unknown data set {name!r}; expected one of: {known}")
-    whole = (3, 32, 32) if name == "cifar-10" else (1, 28, 28)
-    shape = image_shape or whole
-    if shape[0] != whole[0] or shape[1] > whole[1] or shape[2] > whole[2]:
+    shape = (3, 32, 32) if name == "cifar-10" else (1, 28, 28)
+    if image_shape not in (None, shape):
         raise ValueError(
-            f"the images of {name} are {whole} [channels, height, width], not {tuple(shape)}"
+            f"the images of {name} are {shape} [channels, height, width], not {image_shape}"
         )
     preparation = PREPARATION_BY_NAME.get(name, "picture")
     split_by = "validation is the last sixth for training"
@@ -137,10 +136,7 @@ class DataSource:
         Raises ValueError if a picture cannot be read.
         """
         if self.folder is None:
-            sets = self.load(parts)
-            if progress:
-                print(self.describe({part: sets[part].labels.tolist() for part in parts}))
-            return sets
+            return self.load(parts, progress)
         labels = {part: [label for _, label in self.pictures[part]] for part in parts}
         if progress:
             print(self.describe(labels), flush=True)
@@ -157,20 +153,17 @@ class DataSource:
             images = images[count:]
         return sets
 
-    def load(self, parts: Sequence[str]) -> dict[str, ImageSet]:
-        """The parts of a data set by its name; of its images the middle, in the shape asked for."""
+    def load(self, parts: Sequence[str], progress: bool) -> dict[str, ImageSet]:
+        """Read the parts of a data set by its name."""
         sets = {}
         if {*parts} - {"test"}:
             sets["train"], sets["validation"] = data.hold_out(data.load(self.name, True))
         if "test" in parts:
             sets["test"] = data.load(self.name, False)
-        _, height, width = self.image_shape
-        for part in parts:
-            images = sets[part].images
-            top, left = (images.shape[2] - height) // 2, (images.shape[3] - width) // 2
-            middle = images[:, :, top : top + height, left : left + width]
-            sets[part] = replace(sets[part], images=middle)
-        return {part: sets[part] for part in parts}
+        sets = {part: sets[part] for part in parts}
+        if progress:
+            print(self.describe({part: images.labels.tolist() for part, images in sets.items()}))
+        return sets
 
     def describe(self, labels: dict[str, list[int]]) -> str:
         """How many images of which class the parts have, by their labels."""

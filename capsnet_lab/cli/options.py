@@ -190,7 +190,7 @@ def add_train_options(command: argparse.ArgumentParser) -> None:
     option("--learn-prior", action="store_true", default=None, help="learn the routing's prior")
     text = "leave the decoder out"
     option("--no-reconstruction", action="store_false", default=None, dest="reconstruct", help=text)
-    text = "channels, height, width: of a folder's images, or of the middle of others'"
+    text = "channels, height, width of the images that pictures of a folder become"
     option("--image-shape", type=parse_shape, metavar="CxHxW", help=text)
     option("--init", type=parse_path, metavar="WEIGHTS", help="start from these weights")
     text = "train on the validation images too (with --as, but for those that its authors hold out)"

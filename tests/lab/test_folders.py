@@ -85,14 +85,11 @@ def test_links_and_a_macs_archive_are_no_classes(tmp_path: Path) -> None:
     folder = tmp_path / "shapes"
     two_classes(folder, 3)
     picture(folder / "__MACOSX" / "a" / "0.png", 1)
-    picture(tmp_path / "elsewhere" / "0.png", 2)
-    (folder / "self").symlink_to(folder)
     (folder / "a" / "all").symlink_to(folder)
-    (folder / "b" / "more").symlink_to(tmp_path / "elsewhere")  # this one is meant
+    (folder / "b").rename(tmp_path / "elsewhere")
+    (folder / "a\nb").symlink_to(tmp_path / "elsewhere")  # this one is meant
     found = load_split(f"folder:{folder}", "all")
-    assert found.classes == ("a", "b") and found.labels.bincount().tolist() == [3, 4]
-    (folder / "a").rename(folder / "a\nb")
-    assert load_split(f"folder:{folder}", "all").classes == ("a\\nb", "b")
+    assert found.classes == ("a", "a\\nb") and found.labels.bincount().tolist() == [3, 3]
 
 
 @pytest.mark.parametrize("negative", [False, True])
@@ -205,12 +202,10 @@ def test_folders_that_are_no_data_set(tmp_path: Path, refuses) -> None:
 
 
 def test_a_data_set_by_name(refuses) -> None:
-    """Its parts, and of the images the middle."""
-    official = data.load("mnist", download=False)
-    learned, held = hold_out(official)
-    found = find("mnist", (1, 20, 25)).read(["train", "validation"])
+    learned, held = hold_out(data.load("mnist", download=False))
+    found = find("mnist", (1, 28, 28)).read(["train", "validation"])
     for part, expected in zip(found.values(), (learned, held), strict=True):
-        assert torch.equal(part.images, expected.images[:, :, 4:24, 1:26])
+        assert torch.equal(part.images, expected.images)
         assert torch.equal(part.labels, expected.labels)
     everything = load_split("mnist", "all")
     assert len(everything) == 70_000 and everything.name == "mnist"
@@ -218,6 +213,5 @@ def test_a_data_set_by_name(refuses) -> None:
         load_split("mnist", "half")
     with refuses("unknown data set 'mnits'; expected one of: mnist,", "cifar-10, folder:PATH"):
         find("mnits")
-    for shape in ((3, 28, 28), (1, 28, 29)):
-        with refuses("the images of mnist are (1, 28, 28)", f"not {shape}"):
-            find("mnist", shape)
+    with refuses("the images of mnist are (1, 28, 28)", "not (1, 28, 27)"):
+        find("mnist", (1, 28, 27))
