@@ -1,7 +1,5 @@
 """Anybody's picture file as the uint8 tensor that a network takes."""
 
-import contextlib
-import io
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +27,6 @@ FORMATS = ["PNG", "JPEG", "MPO", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "J
 FORMATS += ["TGA", "ICO", "ICNS", "PCX", "QOI", "SGI"]
 MAX_NAMES_SHOWN = 10  # of unreadable pictures
 
-MIN_WHITE_LEVEL = 240  # the mean level of what is seen on black
 WORKING_SIZE = 320  # pixels of the longer side at which digits are looked for
 FAINT_INK = 10.0  # grey levels: fainter ink does not count in a bounding box
 MIN_CONTRAST = 8.0  # grey levels: a drawing of less contrast is blank
@@ -41,7 +38,6 @@ SHARP_RISE = 0.8 * 255  # ink that nowhere rises by more within one pixel of the
 SOFT_EDGE = 0.25  # of the strongest ink within a stroke: what is less is a soft edge
 PHONE_SUFFIXES = {".heic", ".heif"}  # which Pillow does not read: to be refused, not left out
 MAX_COMPONENTS = 40  # of the ink that are looked at, the largest first
-MAX_NESTED_FRAMES = 3  # frames in frames
 LARGE_SIDE = 0.4  # of the picture's side: a frame, a sheet and a line are at least as long
 MAX_LINE_WIDTH = 0.15  # of its length: a line is no broader
 MIN_LINE_LENGTH = 0.8  # of the picture's side: a thin line of this length is taken out of the ink
@@ -79,25 +75,22 @@ def pictures_in(folder: Path) -> list[Path]:
     formats = Image.registered_extensions().items()
     endings = {ending for ending, name in formats if name in FORMATS} | {"", *PHONE_SUFFIXES}
     files = []
-    for path in folder.iterdir():
-        if path.suffix.lower() in endings and not path.name.startswith(".") and path.is_file():
+    for path in sorted(folder.rglob("*")):
+        hidden = any(is_hidden(part) for part in path.relative_to(folder).parts)
+        if path.suffix.lower() in endings and not hidden and path.is_file():
             files.append(path)
-    for inner in folders_in(folder):
-        with contextlib.suppress(ValueError):
-            files += pictures_in(inner)
     if not files:
         raise ValueError(f"no pictures in {folder}")
-    return sorted(files)
+    return files
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """The folders in a folder, links too, but none that is hidden or that contains the folder."""
-    root, folders = folder.resolve(), []
-    for path in folder.iterdir():
-        named = not path.name.startswith(".") and path.name != "__MACOSX"  # a Mac's archives' own
-        if named and path.is_dir() and not root.is_relative_to(path.resolve()):
-            folders.append(path)
-    return sorted(folders)
+    """The folders in a folder, links too, but none that is hidden."""
+    return sorted(path for path in folder.iterdir() if path.is_dir() and not is_hidden(path.name))
+
+
+def is_hidden(name: str) -> bool:
+    return name.startswith(".") or name == "__MACOSX"  # a Mac's archives' own
 
 
 def read_pictures(
@@ -150,7 +143,7 @@ def read_picture(
 ) -> Tensor:
     """Read a picture file, of any size, colour mode and orientation, as an image of a given shape.
 
-    An animation gives its first frame. There are three preparations:
+    There are three preparations:
 
     "picture", for pictures in general: the largest centred part of the aspect ratio h : w, resized
     with antialiasing, on white. A picture of h × w pixels keeps them as they are.
@@ -161,18 +154,23 @@ def read_picture(
     thin strokes are widened, and soft ones, of a picture enlarged from few pixels, lose the faint
     part of their edges. A digit of MNIST, or its negative, comes through as it is.
 
+    "digit", the same for one digit: several figures are refused.
+
     Returns:
         uint8 [c, h, w] = image_shape, where c is 1 (grey) or 3 (RGB).
 
     Raises:
         FileNotFoundError, PermissionError: the file cannot be read.
-        BlankPicture: a ValueError; there is nothing in it.
+        RefusedPicture: a ValueError; there is nothing in it, or no single digit.
         ValueError: the file is no picture, is damaged or too large for Pillow; or there is no such
             image_shape or preparation.
     """
-    check_shape(image_shape)
-    check_preparation(preparation)
+    if preparation not in PREPARATIONS:
+        names = ", ".join(PREPARATIONS)
+        raise ValueError(f"unknown preparation {preparation!r}; expected one of: {names}")
     channels, height, width = image_shape
+    if channels not in (1, 3) or height < 1 or width < 1:
+        raise ValueError(f"image_shape must be (1 or 3, height, width), got {tuple(image_shape)}")
     picture = open_picture(Path(path))
     if preparation == "picture":
         return crop_and_resize(picture, channels, height, width)
@@ -182,20 +180,6 @@ def read_picture(
         refused.args = (f"{path}: {refused}",)
         raise
     return torch.from_numpy(ink.round().astype(np.uint8)).repeat(channels, 1, 1)
-
-
-def check_shape(image_shape: tuple[int, int, int]) -> None:
-    """Refuse an image shape that pictures cannot be given."""
-    channels, height, width = image_shape
-    if channels not in (1, 3) or height < 1 or width < 1:
-        raise ValueError(f"image_shape must be (1 or 3, height, width), got {tuple(image_shape)}")
-
-
-def check_preparation(preparation: str) -> None:
-    """Refuse an unknown preparation."""
-    if preparation not in PREPARATIONS:
-        names = ", ".join(PREPARATIONS)
-        raise ValueError(f"unknown preparation {preparation!r}; expected one of: {names}")
 
 
 def open_picture(path: Path) -> Picture:
@@ -210,8 +194,7 @@ def open_picture(path: Path) -> Picture:
         with Image.open(path, formats=formats) as picture:  # reads the header only
             if 0 in picture.size:
                 raise ValueError("it has no pixels")
-            complete = with_end_marker(picture, path) if picture.format == "JPEG" else picture
-            return eight_bits(ImageOps.exif_transpose(complete))
+            return eight_bits(ImageOps.exif_transpose(picture))
     except PermissionError:
         raise
     except Image.DecompressionBombError:
@@ -228,38 +211,17 @@ def open_picture(path: Path) -> Picture:
         raise ValueError(f"{path} is damaged or truncated: {reason(error)}") from None
 
 
-def with_end_marker(picture: Picture, path: Path) -> Picture:
-    """A JPEG as it is, or, if only its end is missing, as if it were there. Raises OSError."""
-    try:
-        picture.load()
-        return picture
-    except OSError:
-        completed = Image.open(io.BytesIO(path.read_bytes() + b"\xff\xd9"), formats=["JPEG"])
-        completed.load()
-        # Rows that are missing are of one colour.
-        if np.ptp(np.asarray(completed)[-1], axis=0).max() == 0:
-            raise
-        return completed
-
-
 def eight_bits(picture: Picture) -> Picture:
     """Any of Pillow's modes as L, RGB or RGBA."""
     if picture.mode in ("I", "F") or picture.mode.startswith("I;16"):
         levels = np.asarray(picture).astype(np.float64)
         finite = levels[np.isfinite(levels)]
-        if finite.size == 0:
-            raise ValueError("it has no finite levels")
         low, high = min(0.0, finite.min()), finite.max()
-        # The fewest bits of a camera or a microscope that hold the levels: black stays black.
-        tops = (255, 1023, 4095, 65535) if picture.mode != "F" else (1, 255, 65535)
-        top = next((top for top in tops if high <= top), high)
-        if low == 0 and (picture.mode != "F" or high > top / 4):
-            high = top
+        if picture.mode != "F":  # white is the top of the fewest bits that hold all levels
+            high = next((top for top in (255, 1023, 4095, 65535) if high <= top), high)
         levels = np.nan_to_num(levels, nan=low, posinf=high, neginf=low)
         scaled = np.interp(levels, (low, high), (0, 255))
         return Image.fromarray(scaled.round().astype(np.uint8))
-    if picture.mode == "La":
-        picture = picture.convert("LA")
     if picture.has_transparency_data:
         return picture.convert("RGBA")
     return picture.convert("L" if picture.mode in ("1", "L") else "RGB")
@@ -268,11 +230,7 @@ def eight_bits(picture: Picture) -> Picture:
 def crop_and_resize(picture: Picture, channels: int, height: int, width: int) -> Tensor:
     """The largest centred part of the picture, on white, uint8 [channels, height, width]."""
     if picture.mode == "RGBA":
-        colours = np.array(picture, dtype=float)
-        visible = np.average(colours[..., :3].mean(axis=2), weights=colours[..., 3] + 1e-6)
-        # White icons show on black alone.
-        ground = "black" if visible > MIN_WHITE_LEVEL else "white"
-        picture = Image.alpha_composite(Image.new("RGBA", picture.size, ground), picture)
+        picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)
     picture = ImageOps.fit(picture.convert("L" if channels == 1 else "RGB"), (width, height))
     pixels = torch.from_numpy(np.array(picture)).view(height, width, channels)
     return pixels.permute(2, 0, 1).contiguous()
@@ -332,31 +290,29 @@ def centre_digit(grey: Pixels, height: int, width: int, single: bool = True) -> 
     return paste_inside(ink, top, left, height, width)
 
 
-def find_figure(grey: Pixels, single: bool = True, depth: int = 0) -> Pixels:
+def find_figure(grey: Pixels, single: bool = True, inside: bool = False) -> Pixels:
     """The ink of what is drawn, 0..255, without lines, specks, frames, and what is cut off.
+
+    ``inside``: this is a sheet or a card that was found in the picture, and holds no other.
 
     Raises RefusedPicture if nothing is left, or, where a single figure is asked for, several are.
     """
     if (ink := drawn_ink(grey)) is not None:
         ink = without_lines(ink)
-    elif (inner := sheet_on_desk(grey)) and depth < MAX_NESTED_FRAMES:
-        return find_figure(grey[inner], single, depth + 1)
+    elif not inside and (sheet := sheet_on_desk(grey)):
+        return find_figure(grey[sheet.box], single, inside=True)
     else:
         ink = photographed_ink(grey)
-    labels, _ = ndimage.label(ink > FAINT_INK, EIGHT_NEIGHBOURS)
-    boxes = ndimage.find_objects(labels)
-    by_area = np.argsort(-np.bincount(labels.flat)[1:], kind="stable")
-    components = [Component(int(i) + 1, boxes[i], labels) for i in by_area[:MAX_COMPONENTS]]
+    labels, components = components_in(ink > FAINT_INK)
     for component in components:
-        inner = component.surrounds(components)
-        if inner and depth < MAX_NESTED_FRAMES:  # look at what is inside as at another picture
-            return find_figure(grey[inner], single, depth + 1)
+        if component.is_card and not inside:
+            return find_figure(grey[component.box], single, inside=True)
     drawn = [
         component
         for component in components
         if not component.is_line and not (single and component.is_frame)
     ]
-    figures = [component for component in drawn if not component.at_border]
+    figures = [component for component in drawn if component.border_share == 0]
     # A digit may reach over the border: then it is far larger than the specks inside.
     if not figures or figures[0].area < MIN_INNER_AREA * drawn[0].area:
         figures = drawn
@@ -373,7 +329,7 @@ def find_figure(grey: Pixels, single: bool = True, depth: int = 0) -> Pixels:
 
 
 class Component:
-    """A connected component of the ink."""
+    """A connected component of a mask."""
 
     def __init__(self, label: int, box: Box, labels: NDArray[np.integer[Any]]):
         self.label, self.box = label, box
@@ -381,67 +337,42 @@ class Component:
         self.area = int(self.mask.sum())
         self.whole = labels.shape
         height, width = self.mask.shape
-        self.at_border = bool((border_levels(labels) == label).any())
+        self.border_share = float((border_levels(labels) == label).mean())
         self.is_line = width > LARGE_SIDE * self.whole[1] and height < MAX_LINE_WIDTH * width
         rim = round(height / 10), round(width / 10)
         inner = self.mask[rim[0] : -rim[0] or None, rim[1] : -rim[1] or None]
         self.is_large = min(height, width) > LARGE_SIDE * min(self.whole)
         self.is_frame = self.is_large and not inner.any()
 
-    def surrounds(self, components: "list[Component]") -> Box | None:
-        """The place inside, if this is a frame round others, or a card that others are cut from."""
-        if not self.is_large:
-            return None
+    @property
+    def is_card(self) -> bool:
+        """Whether this is nearly its bounding box, though ink is cut from it; it may be tilted."""
+        if not self.is_large or self.mask.mean() <= 0.5 or self.mask.shape == self.whole:
+            return False
         filled = ndimage.binary_fill_holes(self.mask)
-        if self.mask.mean() > 0.5 and is_rectangle(filled) and self.mask.shape != self.whole:
-            return self.box
-        holes = filled & ~self.mask
-        if not holes.any():
-            return None
-        _, (rows, columns) = largest_component(holes)
-        top, left = self.box[0].start, self.box[1].start
-        hole = (
-            slice(rows.start + top, rows.stop + top),
-            slice(columns.start + left, columns.stop + left),
-        )
-        for component in components:
-            large = component is not self and component.area > MAX_SPECK_AREA * self.area
-            if large and overlap(component.box, hole):
-                return hole
-        return None
+        top, left = (round(MAX_TILT * side) for side in filled.shape)
+        corners = [filled[y, x] for y in (top, -1 - top) for x in (left, -1 - left)]
+        return float(filled.mean()) > MIN_RECTANGLE_FILL and all(corners)
 
 
-def largest_component(mask: Mask) -> tuple[Mask, Box]:
-    """The largest connected component of a mask, in a mask of its own, and its place."""
-    labels, _ = ndimage.label(mask)
-    index = int(np.bincount(labels.flat)[1:].argmax())
-    return labels == index + 1, ndimage.find_objects(labels)[index]
+def components_in(mask: Mask) -> tuple[NDArray[np.integer[Any]], list[Component]]:
+    """The labels of a mask's components, and the largest of them, the largest first."""
+    labels, _ = ndimage.label(mask, EIGHT_NEIGHBOURS)
+    boxes = ndimage.find_objects(labels)
+    by_area = np.argsort(-np.bincount(labels.flat)[1:], kind="stable")
+    return labels, [Component(int(i) + 1, boxes[i], labels) for i in by_area[:MAX_COMPONENTS]]
 
 
-def overlap(first: Box, second: Box) -> bool:
-    """Whether two boxes have a pixel in common."""
-    return all(a.start < b.stop and b.start < a.stop for a, b in zip(first, second, strict=True))
-
-
-def is_rectangle(mask: Mask) -> bool:
-    """Whether this is nearly its bounding box, corners included; it may be tilted a little."""
-    top, left = (round(MAX_TILT * side) for side in mask.shape)
-    corners = [mask[y, x] for y in (top, -1 - top) for x in (left, -1 - left)]
-    return float(mask.mean()) > MIN_RECTANGLE_FILL and all(corners)
-
-
-def sheet_on_desk(grey: Pixels) -> Box | None:
-    """The place of a sheet that is seen whole, lighter or darker than what it lies on."""
+def sheet_on_desk(grey: Pixels) -> Component | None:
+    """A sheet that is seen whole, lighter or darker than what it lies on."""
     centres, _ = kmeans(grey.ravel(), np.array([grey.min(), grey.max()]))
     if np.ptp(centres) < MIN_PHOTO_CONTRAST:
         return None
     light = grey > centres.mean()
     for mask in (light, ~light):
-        component, box = largest_component(mask)
-        filled = ndimage.binary_fill_holes(component[box])
-        seen_whole = border_levels(component).mean() < 0.05
-        if seen_whole and min(filled.shape) > LARGE_SIDE * min(grey.shape) and is_rectangle(filled):
-            return box
+        _, (largest, *_) = components_in(mask)
+        if largest.is_card and largest.border_share < 0.05:
+            return largest
     return None
 
 
@@ -460,12 +391,6 @@ def side_by_side(components: list[Component]) -> int:
     return count
 
 
-def longest_part(mask: Mask, axis: int) -> int:
-    """How far the largest connected part reaches along an axis."""
-    boxes = ndimage.find_objects(ndimage.label(mask, EIGHT_NEIGHBOURS)[0])
-    return max((box[axis].stop - box[axis].start for box in boxes), default=0)
-
-
 def without_lines(ink: Pixels) -> Pixels:
     """The ink without straight thin lines along the picture's sides: of a form, or squared paper.
 
@@ -479,10 +404,8 @@ def without_lines(ink: Pixels) -> Pixels:
         lines = ndimage.binary_opening(mask, np.ones(along))
         lines &= ~ndimage.binary_opening(lines, np.ones(across))
         remaining = (ink > FAINT_INK) & ~lines
-        remaining |= (ink > FAINT_INK) & ndimage.binary_closing(remaining, np.ones(across))
-        # The bar of a seven that fills the picture is no line: the figure is as long.
-        if longest_part(remaining, axis) < MIN_LINE_LENGTH * longest_part(lines, axis):
-            ink = np.where(remaining, ink, 0)
+        lines &= ~ndimage.binary_closing(remaining, np.ones(across))
+        ink = np.where(lines, 0, ink)
     return ink
 
 

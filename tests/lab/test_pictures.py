@@ -90,13 +90,9 @@ KINDS: dict[str, tuple[Maker, str, float]] = {
     "palette": (mode("P"), "gif", 0.95),
     "one bit": (lambda ink: ink.point(lambda level: 255 * (level > 127)).convert("1"), "png", 0.85),
     "CMYK": (lambda ink: ImageOps.invert(ink).convert("CMYK"), "tiff", 0.95),
-    "wide": (lambda ink: ImageOps.expand(ink, (5, 8, 87, 4)), "png", 0.95),
-    "RGB": (mode("RGB"), "png", 1),
     "LA": (mode("LA"), "png", 1),
     "PA, as RGBA": (mode("RGBA"), "webp", 1),
-    "I": (levels("i4", 257), "tiff", 1),
     "F": (levels("f4", 1 / 255), "tiff", 1),
-    "I;16": (levels("u2", 257), "png", 1),
     "I;16B": (levels(">u2", 257), "tiff", 1),
 }
 
@@ -116,26 +112,15 @@ def test_digits_of_every_kind(digits: Tensor, tmp_path: Path, kind: str) -> None
 
 
 @pytest.mark.parametrize("most", [255, 1023, 4095, 65535])
-@pytest.mark.parametrize("kind", ["png", "pgm", "tiff", "int32 tiff"])
-def test_levels_of_few_bits_in_many(tmp_path: Path, kind: str, most: int) -> None:
-    """8, 10 and 12 bits in a file of 16 or 32, as cameras write them, have white at their top."""
-    path = tmp_path / f"half.{kind.split()[-1]}"
-    levels = np.array([[0, most // 2, most]], np.uint16)
-    if kind == "pgm":
-        path.write_bytes(b"P5 3 1 65535\n" + levels.astype(">u2").tobytes())
-    else:
-        saved(path, Image.fromarray(levels.astype("i4") if kind == "int32 tiff" else levels))
+@pytest.mark.parametrize("dtype", ["u2", "i4", "f4"])
+def test_levels_of_few_bits_in_many(tmp_path: Path, dtype: str, most: int) -> None:
+    """8, 10 and 12 bits in more, as cameras write them, have white at their top; NaN is black."""
+    levels = np.array([[0, most // 2, most]], dtype)
+    path = saved(tmp_path / "half.tiff", Image.fromarray(levels))
     assert read_picture(path, (1, 1, 3)).flatten().tolist() == [0, 127, 255]
-
-
-@pytest.mark.parametrize("range_of", [(0, 1), (0, 255), (0, 4), (0, 0.001), (-3, 2), (0, 1e9)])
-def test_levels_of_floating_point(tmp_path: Path, range_of: tuple[float, float]) -> None:
-    """Any range; what is not finite is black, or white."""
-    low, high = range_of
-    levels = np.array([[low, (low + high) / 2, high, np.inf, np.nan]], np.float32)
+    levels = np.array([[-most, 0, most, np.inf, np.nan]], np.float32)
     path = saved(tmp_path / "float.tiff", Image.fromarray(levels))
-    found = read_picture(path, (1, 1, 5)).flatten().tolist()
-    assert found in ([0, 127, 255, 255, 0], [0, 128, 255, 255, 0])
+    assert read_picture(path, (1, 1, 5)).flatten().tolist() == [0, 128, 255, 255, 0]
 
 
 @pytest.mark.parametrize("negative", [False, True])
@@ -221,32 +206,10 @@ def test_specks_and_what_reaches_the_border_are_left_out(digits: Tensor, tmp_pat
     assert likeness(found, expected) > 0.97
 
 
-def test_a_jpeg_without_its_end_is_read_but_not_half_of_it(tmp_path: Path, refuses) -> None:
-    levels = np.random.default_rng(0).integers(0, 256, (64, 64), np.uint8)
-    path = saved(tmp_path / "whole.jpg", Image.fromarray(levels))
-    whole, content = read_picture(path, (1, 64, 64)), path.read_bytes()
-    path.write_bytes(content[:-2])
-    assert torch.equal(read_picture(path, (1, 64, 64)), whole)
-    path.write_bytes(content[: len(content) // 2])
-    with refuses(path, "damaged or truncated"):
-        read_picture(path)
-
-
-def test_white_icons_are_seen(tmp_path: Path) -> None:
-    ink = Image.new("L", (40, 40))
-    ink.paste(255, (10, 10, 30, 30))
-    for level, middle, corner in ((255, 255, 0), (0, 0, 255)):
-        icon = Image.new("RGBA", (40, 40), (level, level, level, 0))
-        icon.putalpha(ink)
-        found = read_picture(saved(tmp_path / "icon.png", icon), (1, 40, 40))
-        assert (found[0, 20, 20], found[0, 0, 0]) == (middle, corner)
-
-
 def test_plain_cuts_the_centre_and_puts_white_behind(tmp_path: Path) -> None:
     pixels = torch.randint(256, (20, 24, 3), dtype=torch.uint8)
     path = saved(tmp_path / "p.png", Image.fromarray(pixels.numpy()))
     assert torch.equal(read_picture(path, (3, 20, 24)), pixels.permute(2, 0, 1))
-    assert read_picture(path, (1, 20, 24)).shape == (1, 20, 24)
     picture = Image.new("RGBA", (90, 30), (0, 0, 0, 0))
     picture.paste((255, 0, 0, 255), (30, 0, 60, 30))
     found = read_picture(saved(path, picture), (3, 10, 10))

@@ -19,7 +19,6 @@ export const MIN_STROKE = 1.5 / 20;
 export const SHARP_RISE = 0.8 * 255;
 export const SOFT_EDGE = 0.25;
 export const MAX_COMPONENTS = 40;
-export const MAX_NESTED_FRAMES = 3;
 export const LARGE_SIDE = 0.4;
 export const MAX_LINE_WIDTH = 0.15;
 export const MIN_LINE_LENGTH = 0.8;
@@ -123,23 +122,24 @@ function centred(ink) {
 }
 
 /** The ink of the one digit, from 0 to 255, without specks, frames, and what is cut off.
- * @param {Plane} grey @param {number} depth  frames about it
+ * @param {Plane} grey @param {boolean} inside  it is a sheet or a card, which holds no other
  * @returns {Plane}
  */
-function figure(grey, depth = 0) {
+function figure(grey, inside = false) {
   const { width, height } = grey;
   /** @param {Box} box  what is in it is looked at as another picture */
-  const inside = ({ left, top, ...size }) =>
-    cut(figure(cut(grey, { left, top, ...size }), depth + 1), { left: -left, top: -top, width, height });
+  const lookInto = ({ left, top, ...size }) =>
+    cut(figure(cut(grey, { left, top, ...size }), true), { left: -left, top: -top, width, height });
   const drawn = drawnInk(grey);
-  const sheet = drawn || depth === MAX_NESTED_FRAMES ? undefined : sheetOnDesk(grey);
-  if (sheet) return inside(sheet);
+  const sheet = drawn || inside ? undefined : sheetOnDesk(grey);
+  if (sheet) return lookInto(sheet);
   const ink = drawn ? withoutLines(drawn) : photographedInk(grey);
   const { found: all, labels } = components(ink, FAINT_INK);
   const some = all.slice(0, MAX_COMPONENTS);
-  const frame = depth < MAX_NESTED_FRAMES && some.map((part) => surrounded(part, labels, grey, some)).find(Boolean);
-  if (frame) return inside(frame);
-  const found = some.filter(({ box }) => !(box.width > LARGE_SIDE * width && box.height < MAX_LINE_WIDTH * box.width)); // a line
+  const card = inside ? undefined : some.find((part) => isCard(part, labels, grey));
+  if (card) return lookInto(card.box);
+  const isLine = (/** @type {Component} */ { box }) => box.width > LARGE_SIDE * width && box.height < MAX_LINE_WIDTH * box.width;
+  const found = some.filter((part) => !isLine(part) && !isFrame(part, labels, grey));
   let figures = found.filter((part) => !part.atBorder);
   // A digit may reach over the border: then it is far larger than the specks inside.
   if (!figures.length || figures[0].area < MIN_INNER_AREA * found[0].area) figures = found;
@@ -152,33 +152,28 @@ function figure(grey, depth = 0) {
   return atFullRange(left);
 }
 
-/** The holes of a part, the largest first, in its own box; and whether with them it is nearly a rectangle,
- * corners included, which may be tilted a little.
+/** Whether a part is nearly its bounding box, though ink is cut from it; it may be tilted a little.
  * @param {Component} part @param {Int32Array} labels @param {Plane} whole
  */
-function filled({ label, area, box }, labels, { width }) {
-  const around = plane(box.width, box.height, (x, y) => Number(labels[(y + box.top) * width + x + box.left] !== label));
-  const holes = components(around, 0).found.filter((part) => !part.atBorder);
-  const share = holes.reduce((sum, each) => sum + each.area, area) / (box.width * box.height);
+function isCard({ label, area, box }, labels, whole) {
+  if (!isLarge(box, whole) || area <= 0.5 * box.width * box.height) return false;
+  if (box.width === whole.width && box.height === whole.height) return false;
+  const around = plane(box.width, box.height, (x, y) => Number(labels[(y + box.top) * whole.width + x + box.left] !== label));
+  const filled = components(around, 0).found.reduce((sum, hole) => sum + (hole.atBorder ? 0 : hole.area), area);
   const [x, y] = [Math.round(MAX_TILT * box.width), Math.round(MAX_TILT * box.height)];
   const corners = [[x, y], [box.width - 1 - x, y], [x, box.height - 1 - y], [box.width - 1 - x, box.height - 1 - y]];
-  return { holes, rectangle: share > MIN_RECTANGLE_FILL && corners.every(([x, y]) => !around.levels[y * box.width + x]) };
+  return filled > MIN_RECTANGLE_FILL * box.width * box.height && corners.every(([x, y]) => !around.levels[y * box.width + x]);
 }
 
-/** The place inside, if a part is a frame about others, or a card that others are cut from.
- * @param {Component} part @param {Int32Array} labels @param {Plane} whole @param {Component[]} found
- * @returns {Box | undefined}
- */
-function surrounded(part, labels, whole, found) {
-  const { label, area, box } = part;
-  if (!isLarge(box, whole)) return;
-  const { holes, rectangle } = filled(part, labels, whole);
-  if (rectangle && area > 0.5 * box.width * box.height && (box.width < whole.width || box.height < whole.height)) return box;
-  if (!holes.length) return;
-  const place = { ...holes[0].box, left: box.left + holes[0].box.left, top: box.top + holes[0].box.top };
-  const inside = (/** @type {Box} */ { left, top, width, height }) =>
-    left < place.left + place.width && place.left < left + width && top < place.top + place.height && place.top < top + height;
-  if (found.some((other) => other.label !== label && other.area > MAX_SPECK_AREA * area && inside(other.box))) return place;
+/** Whether there is nothing of a large part but near its box. @param {Component} part @param {Int32Array} labels @param {Plane} whole */
+function isFrame({ label, box }, labels, whole) {
+  const [across, down] = [Math.round(box.width / 10), Math.round(box.height / 10)];
+  for (let y = box.top + down; y < box.top + box.height - down; y++) {
+    for (let x = box.left + across; x < box.left + box.width - across; x++) {
+      if (labels[y * whole.width + x] === label) return false;
+    }
+  }
+  return isLarge(box, whole);
 }
 
 /** @param {Box} box @param {Plane} whole */
@@ -192,7 +187,7 @@ function sheetOnDesk(grey) {
     const { found, labels } = components(changed(grey, (level) => Number(sign * (level - (low + high) / 2) > 0)), 0);
     const seen = border({ ...grey, levels: Float32Array.from(labels, (label) => Number(label === found[0].label)) });
     const whole = seen.filter(Boolean).length < 0.05 * seen.length;
-    if (whole && isLarge(found[0].box, grey) && filled(found[0], labels, grey).rectangle) return found[0].box;
+    if (whole && isCard(found[0], labels, grey)) return found[0].box;
   }
 }
 
@@ -287,10 +282,7 @@ function withoutLines(ink) {
     const lines = changed(long, (inLine, k) => inLine && 1 - thick[k]);
     const rest = changed(ink, (level, k) => Number(level > FAINT_INK && !lines.levels[k]));
     const joined = lowest(highest(rest, ...thin), ...thin).levels;
-    const kept = changed(ink, (level, k) => Number(level > FAINT_INK && (rest.levels[k] || joined[k])));
-    const reach = (/** @type {Plane} */ of) => Math.max(0, ...components(of, 0).found.slice(0, MAX_COMPONENTS).map(({ box }) => (across ? box.width : box.height)));
-    // The bar of a seven that fills the picture is no line: the figure is as long.
-    if (reach(kept) < MIN_LINE_LENGTH * reach(lines)) ink = changed(ink, (level, k) => (kept.levels[k] ? level : 0));
+    ink = changed(ink, (level, k) => (lines.levels[k] && !joined[k] ? 0 : level));
   }
   return ink;
 }
