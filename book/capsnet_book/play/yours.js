@@ -273,5 +273,6 @@ export async function mount(stage, { photographs, bytes }) {
     gallery,
   );
   const asked = readState(NAME).photograph;
-  await example(names.includes(asked) ? asked : names[0]);
+  set(stage, { "aria-busy": "true" }); // until the networks have come and answered
+  example(names.includes(asked) ? asked : names[0]);
 }

@@ -165,7 +165,7 @@ def test_nothing_moves_when_a_button_is_pressed(page_of: Opens, widget: str) -> 
 
 @EACH
 def test_the_keyboard_reaches_and_the_address_keeps_its_state(page_of: Opens, widget: str) -> None:
-    tab = page_of(widget)
+    tab = settled(page_of(widget))
     tab.keyboard.press("Tab")
     while tab.evaluate(FOCUSED):
         tab.keyboard.press("Tab")
@@ -183,4 +183,4 @@ def test_the_keyboard_reaches_and_the_address_keeps_its_state(page_of: Opens, wi
     tab.wait_for_function("location.hash === ''")
     assert settled(tab).evaluate(CONTROLS) == first
     if widget in NONSENSE:
-        assert page_of(widget, state=NONSENSE[widget]).evaluate(CONTROLS) == first
+        assert settled(page_of(widget, state=NONSENSE[widget])).evaluate(CONTROLS) == first
