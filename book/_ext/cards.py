@@ -7,6 +7,7 @@ shared needs whole addresses, and so the address of the repository.
 
 import io
 import re
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -30,17 +31,20 @@ PLAYS = re.compile(r"^ *:?tags: .*\b(play-\w+)", re.MULTILINE)  # a chapter with
 HAND = '<i class="fa-solid fa-hand-pointer" aria-hidden="true"></i>interactive'
 PICTURES = "_static/cards"
 CARD = 640, 300  # pixels of a card's picture, on a fine screen
+SHARED = 1200, 630  # pixels of the picture that a shared link shows
 DARK = {INK: "#CED6DD", **dict(SHADES.values())}
-# What stands at the address of the site itself.
-FIRST_PAGE = """<!doctype html>
+# A page that has no words of its own, at an address that is none of the book's pages.
+BARE_PAGE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<title>{title}</title>
-<meta http-equiv="refresh" content="0; url={page}.html">
-{tags}
+{head}
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="_static/favicon.svg">
+<style>body {{ max-width: 40rem; margin: 20vh auto; padding: 0 1rem; font: 1.2rem/1.5 serif }}
+:root {{ color-scheme: light dark }}</style>
 </head>
-<body><a href="{page}.html">{title}</a></body>
+<body><main><h1>{title}</h1><p>{says}</p></main></body>
 </html>
 """
 
@@ -63,8 +67,8 @@ def first_drawing(notebook: Path) -> str | None:
     return next(filter(None, drawings), None)
 
 
-def rasterise(drawing: str, dark: bool) -> Image.Image:
-    """A drawing that just fits into a card, without a ground."""
+def rasterise(drawing: str, size: tuple[int, int], dark: bool = False) -> Image.Image:
+    """A drawing that just fits into a size in pixels, without a ground."""
     found = SIZE.search(drawing)
     assert found, "expected the viewBox of a drawing"
     _, _, wide, high = map(float, found[2].split())
@@ -72,13 +76,19 @@ def rasterise(drawing: str, dark: bool) -> Image.Image:
         drawing = re.sub(colour, other, drawing, flags=re.IGNORECASE)
     pixels = svg_to_bytes(
         svg_string=drawing,
-        width=round(min(CARD[0], CARD[1] * wide / high)),
+        width=round(min(size[0], size[1] * wide / high)),
         dpi=96,
         font_dirs=[str(Path(mpl.get_data_path(), "fonts", "ttf"))],
         sans_serif_family="DejaVu Sans",
         skip_system_fonts=True,  # the same picture on every machine
     )
     return Image.open(io.BytesIO(bytes(pixels))).convert("RGBA")
+
+
+def save(picture: Image.Image, file: Path) -> None:
+    """Save a picture as a light PNG."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    picture.quantize(32, dither=Image.Dither.NONE).save(file, optimize=True)
 
 
 class Cards(nodes.General, nodes.Element):
@@ -100,9 +110,7 @@ def card(app: Sphinx, page: str, top: str) -> str:
         for shade in ("light", "dark"):
             file = Path(app.outdir, PICTURES, f"{name}-{shade}.png")
             if not file.is_file():
-                file.parent.mkdir(parents=True, exist_ok=True)
-                pixels = rasterise(drawing, dark=shade == "dark")
-                pixels.quantize(32, dither=Image.Dither.NONE).save(file, optimize=True)
+                save(rasterise(drawing, CARD, dark=shade == "dark"), file)
             address = f"{top}{PICTURES}/{file.name}"
             picture += f'<img class="only-{shade}" src="{address}" alt="" loading="lazy"/>'
         picture = f'<span class="picture">{picture}</span>'
@@ -139,6 +147,21 @@ def show_next(app: Sphinx, page: str, template: str, context: dict[str, Any], *_
         context["next_title"] = card(app, following, context["pathto"]("", 1))
 
 
+@cache  # the address of the site shows the picture of its first page
+def shared_picture(app: Sphinx, name: str) -> str:
+    """The picture of a shared link, in the middle of a sheet; of a page without figures our own."""
+    drawing = first_drawing(Path(app.srcdir, "notebooks", f"{name}.ipynb"))
+    if drawing is None:
+        return "_static/reconstructions.png"
+    width, height = SHARED
+    fitted = rasterise(drawing, (width - 80, height - 80))
+    whole = Image.new("RGBA", SHARED, PAPER)
+    whole.alpha_composite(fitted, ((width - fitted.width) // 2, (height - fitted.height) // 2))
+    picture = f"{PICTURES}/{name}-shared.png"
+    save(whole, Path(app.outdir, picture))
+    return picture
+
+
 def head_tags(app: Sphinx, page: str, title: str, says: str) -> str:
     """What the head of a page tells search engines, and whoever shares its link."""
     site = app.config.html_baseurl
@@ -152,7 +175,7 @@ def head_tags(app: Sphinx, page: str, title: str, says: str) -> str:
     if site:
         about_it |= {
             'property="og:url"': f"{site}{page}.html",
-            'property="og:image"': f"{site}_static/reconstructions.png",
+            'property="og:image"': f"{site}{shared_picture(app, page.rpartition('/')[2])}",
             'name="twitter:card"': "summary_large_image",
         }
     return "\n".join(f'<meta {name} content="{escape(text)}">' for name, text in about_it.items())
@@ -171,15 +194,30 @@ def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], *_:
     context["metatags"] = context.get("metatags", "") + name + said
 
 
-def lead_to_first_page(app: Sphinx, error: Exception | None) -> None:
-    """Lead from the address of the site to its first page."""
+def add_plain_pages(app: Sphinx, error: Exception | None) -> None:
+    """Lead from the address of the site to its first page, also from an address that is none.
+
+    Where the address is known, list all pages for search engines.
+    """
     if error or app.builder.name != "html":
         return
-    page, book = app.config.root_doc, app.config.html_title
-    question = front_matter_of(Path(app.srcdir, f"{page}.md")).get("question", book)
-    tags = head_tags(app, page, book, question)
-    html = FIRST_PAGE.format(title=escape(book), page=page, tags=tags)
-    Path(app.outdir, "index.html").write_text(html, encoding="utf-8")
+    site, book, first = app.config.html_baseurl, app.config.html_title, app.config.root_doc
+    question = front_matter_of(Path(app.srcdir, f"{first}.md")).get("question", book)
+    head = f"<title>{escape(book)}</title>\n"
+    head += f'<meta http-equiv="refresh" content="0; url={first}.html">\n'
+    head += head_tags(app, first, book, question)
+    if site:
+        head += f'\n<link rel="canonical" href="{site}{first}.html">'
+    says = f'<a href="{first}.html">{escape(question)}</a>'
+    index = BARE_PAGE.format(head=head, title=escape(book), says=says)
+    Path(app.outdir, "index.html").write_text(index, encoding="utf-8")
+    if site:  # who asks for a page that is not there may ask in any folder
+        head = f'<base href="{site}">\n<title>Not found · {escape(book)}</title>'
+        says = f'This page is not in the book. <a href="{first}.html">Its first page</a> lists all.'
+        missing = BARE_PAGE.format(head=head, title="Not found", says=says)
+        Path(app.outdir, "404.html").write_text(missing, encoding="utf-8")
+        pages = [f"{site}{page}.html\n" for page in sorted(app.env.found_docs)]
+        Path(app.outdir, "sitemap.txt").write_text("".join(pages), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:
@@ -187,4 +225,4 @@ def setup(app: Sphinx) -> None:
     app.add_directive("cards", CardsDirective)
     app.connect("html-page-context", describe)
     app.connect("html-page-context", show_next)
-    app.connect("build-finished", lead_to_first_page, priority=400)  # before an empty `/` is made
+    app.connect("build-finished", add_plain_pages, priority=400)  # before an empty `/` is made

@@ -89,7 +89,7 @@ def test_what_a_card_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_card_s_picture_fits_and_has_no_ground_of_its_own(dark: bool) -> None:
     drawing = figures.palette()._repr_svg_()
-    picture = cards.rasterise(drawing, dark)
+    picture = cards.rasterise(drawing, cards.CARD, dark)
     assert picture.width <= cards.CARD[0] and picture.height <= cards.CARD[1] + 1
     corners = [(x, y) for x in (0, picture.width - 1) for y in (0, picture.height - 1)]
     assert [picture.getpixel(corner)[3] for corner in corners] == [0, 0, 0, 0]

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from sphinx.application import Sphinx
 
+import cards
 from helpers import ROOT
 from pdf import print_page
 
@@ -59,6 +61,15 @@ def check_what_a_shared_link_shows(site: Path, published: str) -> None:
         assert ("og:image" in tags) == ("og:url" in tags) == bool(published)
         if published:
             assert tags["og:url"].startswith(published) and tags["og:image"].startswith(published)
+    with_notebook = site / "_static" / "cards" / "squash-shared.png"
+    missing, listed = site / "404.html", site / "sitemap.txt"
+    assert with_notebook.is_file() == missing.is_file() == listed.is_file() == bool(published)
+    if published:
+        with Image.open(with_notebook) as picture:
+            assert picture.size == cards.SHARED
+        assert f'<base href="{published}">' in missing.read_text(encoding="utf-8")
+        pages = [f"{published}book/{page}.html" for page in ("squash", "text")]
+        assert listed.read_text(encoding="utf-8").split() == pages
 
 
 @pytest.mark.parametrize(
