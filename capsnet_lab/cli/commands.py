@@ -153,7 +153,7 @@ def predict(args: argparse.Namespace) -> int:
     classes = class_names(metadata, model, args.weights)
     preparation = args.preparation or folders.preparation_of(metadata)
     results = predictions.predict(model.to(device), classes, pictures, preparation, args.threshold)
-    answered, failed = outputs.print_predictions(args, results, len(pictures))
+    answered, failed = outputs.print_predictions(results, len(pictures))
     if answered:
         outputs.write_predictions(args, answered, classes, len(pictures))
     errors = [prediction.error for prediction in [*answered, *failed] if prediction.error]

@@ -2,8 +2,6 @@
 
 import argparse
 import io
-import os
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -43,12 +41,11 @@ def confusion_text(confusion: Tensor, classes: Sequence[str]) -> str:
 
 
 def print_predictions(
-    args: argparse.Namespace, predictions: Iterable[Prediction], total: int
+    predictions: Iterable[Prediction], total: int
 ) -> tuple[list[Prediction], list[Prediction]]:
     """Print each prediction as it comes, above a progress bar.
 
-    A single picture gets the lengths of all capsules. If whoever read stdout has gone, the command
-    goes on only if there is a file to write.
+    A single picture gets the lengths of all capsules.
 
     Returns:
         the answers, of which the first SHEET that have an image keep it; and those of pictures
@@ -70,12 +67,7 @@ def print_predictions(
         answered.append(prediction)
         text = prediction.table() if total == 1 and prediction.lengths else prediction.line()
         with tqdm.external_write_mode():  # the bar is not written into
-            try:
-                print(text, flush=True)
-            except BrokenPipeError:
-                if not args.json:
-                    raise
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            print(text, flush=True)
     return answered, failed
 
 
