@@ -26,7 +26,7 @@ from capsnet_lab.figures.style import INK, PAPER
 from drawings import SIZE
 from myst import front_matter
 
-WORDS, LINES = 200, 20  # that a reader takes in, a minute
+WORDS, CELLS = 150, 3  # that a reader takes in, a minute: of prose, or of code
 PLAYS = re.compile(r"^ *:?tags: .*\b(play-\w+)", re.MULTILINE)  # a chapter with a widget
 HAND = '<i class="fa-solid fa-hand-pointer" aria-hidden="true"></i>interactive'
 PICTURES = "_static/cards"
@@ -56,7 +56,7 @@ def front_matter_of(source: Path) -> dict[str, Any]:
 
 def reading_minutes(source: Path) -> int:
     text = source.read_text(encoding="utf-8")
-    return max(1, round(reading.count_words(text) / WORDS + reading.count_lines(text) / LINES))
+    return max(1, round(reading.count_words(text) / WORDS + reading.count_cells(text) / CELLS))
 
 
 def first_drawing(notebook: Path) -> str | None:

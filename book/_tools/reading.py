@@ -104,13 +104,22 @@ def count_words(text: str) -> int:
     return sum(len(re.findall(r"\w[\w'’-]*", block)) for block in prose)
 
 
+def count_cells(text: str) -> int:
+    """The cells of code that a reader sees without unfolding anything."""
+    return sum(1 for _ in shown_cells(text))
+
+
 def count_lines(text: str) -> int:
     """The lines of code of a page that a reader sees without unfolding anything."""
     count = 0
-    for _, cell in blocks(text):
-        if not cell or cell.name != "code-cell" or cell_role(cell.content, cell.options) != "code":
-            continue
+    for cell in shown_cells(text):
         hidden = glue_lines(cell.content)
         code = cell.content.strip("\n").splitlines()
         count += sum(1 for n, line in enumerate(code) if line.strip() and n not in hidden)
     return count
+
+
+def shown_cells(text: str) -> Iterator[Directive]:
+    for _, cell in blocks(text):
+        if cell and cell.name == "code-cell" and cell_role(cell.content, cell.options) == "code":
+            yield cell

@@ -78,7 +78,7 @@ def test_a_theme_that_writes_other_pages_stops_the_build(tmp_path: Path) -> None
 
 def test_what_a_card_says(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("---\ncapsnet:\n  question: Why?\n---\n\n# A page\n\n" + "word " * 598)
+    page.write_text("---\ncapsnet:\n  question: Why?\n---\n\n# A page\n\n" + "word " * 448)
     assert cards.front_matter_of(page) == {"question": "Why?"}
     assert cards.reading_minutes(page) == 3
     page.write_text("# A page\n")
