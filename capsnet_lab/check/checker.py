@@ -30,8 +30,6 @@ from capsnet_lab.check.probe_routing import LAYER_NAMES, examine_layer
 from capsnet_lab.check.subject import Subject
 from capsnet_lab.wild.deviations import DEVIATIONS
 
-RECIPE = "how a network is trained, and how its other weights start, is not looked at"
-
 
 @dataclass(frozen=True)
 class Report:
@@ -192,7 +190,8 @@ PROBES = [
 
 def examine(net: Subject) -> tuple[Verdicts, list[str], list[str]]:
     """The verdict of each deviation, which stages failed, and what has no name."""
-    verdicts: Verdicts = {name: NotExamined(RECIPE) for name in DEVIATIONS}
+    why = "how a network is trained, and how its other weights start, is not looked at"
+    verdicts: Verdicts = dict.fromkeys(DEVIATIONS, NotExamined(why))
     failed: dict[str, str] = {}
     unnamed: dict[str, None] = {}
     modules = [name for name, _ in net.model.named_children()]

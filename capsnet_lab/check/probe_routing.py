@@ -45,7 +45,7 @@ def replacements_of(part: str) -> dict[str, Any]:
 SQUASHES: dict[str, Squash] = {"": squash, **replacements_of("squash")}
 del SQUASHES["bare-norm"]  # differs from the paper's only at 0
 SQUASH_NAMES = [name for name in SQUASHES if name]
-for exponent in range(-16, -5):
+for exponent in range(-16, -1):
     epsilon = 10.0**exponent
     SQUASHES[f"{epsilon:.0e} under the root"] = parts.guarded_squash(epsilon)
     SQUASHES[f"{epsilon:.0e} beside the norm"] = parts.squash_beside(epsilon)

@@ -338,14 +338,14 @@ CASES: dict[str, Case] = {
     ),
 }
 GUARDS = {
-    "under the root": parts.guarded_squash,
-    "beside the norm": parts.squash_beside,
+    "1e-11 under the root": parts.guarded_squash(1e-11),
+    "1e-05 beside the norm": parts.squash_beside(1e-5),
 }
 for place, guarded in GUARDS.items():  # another guard hides no slip of the routing
     CASES[place] = Case(
-        literal(squash=squash_by(guarded(1e-11)), parents=with_slips),
+        literal(squash=squash_by(guarded), parents=with_slips),
         *(STAGES, "softmax-over-children", "any"),
-        {"guard-1e-8": f"squash is guarded by 1e-11 {place}"},
+        {"guard-1e-8": f"squash is guarded by {place}"},
     )
 LOSSES: dict[str, tuple[Callable[[Tensor, Tensor, int], Tensor], str]] = {
     "small and absolute": (lambda margin, squares, n: margin + 1e-4 * squares.sqrt(), LOSS),
