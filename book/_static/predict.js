@@ -68,12 +68,15 @@
     const kept = predictions[`${page}.html#${box.id}`];
     const known = kept && (!kept.said || choicesOf(box).some((choice) => choice.innerHTML === kept.said));
     const arrive = () => { // a link leads into what is closed
-      const id = decodeURIComponent(location.hash.slice(1).split("?")[0]); // without a widget's state
-      if (box.nextElementSibling.contains(document.getElementById(id))) open(box);
+      if (box.classList.contains("committed")) return;
+      const [id, state] = decodeURIComponent(location.hash.slice(1)).split("?");
+      if (!box.nextElementSibling.contains(document.getElementById(id))) return;
+      if (id.startsWith("play-") && state === undefined) box.scrollIntoView(); // to play, and not for the answer
+      else open(box);
     };
     close(box, true);
     if (known) open(box, kept.said);
-    addEventListener("hashchange", arrive);
+    for (const event of ["load", "hashchange"]) addEventListener(event, arrive);
     arrive();
   }
 

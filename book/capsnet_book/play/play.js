@@ -31,7 +31,7 @@ async function bring(box) {
 }
 
 /** The box whose widget has its state in the address. */
-const asked = () => document.querySelector(`[data-play="${/^#play-(\w+)/.exec(location.hash)?.[1]}"]`);
+const asked = () => document.querySelector(`[data-play="${/^#play-(\w+)\?/.exec(location.hash)?.[1]}"]`);
 const watcher = new IntersectionObserver(
   (entries) => {
     for (const { isIntersecting, target } of entries) {

@@ -341,6 +341,11 @@ def test_a_link_into_an_answer_opens_it(visit: Any) -> None:
     assert cell.evaluate("it => it.inert") is False
     tab = visit("book/routed.html")
     assert cell.evaluate("it => it.inert") is True
+    tab.get_by_role("link", name="Interactive figure").click()
+    tab.locator("div.play-of-children").wait_for()
+    assert cell.evaluate("it => it.inert") is True  # the question comes first
+    question = tab.locator(".predict:has(+ .answer [data-play=children])").bounding_box()
+    assert 0 <= question["y"] < 200
 
 
 def test_the_top_of_a_chapter_leads_to_its_widget(visit: Any) -> None:
