@@ -61,17 +61,10 @@ def uneven(ink: Image.Image) -> Image.Image:
     return Image.fromarray((255 - np.asarray(enlarged(ink, 140)) * strength).astype("u1"))
 
 
-def on_nothing(level: int) -> Maker:
-    def make(ink: Image.Image) -> Image.Image:
-        picture = Image.new("RGBA", ink.size, (level, level, level, 0))
-        picture.putalpha(ink)
-        return picture
-
-    return make
-
-
-def levels(dtype: str, factor: float) -> Maker:
-    return lambda ink: Image.fromarray((np.asarray(ink, float) * factor).astype(dtype))
+def on_nothing(ink: Image.Image) -> Image.Image:
+    picture = Image.new("RGBA", ink.size, (0, 0, 0, 0))
+    picture.putalpha(ink)
+    return picture
 
 
 def mode(name: str) -> Maker:
@@ -85,15 +78,11 @@ KINDS: dict[str, tuple[Maker, str, float]] = {
     "uneven, dark on light": (uneven, "jpg", 0.5),
     "colour": (lambda ink: ImageOps.colorize(ink, "white", (20, 40, 140)), "png", 0.95),
     "yellow": (lambda ink: ImageOps.colorize(ink, "white", (250, 220, 0)), "png", 0.9),
-    "black on nothing": (on_nothing(0), "png", 0.99),
-    "white on nothing": (on_nothing(255), "png", 0.99),
+    "on nothing": (on_nothing, "png", 0.99),
     "palette": (mode("P"), "gif", 0.95),
-    "one bit": (lambda ink: ink.point(lambda level: 255 * (level > 127)).convert("1"), "png", 0.85),
-    "CMYK": (lambda ink: ImageOps.invert(ink).convert("CMYK"), "tiff", 0.95),
     "LA": (mode("LA"), "png", 1),
     "PA, as RGBA": (mode("RGBA"), "webp", 1),
-    "F": (levels("f4", 1 / 255), "tiff", 1),
-    "I;16B": (levels(">u2", 257), "tiff", 1),
+    "F": (mode("F"), "tiff", 1),
 }
 
 
@@ -112,7 +101,7 @@ def test_digits_of_every_kind(digits: Tensor, tmp_path: Path, kind: str) -> None
 
 
 @pytest.mark.parametrize("most", [255, 1023, 4095, 65535])
-@pytest.mark.parametrize("dtype", ["u2", "i4", "f4"])
+@pytest.mark.parametrize("dtype", [">u2", "u2", "i4", "f4"])
 def test_levels_of_few_bits_in_many(tmp_path: Path, dtype: str, most: int) -> None:
     """8, 10 and 12 bits in more, as cameras write them, have white at their top; NaN is black."""
     levels = np.array([[0, most // 2, most]], dtype)
