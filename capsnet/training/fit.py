@@ -184,18 +184,23 @@ def fit(
     scheduler = make_schedule(optimizer, config, config.epochs * len(batches))
     run = Run(model, optimizer, scheduler, config.average, identity)
     show = progress and fabric.is_global_zero and sys.stderr is not None
-    options: dict[str, Any] = {"precision": config.precision, "arrangement": config.arrangement}
     path = None if out is None else Path(out)
     last = config.epochs if stop_after is None else min(config.epochs, stop_after)
 
     with open_run(run, path, fabric) as folder:
         if run.records and show:
             print_to_stderr(f"continuing after epoch {len(run.records)} of {config.epochs}")
+        result = None
         while len(run.records) < last:
             record = train_epoch(run, step, batches, folder, show)
-            result = None
             if fabric.is_global_zero and validation is not None:
-                result = evaluate(run.averaged, validation, compile=step.compiled, **options)
+                result = evaluate(
+                    run.averaged,
+                    validation,
+                    precision=config.precision,
+                    arrangement=config.arrangement,
+                    compile=step.compiled,
+                )
                 record |= validation_record(result, config)
             record = fabric.broadcast(record)
             if on_epoch is not None:
@@ -206,14 +211,14 @@ def fit(
             fabric.barrier()
             if show:
                 print_to_stderr(describe(record, config.epochs))
-                is_last = len(run.records) == config.epochs
-                if is_last and result is not None and result.margin is not None:
-                    trouble = diagnose(result, config.learning_rate)
-                    if trouble is not None:
-                        print_to_stderr(trouble)
+        finished = len(run.records) == config.epochs
+        if show and finished and result is not None:
+            trouble = diagnose(result, config.learning_rate)
+            if trouble is not None:
+                print_to_stderr(trouble)
         model.load_state_dict(run.averaged.state_dict())
         model.eval()
-        if folder is not None and len(run.records) == config.epochs:
+        if folder is not None and finished:
             described = {
                 **(metadata or {}),
                 "classes": list(training.classes),

@@ -9,10 +9,11 @@ def diagnose(result: Evaluation, rate: float) -> str | None:
     """What the capsules do, and what to try, where a network is no better than chance.
 
     Chance is to answer the most frequent class every time. Returns None where the network is
-    better, or where there is only one class. ``rate`` is the learning rate of its training.
+    better or has no capsules, or where all images are of one class. ``rate`` is the learning rate of
+    its training.
     """
     baseline = int(result.labels.bincount().max())
-    if baseline == result.total:  # of one class, which tells nothing
+    if result.margin is None or baseline == result.total:
         return None
     spread = math.sqrt(baseline * (1 - baseline / result.total))  # of a binomial distribution
     if result.correct > min(baseline + 2 * spread, result.total - 1):
