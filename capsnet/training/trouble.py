@@ -9,8 +9,8 @@ def diagnose(result: Evaluation, rate: float) -> str | None:
     """What the capsules do, and what to try, where a network is no better than chance.
 
     Chance is to answer the most frequent class every time. Returns None where the network is
-    better or has no capsules, or where all images are of one class. ``rate`` is the learning rate of
-    its training.
+    better or has no capsules, or where all images are of one class. ``rate`` is the learning rate
+    of its training.
     """
     baseline = int(result.labels.bincount().max())
     if result.margin is None or baseline == result.total:
