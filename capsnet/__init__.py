@@ -1,4 +1,4 @@
-"""Capsule networks with dynamic routing: Sabour, Frosst and Hinton (2017), exactly."""
+"""Capsule networks with dynamic routing, as in Sabour, Frosst and Hinton (2017)."""
 
 from capsnet.layers import CapsuleLayer, Decoder, PrimaryCapsules
 from capsnet.model import CapsNet, CapsNetOutput

@@ -128,7 +128,10 @@ class CapsuleLayer(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw W anew. The paper does not say how; its authors' released code draws σ = 0.1."""
+        """Draw W anew from a normal distribution, cut off at 2 σ.
+
+        The paper does not say how W is initialised; its authors' released code has this σ of 0.1.
+        """
         nn.init.trunc_normal_(self.weight, std=0.1, a=-0.2, b=0.2)
         if self.prior is not None:
             nn.init.zeros_(self.prior)

@@ -155,8 +155,8 @@ class CapsNet(nn.Module):
         """Check the shape and dtype of ``images``.
 
         Raises:
-            ValueError: another shape, not floating point, or of another dtype than the weights
-                where autocast does not convert them.
+            ValueError: the images have another shape, are not floating point, or have another dtype
+                than the weights where autocast does not convert them.
         """
         require_tensor("images", images)
         expected = self.image_shape

@@ -46,20 +46,20 @@ class TrainingConfig:
     reconstruction_weight: float = RECONSTRUCTION_WEIGHT  # of an image's summed squared error
     shift: int = 2  # largest random shift in pixels, in each direction
     precision: str = "auto"  # fp32, bf16, or auto: bf16 where the hardware has it
-    # Of the arithmetic: plain (as the book prints it), fast, or auto: fast where it pays.
+    # Of the arithmetic: plain (as the book prints it), fast, or auto, which is fast where it pays.
     arrangement: str = "auto"
-    # Use torch.compile. None: wherever it works, except on CUDA and in a run of fewer than
+    # Use torch.compile; with None, wherever it works, except on CUDA and in a run of fewer than
     # WORTH_COMPILING images.
     compile: bool | None = False
     seed: int = 0  # of the weights, of the images' order and of their shifts
 
     @classmethod
     def for_model(cls, model: CapsNet, images: int, **given: Any) -> "TrainingConfig":
-        """Options for this network and so many training images.
+        """Options for this network and this number of training images.
 
-        They are MNIST's, except for those given and these: few images are seen more often and in
-        smaller batches, so that there are enough steps, and a short training run averages its
-        weights over fewer of them. The learning rate falls with the number of terms in a sum,
+        They are those for MNIST, except for the given ones and the following. Few images are seen
+        more often and in smaller batches, so that there are enough steps, and a short training run
+        averages its weights over fewer of them. The learning rate falls with the number of terms in a sum,
         because a step of Adam's moves all weights alike: s_j sums the predictions of all primary
         capsules, each weighted by 1 / classes at first, and a feature sums over all channels. At
         too high a rate all capsules soon have length 1, where squash is flat, and stay there.
