@@ -30,6 +30,11 @@ def read_returns(docstring: GoogleDocstring, preprocess_types: bool = False) -> 
     return [("", "", docstring._dedent(docstring._consume_to_next_section()))]
 
 
+def read_attribute(docstring: GoogleDocstring) -> list[str]:
+    """A field's whole comment: in these comments, too, no type stands before a colon."""
+    return docstring._consume_to_end()
+
+
 def link_equations(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
@@ -66,5 +71,6 @@ def setup(app: Sphinx) -> None:
     app.setup_extension("sphinx.ext.napoleon")
     pycode.Parser = Parser  # type: ignore[attr-defined]
     GoogleDocstring._consume_returns_section = read_returns  # type: ignore[method-assign, assignment]
+    GoogleDocstring._parse_attribute_docstring = read_attribute  # type: ignore[method-assign, assignment]
     app.connect("autodoc-process-docstring", link_equations)
     app.connect("missing-reference", link_unique_name)

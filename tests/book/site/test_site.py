@@ -122,6 +122,12 @@ def test_the_reference_has_every_public_name(site: Site, package: str) -> None:
     assert documented >= set(getattr(module, "__all__", own))
 
 
+def test_the_reference_says_of_a_field_what_its_comment_says(site: Site) -> None:
+    """Before a colon stands no type."""
+    page = site.pages[Path("book/api.html")]
+    assert "fp32, bf16, or auto: bf16 where the hardware has it" in page
+
+
 def test_pictures_are_light_and_have_an_alternative_text(
     site: Site, pages: dict[Path, Page]
 ) -> None:
