@@ -59,10 +59,11 @@ class TrainingConfig:
 
         They are those for MNIST, except for the given ones and the following. Few images are seen
         more often and in smaller batches, so that there are enough steps, and a short training run
-        averages its weights over fewer of them. The learning rate falls with the number of terms in a sum,
-        because a step of Adam's moves all weights alike: s_j sums the predictions of all primary
-        capsules, each weighted by 1 / classes at first, and a feature sums over all channels. At
-        too high a rate all capsules soon have length 1, where squash is flat, and stay there.
+        averages its weights over fewer of them. The learning rate falls with the number of terms in
+        a sum, because a step of Adam's moves all weights alike: s_j sums the predictions of all
+        primary capsules, each weighted by 1 / classes at first, and a feature sums over all
+        channels. At too high a rate all capsules soon have length 1, where squash is flat, and stay
+        there.
         """
         usual = cls(**given)  # refuses what is out of range
         images = max(1, images)
