@@ -25,10 +25,11 @@ export async function mount(stage, { code, changes, lengths, ...variables }) {
   const pictures = Object.fromEntries(Object.keys(VARIABLES).map((name) => [name, picture(`${name} of the digit, a row for each parent`)]));
   // A line and what it becomes lie on each other, so that its row is as high for each of them.
   const lines = code.map((line) => {
-    const forms = [{ k: 0, form: el("code", {}, line) }];
+    const indent = { style: `--indent: ${line.search(/\S/)}` };
+    const forms = [{ k: 0, form: el("code", indent, line.trim()) }];
     changes.forEach(({ line: part, instead }, n) => {
-      const [before, after] = line.split(part);
-      if (after !== undefined) forms.push({ k: n + 1, form: el("code", {}, before, el("del", {}, part), " ", el("ins", {}, instead), after) });
+      const [before, after] = line.trim().split(part);
+      if (after !== undefined) forms.push({ k: n + 1, form: el("code", indent, before, el("del", {}, part), " ", el("ins", {}, instead), after) });
     });
     const name = Object.entries(VARIABLES).find(([, start]) => line.trim().startsWith(start))?.[0];
     const row = el("li", {}, el("div", { class: "forms" }, ...forms.map(({ form }) => form)),
