@@ -34,24 +34,17 @@ def check_arguments(args: argparse.Namespace) -> None:
 
 
 def split_operands(operands: Sequence[Path | str]) -> tuple[Path | str, list[Path]]:
-    """The weights and the pictures that `predict` is given, in whatever order.
+    """The weights and the pictures that `predict` is given: weights come first, if at all.
 
-    A network's name comes first. Alone, it is a picture or a folder if there is one of this name.
+    The name of a network that stands alone is a picture or a folder if there is one of this name.
     """
-    paths = [Path(operand) for operand in operands]
-    files = [path for path in paths if path.name.endswith(WEIGHTS_SUFFIXES)]
-    if len(files) > 1:
-        raise ValueError(f"expected the weights of one network, got {', '.join(map(str, files))}")
-    weights: Path | str = PRETRAINED[-1]
-    if files:
-        weights = files[0]
-        paths.remove(weights)
-    elif isinstance(operands[0], str) and (len(paths) > 1 or not paths[0].exists()):
-        weights = operands[0]
-        del paths[0]
-    if not paths:
-        raise ValueError(f"expected a picture too, as in: capsnet predict {weights} photo.png")
-    return weights, paths
+    first, pictures = operands[0], [Path(operand) for operand in operands]
+    named = isinstance(first, str) and (len(pictures) > 1 or not pictures[0].exists())
+    if not named and pictures[0].suffix not in WEIGHTS_SUFFIXES:
+        return PRETRAINED[-1], pictures
+    if len(pictures) == 1:
+        raise ValueError(f"expected a picture too, as in: capsnet predict {first} photo.png")
+    return first, pictures[1:]
 
 
 def check_training(args: argparse.Namespace) -> None:

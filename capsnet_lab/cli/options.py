@@ -208,8 +208,8 @@ def add_evaluate_options(command: argparse.ArgumentParser) -> None:
 
 def add_predict_options(command: argparse.ArgumentParser) -> None:
     option = command.add_argument
-    text = "picture files, and folders with pictures at any depth; and the network, "
-    text += f"{OF_NETWORK} ({PRETRAINED[-1]})"
+    text = f"the network, {OF_NETWORK} ({PRETRAINED[-1]}); then picture files, and folders with "
+    text += "pictures at any depth"
     option("operands", nargs="+", type=parse_weights, metavar="WEIGHTS|PICTURE|FOLDER", help=text)
     text = "the least length of an answer's capsule; 0: any (%(default)s, measured for digits)"
     option("--threshold", type=LENGTH, default=THRESHOLD, help=text)
