@@ -92,8 +92,8 @@ def check(model: nn.Module | Callable[[], nn.Module], adapter: Adapter | None = 
 
     Args:
         model: the network, or a function that makes it without arguments.
-        adapter: how to call the network and to reach its inside. Without one, only what shows from
-            outside is examined.
+        adapter: how to call the network and to reach its inside. Without one, a child
+            module that routes is looked for, and what shows from outside is examined.
 
     Raises:
         ValueError: there is no network, or it cannot be copied, or called with images.

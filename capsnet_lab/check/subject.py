@@ -39,6 +39,8 @@ class Subject:
         self.classes = 0  # until the first call
         self.find_call()
         self.check_answer()
+        if self.routing is None and adapter.primary is None and adapter.digits is None:
+            self.routing = find_routing(self)
         if self.routing is not None:
             self.adapter = stages_of_module(self, self.routing)
 
@@ -194,6 +196,22 @@ def recorded_calls(model: nn.Module, name: str) -> Iterator[list[Call]]:
         handle.remove()
     if not calls:
         raise UserCodeError(f"its {name} is not called")
+
+
+def find_routing(net: Subject) -> str | None:
+    """The first child module that is called once with capsules and returns one for each class."""
+    for name, _ in net.model.named_children():
+        with contextlib.suppress(UserCodeError), recorded_calls(net.model, name) as calls:
+            net.output(net.model)
+        if len(calls) != 1 or not calls[0].args:
+            continue
+        u, v = calls[0].args[0], calls[0].returned
+        if not isinstance(u, Tensor) or not isinstance(v, Tensor) or u.dim() != 3 or v.dim() < 3:
+            continue
+        # A mask or a decoder gets no more capsules than there are classes.
+        if u.shape[1] > net.classes == v.shape[1] and len(u) == len(v) == len(net.images):
+            return name
+    return None
 
 
 def stages_of_module(net: Subject, name: str) -> Adapter:

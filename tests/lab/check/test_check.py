@@ -596,7 +596,7 @@ def test_by_name(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
-        (":ours --routing digits", 0, "0 of "),
+        (":ours", 0, "0 of 28 "),
         (":made", 1, "\nbare-norm\n"),
         (":ours --adapter {}:broken", 3, "\nprimary fails: AttributeError: "),
         (":plain", 3, "\nthe routing was not examined: needs an Adapter"),
