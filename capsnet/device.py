@@ -67,26 +67,44 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16, enabled=enabled)
 
 
+def rounding_switches(device: torch.device) -> tuple[list[Any], str, str | bool]:
+    """PyTorch's settings that let float32 products round, their attribute and its IEEE value."""
+    backends: Any = torch.backends
+    cuda = device.type == "cuda"
+    if not hasattr(backends, "fp32_precision"):  # before PyTorch 2.9
+        return [backends.cudnn] if cuda else [], "allow_tf32", False
+    if cuda:
+        switches = [backends.cudnn.conv, backends.cudnn.rnn, backends.cuda.matmul]
+    else:
+        switches = [backends.mkldnn.conv, backends.mkldnn.matmul]
+    return switches, "fp32_precision", "ieee"
+
+
 @contextlib.contextmanager
 def ieee_float32(device: torch.device, precision: str) -> Iterator[None]:
-    """Compute float32 convolutions with all bits inside the block, if the precision is "fp32".
+    """Compute float32 products with all bits inside the block, if the precision is "fp32".
 
-    By default cuDNN rounds them to TF32. Matrix products have all bits unless a program allows
-    otherwise.
+    By default cuDNN's convolutions round to TF32, and a program may have allowed matrix products to
+    round too, on a CPU even to bfloat16. The settings of the process are restored.
     """
-    if resolve_precision(device, precision) != "fp32" or device.type != "cuda":
+    if resolve_precision(device, precision) != "fp32" or device.type not in ("cpu", "cuda"):
         yield
         return
-    cudnn: Any = torch.backends.cudnn
-    newer = hasattr(cudnn, "conv")  # from PyTorch 2.9 on
-    switch = cudnn.conv if newer else cudnn
-    name = "fp32_precision" if newer else "allow_tf32"
-    setting = getattr(switch, name)
-    setattr(switch, name, "ieee" if newer else False)
-    try:
+    switches, attribute, ieee = rounding_switches(device)
+    with contextlib.ExitStack() as restore:
+        # The older switch moves the newer ones along, but not the reverse; it cannot be read
+        # where the newer ones contradict it.
+        with contextlib.suppress(RuntimeError):
+            matmul = torch.get_float32_matmul_precision()
+            if matmul != "highest":
+                restore.callback(torch.set_float32_matmul_precision, matmul)
+                torch.set_float32_matmul_precision("highest")
+        for switch in switches:
+            setting = getattr(switch, attribute)
+            if setting not in (ieee, "none"):
+                restore.callback(setattr, switch, attribute, setting)
+                setattr(switch, attribute, ieee)
         yield
-    finally:
-        setattr(switch, name, setting)
 
 
 def make_fabric(device: str = "auto") -> "Fabric":

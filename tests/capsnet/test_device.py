@@ -54,18 +54,43 @@ def test_lightnings_hints_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
     assert [record.message for record in caplog.records] == ["something else"]
 
 
-def test_fp32_has_all_bits_inside_the_block_alone() -> None:
-    cudnn: Any = torch.backends.cudnn
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_fp32_is_ieee_float32_inside_the_block_alone(kind: str) -> None:
+    """Also where a program has allowed rounding, by PyTorch's older switches or its newer one."""
+    backends: Any = torch.backends
+    device, newer = torch.device(kind), hasattr(torch.backends, "fp32_precision")
+    switches = [torch.backends.cudnn] if kind == "cuda" else []
+    if newer:
+        cuda, cpu = [backends.cudnn.conv, backends.cuda.matmul], backends.mkldnn
+        switches = cuda if kind == "cuda" else [cpu.conv, cpu.matmul]
 
-    def rounds() -> bool:
-        return cudnn.conv.fp32_precision == "tf32" if hasattr(cudnn, "conv") else cudnn.allow_tf32
+    def settings() -> list[object]:
+        return [getattr(each, "fp32_precision" if newer else "allow_tf32") for each in switches]
 
-    for precision in ("bf16", "fp32"):
-        assert rounds()
-        with contextlib.suppress(KeyError), ieee_float32(torch.device("cuda"), precision):
-            assert rounds() == (precision == "bf16")
+    def check(*before: object) -> None:
+        assert settings() == [*before]
+        with ieee_float32(device, "bf16"):
+            assert settings() == [*before]
+        with contextlib.suppress(KeyError), ieee_float32(device, "fp32"):
+            assert set(settings()) <= {"ieee", "none", False}
+            assert newer or torch.get_float32_matmul_precision() == "highest"
             raise KeyError
-    assert rounds()
+        assert settings() == [*before]
+
+    original = settings()
+    try:
+        torch.set_float32_matmul_precision("high")
+        check(*settings())
+        assert torch.get_float32_matmul_precision() == "high"
+        if newer:
+            backends.fp32_precision = "tf32"
+            check("tf32", "tf32")
+    finally:
+        torch.set_float32_matmul_precision("highest")
+        if newer:
+            backends.fp32_precision = "none"
+            for switch, setting in zip(switches, original, strict=True):
+                switch.fp32_precision = setting
 
 
 def test_precisions(refuses: Refuses, device: torch.device) -> None:
