@@ -206,17 +206,22 @@ def verdict(claim: Claim, result: Difference, p: float, causes: Sequence[str]) -
         counted = {way for cause in causes for way in map(difference, ways(claim)[cause])}
         what = "its sign" if all(map(Difference.significant, counted)) else "whether there is one"
         return f"{NONE_AS_LARGE}; {what} {on}" if smaller else on
-    significant = p <= 0.05
-    if not significant and not smaller:
-        return "open"
     if result.seeds < 3:
         return "open: fewer than three runs"
     if claim.rates and not claim.other_rate:
         return f"open: {claim.rates}"
-    if significant:
+    if p <= 0.05:
         word = claim.words[0 if result.points > 0 else 1]
-        return word + narrowly(claim, lambda reduced: difference(reduced).significant())
-    return NONE_AS_LARGE + narrowly(claim, excluded)
+        return word + narrowly(claim, is_significant)
+    if not smaller:
+        return "open"
+    return NONE_AS_LARGE + narrowly(
+        claim, lambda reduced: excluded(reduced) and not is_significant(reduced)
+    )
+
+
+def is_significant(claim: Claim) -> bool:
+    return difference(claim).significant()
 
 
 def adjusted(differences: Mapping[Any, Difference]) -> dict[Any, float]:
