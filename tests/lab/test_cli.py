@@ -418,8 +418,8 @@ def test_a_run_goes_on_but_no_other_does_in_its_folder(
     for seed, path in enumerate((one, other)):
         save_weights(path, tiny_model(seed, num_classes=2), TWO)
 
-    def train(init: Path) -> int:
-        return main([*words.split(), "--out", str(out), "--init", str(init)])
+    def train(init: Path, *more: str) -> int:
+        return main([*words.split(), "--out", str(out), "--init", str(init), *more])
 
     assert train(one) == 0
     assert train(one) == 0  # this very run again
@@ -427,3 +427,5 @@ def test_a_run_goes_on_but_no_other_does_in_its_folder(
     assert (
         f"to begin a new one, choose another folder, or remove {out}\n" in capsys.readouterr().err
     )
+    with pytest.raises(ValueError, match="belongs to another run"):
+        train(other, "--debug")  # for a traceback
