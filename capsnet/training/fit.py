@@ -19,7 +19,6 @@ from capsnet.checkpoint import check_savable, full_name, save_weights, unwrapped
 from capsnet.data import ImageSet, shifted_batch
 from capsnet.device import describe_machine, make_fabric
 from capsnet.functional import margin_loss
-from capsnet.model import CapsNet
 from capsnet.text import bar_interval
 from capsnet.training.config import WORTH_COMPILING, TrainingConfig
 from capsnet.training.evaluation import Evaluation, evaluate, images_for
@@ -163,9 +162,7 @@ def fit(
     if out is not None:
         check_savable(model, metadata or {})
     training = images_for(model, training)
-    if config is None:
-        config = TrainingConfig.for_model(cast(CapsNet, model), len(training))
-    config.check_shift(training.images.shape[1:])
+    config = config_for(model, training, config)
     if validation is not None:
         validation = images_for(model, validation).to(fabric.device)
     functions = {
@@ -190,6 +187,8 @@ def fit(
     with open_run(run, path, fabric) as folder:
         if run.records and show:
             print_to_stderr(f"continuing after epoch {len(run.records)} of {config.epochs}")
+        if show and step.compiled:
+            print_to_stderr("compiling during the first batch, for half a minute or so")
         result = None
         while len(run.records) < last:
             record = train_epoch(run, step, batches, folder, show)
@@ -231,6 +230,17 @@ def fit(
             save_weights(folder.path / WEIGHTS, model, described)
     fabric.barrier()
     return run.records
+
+
+def config_for(model: Any, training: ImageSet, config: TrainingConfig | None) -> TrainingConfig:
+    """How to train this network on these images; a CNN, say, as MNIST where not given."""
+    if config is None:
+        suits = hasattr(model, "num_primary_capsules")
+        config = TrainingConfig.for_model(model, len(training)) if suits else TrainingConfig()
+    if not isinstance(config, TrainingConfig):
+        raise ValueError(f"config must be a TrainingConfig, got {type(config).__name__}")
+    config.check_shift(training.images.shape[1:])
+    return config
 
 
 def train_epoch(

@@ -14,6 +14,7 @@ from torch.utils.data import TensorDataset
 from capsnet.checkpoint import load_weights, read_tensors
 from capsnet.data import ImageSet, to_float
 from capsnet.training import TrainingConfig, TrainingError, evaluate, make_step
+from capsnet.training.fit import config_for
 from capsnet.training.run import CHECKPOINT, LOCK, METRICS, WEIGHTS
 from helpers import Refuses
 from helpers.tiny import FP32, fit, parameters, records_in, some_digits, tiny_model
@@ -150,6 +151,7 @@ def test_without_a_configuration_it_takes_the_one_that_suits(
     suited = dataclasses.asdict(TrainingConfig.for_model(model, 8))
     assert config["epochs"] > TrainingConfig.epochs
     assert config.items() <= suited.items()
+    assert config_for(nn.Linear(2, 2), few, None) == TrainingConfig()
 
 
 def test_images_that_do_not_fit(digits: ImageSet, refuses) -> None:
@@ -161,6 +163,8 @@ def test_images_that_do_not_fit(digits: ImageSet, refuses) -> None:
         fit(tiny_model(), digits, of_three)
     with refuses("shift must be smaller", "28"):
         fit(tiny_model(), digits, config=dataclasses.replace(FP32, shift=28))
+    with refuses("config must be a TrainingConfig, got dict"):
+        fit(tiny_model(), digits, config={"epochs": 1})
     with torch.no_grad(), refuses("no weight has a gradient"):
         fit(tiny_model(), digits)
     with refuses("at least 2 steps", "got 1"):
