@@ -52,8 +52,10 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], document: Map
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read what :func:`write_tensors` wrote; raise what :func:`load_weights` raises."""
-    if not Path(path).is_file():  # a pipe would be waited for
+    if not Path(path).exists():
         raise FileNotFoundError(f"no such file: {path}")
+    if not Path(path).is_file():  # a pipe would be waited for
+        raise ValueError(f"expected a safetensors file, got a folder or a device: {path}")
     try:
         with safe_open(path, framework="pt") as file:
             document = json.loads((file.metadata() or {}).get("capsnet", "null"))

@@ -23,28 +23,51 @@ def check_arguments(args: argparse.Namespace) -> None:
     if args.command == "predict":
         args.weights, args.pictures = split_operands(args.operands)
     named = [getattr(args, name, None) for name in ("weights", "init")]
+    for path in named:
+        if isinstance(path, Path):
+            check_holds_weights(path)
     for path in [*named, *getattr(args, "pictures", ())]:
         if isinstance(path, Path) and not path.exists():
-            advice = ""
-            if path.name == WEIGHTS and path.with_name(CHECKPOINT).exists():
-                advice = "; the training that writes it is unfinished, so repeat its command"
-            raise FileNotFoundError(f"no such file: {path}{advice}")
+            raise FileNotFoundError(f"no such file: {path}")
     if args.command == "train" and not args.list_implementations:
         check_training(args)
 
 
 def split_operands(operands: Sequence[Path | str]) -> tuple[Path | str, list[Path]]:
-    """The weights and the pictures that `predict` is given: weights come first, if at all.
+    """The weights and the pictures that `predict` is given, in whatever order.
 
-    The name of a network that stands alone is a picture or a folder if there is one of this name.
+    A network's name comes first. Alone, it is a picture or a folder if there is one of this name.
     """
-    first, pictures = operands[0], [Path(operand) for operand in operands]
-    named = isinstance(first, str) and (len(pictures) > 1 or not pictures[0].exists())
-    if not named and pictures[0].suffix not in WEIGHTS_SUFFIXES:
-        return PRETRAINED[-1], pictures
-    if len(pictures) == 1:
-        raise ValueError(f"expected a picture too, as in: capsnet predict {first} photo.png")
-    return first, pictures[1:]
+    paths = [Path(operand) for operand in operands]
+    files = [path for path in paths if path.suffix in WEIGHTS_SUFFIXES or is_run(path)]
+    if len(files) > 1:
+        raise ValueError(f"expected the weights of one network, got {', '.join(map(str, files))}")
+    weights: Path | str = PRETRAINED[-1]
+    if files:
+        weights = files[0]
+        paths.remove(weights)
+    elif isinstance(operands[0], str) and (len(paths) > 1 or not paths[0].exists()):
+        weights = operands[0]
+        del paths[0]
+    if not paths:
+        raise ValueError(f"expected a picture too, as in: capsnet predict {weights} photo.png")
+    return weights, paths
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a training has written into this folder."""
+    return (folder / CHECKPOINT).is_file() or (folder / WEIGHTS).is_file()
+
+
+def check_holds_weights(path: Path) -> None:
+    """Refuse the folder of a training, or its checkpoint, and say which file has the weights."""
+    folder = path if path.is_dir() else path.parent
+    unfinished = path.name == WEIGHTS and not path.exists() and is_run(folder)
+    if unfinished or is_run(path) or path.name == CHECKPOINT:
+        advice = f"give {folder / WEIGHTS}"
+        if not (folder / WEIGHTS).is_file():
+            advice = "repeat the command that began the training, which writes them at its end"
+        raise ValueError(f"expected a file of weights, {path} holds none: {advice}")
 
 
 def check_training(args: argparse.Namespace) -> None:

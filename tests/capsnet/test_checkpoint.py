@@ -233,6 +233,8 @@ def test_what_is_no_safetensors_file_is_refused(path: Path, refuses: Refuses) ->
             load_weights(path)
     with pytest.raises(FileNotFoundError, match=r"no such file: .*nowhere"):
         load_weights(path.with_name("nowhere"))
+    with refuses("expected a safetensors file, got a folder or a device", path.parent):
+        load_weights(path.parent)
 
 
 def test_a_link_is_followed_and_a_special_file_refused(tmp_path: Path) -> None:

@@ -120,7 +120,9 @@ EARLY = [
     ("predict '' photo.png", "expected a path, got an empty one"),
     ("predict mnist-small", "expected a picture too, as in: capsnet predict mnist-small photo.png"),
     ("predict mine.pth photo.png", "no such file: mine.pth"),
-    (f"evaluate begun/{WEIGHTS}", "the training that writes it is unfinished"),
+    ("predict photo.png done", f"done holds none: give done/{WEIGHTS}"),
+    (f"evaluate begun/{WEIGHTS}", "holds none: repeat the command that began the training"),
+    ("predict photo.png mine.pth", "no such file: mine.pth"),
 ]
 LIGHT = """
 import contextlib, io, json, shlex, sys
