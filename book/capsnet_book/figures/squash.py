@@ -45,7 +45,7 @@ def relative_errors(lengths: ArrayLike, errors: Mapping[str, ArrayLike]) -> Figu
     figure, axes = Figure.single(3.6)
     axes.axhline(1, color=FAINT, linewidth=0.8)
     axes.annotate(
-        "off by its own length", (0.995, 1), xycoords=("axes fraction", "data"),
+        "error = result", (0.995, 1), xycoords=("axes fraction", "data"),
         xytext=(0, 3), textcoords="offset points", ha="right", fontsize=9,
     )  # fmt: skip
     styles = LOOKS[: len(errors)]
