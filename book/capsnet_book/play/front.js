@@ -11,9 +11,9 @@ import { pad, SIDE } from "./pad.js";
 import { bend as bentBy, matrix } from "./warp.js";
 
 const NAME = "front";
-export const caption = "Sixteen numbers are enough to reconstruct most digits. The decoder makes the picture from a single capsule, " +
-  "the longest one, and slant, width and stroke thickness are read out of the same sixteen numbers. Your own " +
-  "digit, whether you draw it or the page finds it in a picture of yours, is first centred and scaled like those of MNIST.";
+export const caption = "Sixteen numbers are enough to reconstruct most digits. The decoder reconstructs the digit from the " +
+  "sixteen numbers of the longest capsule, and the page estimates slant, width and stroke thickness from the same numbers. Your own " +
+  "digit, drawn or photographed, is first centred and scaled like an MNIST digit.";
 const [SHORT, SURE] = [0.5, 0.7]; // ‖v‖ below the first is no digit, below the second a doubtful one
 const FILES = new URL("data/", import.meta.url);
 const MIDDLE = SIDE / 2 + 0.5; // where MNIST has the centre of mass, in units of the drawing
