@@ -217,6 +217,8 @@ MESSAGES = [  # a call that is refused, and parts of what it says
     ],
     (lambda: as_image_shape([1, 28, 2.5]), "image_shape[2] must be a whole number"),
     (lambda: Decoder(3, 4, (1, 2, 2), [5, 0]), "hidden[1] must be a whole number", "got 0"),
+    (lambda: Decoder(0, 4, (1, 2, 2)), "num_classes must be a whole number", "got 0"),
+    (lambda: Decoder(3, 0, (1, 2, 2)), "capsule_dim must be a whole number", "got 0"),
 ]  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from capsnet import CapsuleLayer, Decoder, PrimaryCapsules
+from capsnet.functional import RoutingStep
 from capsnet.layers import channels_to_capsules
 from helpers import reference
 
@@ -66,6 +67,12 @@ def test_capsule_layer_learns_a_prior_that_starts_at_zero_and_is_reset() -> None
     before = layer.weight.detach().clone()
     layer.reset_parameters()
     assert (layer.weight != before).all() and (layer.prior == 0).all()
+
+
+def test_capsule_layer_traces_every_iteration() -> None:
+    trace: list[RoutingStep] = []
+    v = CapsuleLayer(5, 4, 3, 2, routing_iterations=2)(torch.randn(2, 5, 4), trace)
+    assert len(trace) == 2 and trace[-1].v is v
 
 
 def test_capsule_layer_draws_its_weight_from_a_truncated_normal() -> None:
