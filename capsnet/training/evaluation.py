@@ -92,8 +92,8 @@ def evaluate(
     """Run a network over a data set, on the network's device.
 
     Args:
-        model: a :class:`CapsNet`, or another network with its ``config`` and its output, or what
-            torch.compile or DataParallel made of it; its mode (training or evaluation) is put back
+        model: a :class:`CapsNet`, or another network with its ``config`` and its output, or its
+            wrapper by torch.compile or DataParallel; its mode (training or evaluation) is put back
             afterwards.
         image_set: the images and labels, in any form that :func:`capsnet.data.as_image_set` takes.
         batch_size: images at a time.

@@ -112,14 +112,14 @@ def fit(
     stop_after: int | None = None,
     progress: bool = True,
 ) -> list[dict[str, Any]]:
-    """Train a model; if ``out`` holds a checkpoint of the same run, go on from it.
+    """Train a model; if ``out`` holds a checkpoint of the same run, resume it.
 
     Under ``torchrun`` every process takes its share of each batch, on one or several machines. On a
     single GPU the step becomes a CUDA graph (:meth:`capsnet.training.step.Step.capture`).
 
     Args:
-        model: a :class:`CapsNet`, or another network with its ``config`` and its output, or what
-            torch.compile or DataParallel made of it; it ends with the trained (averaged) weights,
+        model: a :class:`CapsNet`, or another network with its ``config`` and its output, or its
+            wrapper by torch.compile or DataParallel; it ends with the trained (averaged) weights,
             on the device used.
         training: images to learn from, in any form that :func:`capsnet.data.as_image_set` takes.
         validation: images to evaluate on, unshifted, after each epoch.
