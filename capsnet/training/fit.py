@@ -21,11 +21,11 @@ from capsnet.device import describe_machine, make_fabric
 from capsnet.functional import margin_loss
 from capsnet.text import bar_interval
 from capsnet.training.config import WORTH_COMPILING, TrainingConfig
+from capsnet.training.diagnosis import diagnose
 from capsnet.training.evaluation import Evaluation, evaluate, images_for
 from capsnet.training.loss import Criterion, TrainingLoss
 from capsnet.training.run import WEIGHTS, Run, RunFolder, open_run
 from capsnet.training.step import Step, make_optimizer, make_step
-from capsnet.training.trouble import diagnose
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -212,9 +212,9 @@ def fit(
                 print_to_stderr(describe(record, config.epochs))
         finished = len(run.records) == config.epochs
         if show and finished and result is not None:
-            trouble = diagnose(result, config.learning_rate)
-            if trouble is not None:
-                print_to_stderr(trouble)
+            diagnosis = diagnose(result, config.learning_rate)
+            if diagnosis is not None:
+                print_to_stderr(diagnosis)
         model.load_state_dict(run.averaged.state_dict())
         model.eval()
         if folder is not None and finished:

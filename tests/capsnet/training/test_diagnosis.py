@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 import torch
 
+from capsnet.training.diagnosis import diagnose
 from capsnet.training.evaluation import Evaluation
-from capsnet.training.trouble import diagnose
 from helpers.tiny import FP32, fit, some_digits, tiny_model
 
 TEN = tuple("0123456789")
@@ -35,25 +35,36 @@ def test_capsules_that_say_nothing(lengths: float, found: str) -> None:
     assert diagnose(evaluation(lengths, right=100), 0.003) is None
 
 
-def test_chance_is_the_most_frequent_class() -> None:
-    even = evaluation(0.24)
-    lengths = even.lengths.index_fill(1, torch.tensor([3]), 0.5)  # always the same answer
-    mostly = torch.where(torch.arange(1000) < 600, 3, even.labels)
-    assert diagnose(dataclasses.replace(even, lengths=lengths, labels=mostly), 0.003) is not None
-
-
 @pytest.mark.parametrize(
-    ("labels", "answers"),
+    ("right", "total", "baseline", "found"),
     [
-        ([0] * 18 + [1] * 2, [0] * 18 + [1] * 2),
-        ([0] * 1000, [0] * 998 + [1] * 2),  # of one class, which tells nothing
+        # Too few images, or more of the rare ones right than chance has.
+        (5, 6, 5, None),
+        (8, 9, 8, None),
+        (19, 20, 18, None),
+        (10, 29, 15, None),
+        (98, 100, 95, None),
+        (33, 50, 25, None),
+        (60, 60, 60, None),  # of one class, which tells nothing
+        # No better than chance.
+        (30, 30, 29, None),
+        (10, 30, 15, "10 of 30 right, 15 with"),
+        (95, 100, 95, "95 of 100 right, 95 with"),
+        (32, 50, 25, "32 of 50 right, 25 with"),
     ],
 )
-def test_right_answers_and_a_single_class_are_no_trouble(
-    labels: list[int], answers: list[int]
+def test_chance_is_the_most_frequent_class(
+    right: int, total: int, baseline: int, found: str | None
 ) -> None:
-    lengths = torch.eye(2)[answers]
-    assert diagnose(Evaluation(lengths, torch.tensor(labels), TEN[:2], 0.0, 0.0), 0.003) is None
+    labels = (torch.arange(total) >= baseline).long()
+    answers = torch.where(torch.arange(total) < right, labels, 1 - labels)
+    lengths = 0.3 + 0.5 * torch.nn.functional.one_hot(answers, 2)
+    text = diagnose(Evaluation(lengths, labels, TEN[:2], 0.0, 0.0), 0.003)
+    if found is None:
+        assert text is None
+    else:
+        assert text is not None and found in text
+        assert "long for the wrong classes, with mean lengths from 0.30 to 0.80" in text
 
 
 def test_a_rate_that_is_too_high_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
