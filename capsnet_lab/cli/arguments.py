@@ -3,6 +3,8 @@
 import argparse
 import contextlib
 import json
+import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from capsnet_lab.cli.options import DATASETS, PRETRAINED, WEIGHTS_SUFFIXES
 # The files of a training's folder, as capsnet.training.run names them.
 CHECKPOINT, WEIGHTS = "checkpoint.safetensors", "weights.safetensors"
 NETWORK_OPTIONS = ("routing", "stack", "routing_iterations", "learn_prior", "reconstruct")
+OUTPUTS = ("json", "sheet", "onnx")  # options, and an operand, that name a file to write
 
 
 def check_arguments(args: argparse.Namespace) -> None:
@@ -18,19 +21,24 @@ def check_arguments(args: argparse.Namespace) -> None:
 
     Raises:
         ValueError: arguments that contradict each other, or weights that would be overwritten.
-        FileNotFoundError: a file that is missing.
+        OSError: a file that is missing, or cannot be written.
     """
     if args.command == "predict":
         args.weights, args.pictures = split_operands(args.operands)
-    named = [getattr(args, name, None) for name in ("weights", "init")]
-    for path in named:
+    weights = [getattr(args, name, None) for name in ("weights", "init")]
+    for path in weights:
         if isinstance(path, Path):
             check_holds_weights(path)
-    for path in [*named, *getattr(args, "pictures", ())]:
+    for path in [*weights, *getattr(args, "pictures", ())]:
         if isinstance(path, Path) and not path.exists():
             raise FileNotFoundError(f"no such file: {path}")
     if args.command == "train" and not args.list_implementations:
         check_training(args)
+    outputs = [path for name in OUTPUTS if (path := getattr(args, name, None))]
+    if len({path.resolve() for path in outputs}) < len(outputs):
+        raise ValueError("--json and --sheet must be different files")
+    for path in outputs:
+        check_writable(path)
 
 
 def split_operands(operands: Sequence[Path | str]) -> tuple[Path | str, list[Path]]:
@@ -85,6 +93,7 @@ def check_training(args: argparse.Namespace) -> None:
         if name.startswith("folder:"):
             name = Path(name.removeprefix("folder:")).expanduser().resolve().name
         args.out = Path("runs", f"{name}-{args.implementation}" if args.implementation else name)
+    check_writable(args.out / WEIGHTS)
     if (args.out / WEIGHTS).exists() and not (args.out / CHECKPOINT).exists():
         raise ValueError(
             f"{args.out} holds {WEIGHTS}, which would be overwritten, but no {CHECKPOINT} to go on "
@@ -109,7 +118,20 @@ def dataset_of(weights: Path) -> str:
 
 def check_not_overwritten(args: argparse.Namespace, inputs: Sequence[Path]) -> None:
     """Refuse an output that is an input; not every command has every output."""
-    for name in ("sheet", "json", "onnx"):
+    for name in OUTPUTS:
         path = getattr(args, name, None)
         if path and path.exists() and any(path.samefile(other) for other in inputs):
             raise ValueError(f"{path} would be overwritten: it is an input")
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a file that could not be written, before the work that it is for."""
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "a device or a pipe"
+        raise OSError(f"cannot write {path}: it is {kind}")
+    # Missing folders are made when the file is written: a failed command leaves none behind.
+    there = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+    try:
+        tempfile.TemporaryFile(dir=there).close()
+    except OSError as error:
+        raise OSError(f"cannot write {path}: {error.strerror or error}") from error

@@ -123,6 +123,16 @@ EARLY = [
     ("predict photo.png done", f"done holds none: give done/{WEIGHTS}"),
     (f"evaluate begun/{WEIGHTS}", "holds none: repeat the command that began the training"),
     ("predict photo.png mine.pth", "no such file: mine.pth"),
+    # A folder of a training in place of its weights
+    ("evaluate done", f"done holds none: give done/{WEIGHTS}"),
+    ("export done network.onnx", f"done holds none: give done/{WEIGHTS}"),
+    ("train --init done", f"done holds none: give done/{WEIGHTS}"),
+    # Files that cannot be written
+    ("train --out w", f"cannot write w/{WEIGHTS}: Not a directory"),
+    ("evaluate w --json few", "cannot write few: it is a folder"),
+    ("export w few", "cannot write few: it is a folder"),
+    ("predict photo.png --sheet w/a.png", "cannot write w/a.png: Not a directory"),
+    ("predict photo.png --json a.png --sheet ./a.png", "must be different files"),
 ]
 LIGHT = """
 import contextlib, io, json, shlex, sys
