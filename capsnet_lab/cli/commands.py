@@ -136,7 +136,8 @@ def evaluate(args: argparse.Namespace) -> int:
     unseen = source.folder and not source.divided and not str(trained_on).startswith("folder:")
     split = args.split or ("all" if unseen else "test")
     sets = source.read(source.parts_of(split), progress=True)
-    result = training.evaluate(model.to(device), folders.concatenated(sets.values()))
+    images = folders.concatenated(sets.values())
+    result = training.evaluate(model.to(device), images, args.batch_size)
     # Files first: they are there even if nobody reads the text to its end.
     if args.json:
         facts = {"dataset": name, "split": split, "weights": metadata}

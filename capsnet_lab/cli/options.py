@@ -203,6 +203,7 @@ def add_evaluate_options(command: argparse.ArgumentParser) -> None:
     option("--dataset", type=parse_dataset, help=f"{SETS} (the one trained on)")
     text = "which images (test; all of an unsplit folder, if the network learned from no folder)"
     option("--split", choices=("train", "validation", "test", "all"), help=text)
+    option("--batch-size", type=COUNT, default=500, help="images at a time (%(default)s)")
     option("--json", type=parse_path, help="write counts, losses and errors to this file")
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import inspect
 import io
 import json
 import logging
@@ -178,6 +179,8 @@ def test_the_lists_of_the_options_are_the_modules() -> None:
     assert tuple(PRETRAINED) == options.PRETRAINED
     assert (arguments.CHECKPOINT, arguments.WEIGHTS) == (CHECKPOINT, WEIGHTS)
     assert options.SEED(str(MAX_SEED - 1)) == MAX_SEED - 1
+    batch_size = inspect.signature(evaluate).parameters["batch_size"].default
+    assert options.parse_arguments(["evaluate", "mnist"]).batch_size == batch_size
     parser = options.make_parser()._subparsers._group_actions[0].choices["train"]
     helps = {action.dest: action.help for action in parser._actions}
     for field in dataclasses.fields(TrainingConfig):
@@ -284,8 +287,12 @@ def test_evaluate_prints_counts_and_confusion(
     assert (written["correct"], written["total"]) == (result.correct, 120)
     assert written["confusion"] == result.confusion.tolist()
     assert written["errors"] == result.errors.tolist()
-    assert main(["evaluate", str(weights), "--split", "validation"]) == 0
-    assert "/20)" in capsys.readouterr().out
+    seen = []
+    monkeypatch.setattr(training, "evaluate", lambda *given: seen.append(given) or result)
+    words = ["--split", "validation", "--batch-size", "7"]
+    assert main(["evaluate", str(weights), *words]) == 0
+    ((_, images, batch_size),) = seen
+    assert (len(images), batch_size) == (20, 7)
 
 
 @pytest.mark.parametrize(
