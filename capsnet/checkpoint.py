@@ -21,6 +21,7 @@ from capsnet.model import CapsNet
 
 SCALE = ".scale"  # ends the name of the scales of a tensor that is stored in 8 bits
 REGISTERED: dict[str, Any] = {}  # the classes that `load_weights` makes, by module and name
+STORED = (torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int8)
 RESERVED_KEYS = ("class", "model", "int8")  # of a file's document: metadata must not use them
 Network = TypeVar("Network", bound=type[nn.Module])
 
@@ -54,8 +55,10 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read what :func:`write_tensors` wrote; raise what :func:`load_weights` raises."""
     if not Path(path).exists():
         raise FileNotFoundError(f"no such file: {path}")
-    if not Path(path).is_file():  # a pipe would be waited for
-        raise ValueError(f"expected a safetensors file, got a folder or a device: {path}")
+    if Path(path).is_dir():
+        raise ValueError(f"expected a safetensors file, got a folder: {path}")
+    if not Path(path).is_file():
+        raise ValueError(f"expected a safetensors file, got a device or a pipe: {path}")
     try:
         with safe_open(path, framework="pt") as file:
             document = json.loads((file.metadata() or {}).get("capsnet", "null"))
@@ -82,13 +85,16 @@ def save_weights(
         path: the file; its folder is made if it is missing.
         model: the network, with its ``config``, also in what :func:`unwrapped` takes off.
         metadata: JSON-able facts to store with the weights, such as the names of the classes.
-        dtype: store floating-point numbers in this type: float16 halves the file, int8 quarters it
-            (:func:`quantized`); None stores them as they are.
+        dtype: store floating-point numbers in this type, one of float64, float32, bfloat16, float16
+            and int8. Float16 halves the file, int8 quarters it (:func:`quantized`); None stores
+            them as they are.
 
     Raises:
         OSError: the file cannot be written; what was there is untouched.
-        ValueError: as :func:`check_savable`, or a weight is not finite in this ``dtype``.
+        ValueError: as :func:`check_savable`, another ``dtype``, or a weight is not finite in it.
     """
+    if dtype is not None and dtype not in STORED:
+        raise ValueError(f"dtype must be one of {', '.join(map(str, STORED))}, got {dtype}")
     model = unwrapped(model)
     metadata = metadata or {}
     check_savable(model, metadata)

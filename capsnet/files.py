@@ -21,8 +21,10 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     # Every write has its own temporary name, so that two writers never share a file.
     partial = target.with_name(f".{secrets.token_hex(8)}.partial")
     try:
+        if target.is_dir():
+            raise OSError("it is a folder")
         if target.exists() and not target.is_file():
-            raise OSError("it is no ordinary file")
+            raise OSError("it is a device or a pipe")
         target.parent.mkdir(parents=True, exist_ok=True)
         with open(partial, "xb") as file:
             file.write(data)

@@ -188,6 +188,14 @@ def test_fewer_bits_refuse_what_they_cannot_hold(
     assert not path.exists()
 
 
+@pytest.mark.parametrize("dtype", [torch.int32, torch.bool, torch.float8_e4m3fn, torch.complex64])
+def test_another_dtype_is_refused(path: Path, refuses: Refuses, dtype: torch.dtype) -> None:
+    """In int32 or bool all weights would come back as zeros or ones."""
+    with refuses("dtype must be one of torch.float64, ", f"torch.int8, got {dtype}"):
+        save_weights(path, make(), dtype=dtype)
+    assert not path.exists()
+
+
 def document(**changes: Any) -> dict[str, str]:
     return {"capsnet": json.dumps({"model": make().config} | changes)}
 
@@ -233,20 +241,22 @@ def test_what_is_no_safetensors_file_is_refused(path: Path, refuses: Refuses) ->
             load_weights(path)
     with pytest.raises(FileNotFoundError, match=r"no such file: .*nowhere"):
         load_weights(path.with_name("nowhere"))
-    with refuses("expected a safetensors file, got a folder or a device", path.parent):
+    with refuses("expected a safetensors file, got a folder", path.parent):
         load_weights(path.parent)
 
 
 def test_a_link_is_followed_and_a_special_file_refused(tmp_path: Path) -> None:
     (tmp_path / "real").write_bytes(b"old")
     (tmp_path / "link").symlink_to("real")
+    with pytest.raises(OSError, match=f"cannot write {tmp_path}: it is a folder"):
+        write_atomically(tmp_path, b"new")
     write_atomically(tmp_path / "link", b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_bytes() == b"new"
     if not hasattr(os, "mkfifo"):
         return  # on Windows
     os.mkfifo(tmp_path / "fifo")
-    with pytest.raises(OSError, match="fifo: it is no ordinary file"):
+    with pytest.raises(OSError, match="fifo: it is a device or a pipe"):
         write_atomically(tmp_path / "fifo", b"new")
     assert (tmp_path / "fifo").is_fifo()
 
