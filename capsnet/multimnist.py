@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from capsnet.checks import as_int
 from capsnet.data import ImageSet, pad_centred, random_shift, sample_on, to_float
 
 
@@ -36,11 +37,13 @@ def multimnist(
     each digit, index is ``torch.arange(len(image_set)).repeat(1000)``.
 
     Raises:
-        ValueError: the images are not square, are all of one class, or do not fit.
+        ValueError: the images are not square, are all of one class, or do not fit, or max_shift is
+            negative.
     """
     h, w = image_set.images.shape[-2:]
     if h != w:
         raise ValueError(f"multimnist takes square images, got {h} × {w}")
+    max_shift = as_int("max_shift", max_shift, 0)
     index = torch.arange(len(image_set)) if index is None else torch.as_tensor(index)
     index = index.to(image_set.labels.device)
     order, starts, present = image_set.by_class

@@ -50,6 +50,8 @@ def test_pairs(digits: ImageSet, refuses) -> None:
     assert len(multimnist(digits, generator=seeded()).images) == 300
     with refuses("at least two classes"):
         multimnist(digits.subset((digits.labels == 3).nonzero().flatten()))
+    with refuses("max_shift must be a whole number of at least 0, got -1"):
+        multimnist(digits, max_shift=-1)
     with refuses("square", "28 × 27"):
         multimnist(ImageSet(digits.images[..., :27], digits.labels, digits.classes, "x"))
 
