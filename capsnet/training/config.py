@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,7 +30,8 @@ class TrainingConfig:
     The defaults suit MNIST; :meth:`for_model` chooses them for another network and other images.
 
     Raises:
-        ValueError: an option is out of its range, not whole where it must be, or unknown.
+        ValueError: an option is out of its range, no number or not whole where it must be, or
+            unknown.
     """
 
     epochs: int = 10  # passes over the training images
@@ -92,6 +94,11 @@ class TrainingConfig:
         for name, low in (("epochs", 1), ("batch_size", 1), ("shift", 0), ("seed", 0)):
             # A checkpoint's JSON holds Python's numbers, not NumPy's.
             object.__setattr__(self, name, as_int(name, getattr(self, name), low))
+        for name in ("learning_rate", "average", "reconstruction_weight"):
+            value = getattr(self, name)
+            if not isinstance(value, numbers.Real):
+                raise ValueError(f"{name} must be a number, got {value!r}")
+            object.__setattr__(self, name, float(value))
         if self.seed >= MAX_SEED:
             raise ValueError(f"seed must be below {MAX_SEED}, got {self.seed}")
         if not 0 < self.learning_rate < math.inf:

@@ -191,6 +191,7 @@ def fit(
             print_to_stderr("compiling during the first batch, for half a minute or so")
         result = None
         while len(run.records) < last:
+            start = time.perf_counter()
             record = train_epoch(run, step, batches, folder, show)
             if fabric.is_global_zero and validation is not None:
                 result = evaluate(
@@ -209,7 +210,7 @@ def fit(
                 folder.after_epoch()
             fabric.barrier()
             if show:
-                print_to_stderr(describe(record, config.epochs))
+                print_to_stderr(describe(record, config.epochs, time.perf_counter() - start))
         finished = len(run.records) == config.epochs
         if show and finished and result is not None:
             diagnosis = diagnose(result, config.learning_rate)
@@ -339,7 +340,8 @@ def name_of(function: Any) -> str:
     return f"{function.__module__}.{getattr(function, '__qualname__', type(function).__name__)}"
 
 
-def describe(record: dict[str, Any], epochs: int) -> str:
+def describe(record: dict[str, Any], epochs: int, seconds: float) -> str:
+    """A line for an epoch, which took so many seconds with its evaluation and its checkpoint."""
     line = (
         f"epoch {record['epoch']}/{epochs}  loss {record['loss']:.4f}  "
         f"{record['images_per_second']:.0f} images/s  {record['seconds']:.0f} s"
@@ -347,7 +349,7 @@ def describe(record: dict[str, Any], epochs: int) -> str:
     if "validation_accuracy" in record:
         line += f"  validation {record['validation_accuracy']:.2%}"
     if left := epochs - record["epoch"]:
-        line += f"  about {dt.timedelta(seconds=round(left * record['seconds']))} left"
+        line += f"  about {dt.timedelta(seconds=round(left * seconds))} left"
     return line
 
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -14,7 +15,7 @@ from torch.utils.data import TensorDataset
 from capsnet.checkpoint import load_weights, read_tensors
 from capsnet.data import ImageSet, to_float
 from capsnet.training import TrainingConfig, TrainingError, evaluate, make_step
-from capsnet.training.fit import config_for
+from capsnet.training.fit import config_for, describe
 from capsnet.training.run import CHECKPOINT, LOCK, METRICS, WEIGHTS
 from helpers import Refuses
 from helpers.tiny import FP32, fit, parameters, records_in, some_digits, tiny_model
@@ -195,6 +196,16 @@ def test_configuration_out_of_range(
             TrainingConfig(**{name: value})
 
 
+@pytest.mark.parametrize("name", ["learning_rate", "average", "reconstruction_weight"])
+def test_configuration_of_other_than_pythons_numbers(name: str, refuses: Refuses) -> None:
+    """A checkpoint's JSON takes no others: NumPy's are converted, all else is refused."""
+    config = TrainingConfig(**{name: np.float32(0.5)})
+    assert type(getattr(config, name)) is float and getattr(config, name) == 0.5
+    for value in ("0.1", None, torch.tensor(0.1)):
+        with refuses(f"{name} must be a number, got {value!r}"):
+            TrainingConfig(**{name: value})
+
+
 def test_a_loss_that_is_not_finite_stops_and_keeps_the_checkpoint(
     tmp_path: Path, digits: ImageSet
 ) -> None:
@@ -225,6 +236,12 @@ def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path, digits: Image
     with pytest.raises(TrainingError, match=r"the sum of conv\.weight is .* at step 1;"):
         fit(tiny_model(), digits, None, config, out=tmp_path)
     assert not (tmp_path / CHECKPOINT).exists()
+
+
+def test_the_time_left_counts_what_follows_the_training_of_an_epoch() -> None:
+    record = {"epoch": 2, "loss": 0.5, "images_per_second": 10.0, "seconds": 60.0}
+    line = describe(record, 4, seconds=90.0)
+    assert line == "epoch 2/4  loss 0.5000  10 images/s  60 s  about 0:03:00 left"
 
 
 def test_a_run_of_few_images_is_not_compiled(tmp_path: Path, digits: ImageSet) -> None:
