@@ -69,7 +69,7 @@ def find(
     the size of the pictures if all have the same, of 17 to 48 pixels, else 32 × 32 in colour and
     28 × 28 in grey. A ``preparation`` of None means "figure" if that leaves the pictures as they
     are, or makes them their negatives, as MNIST's would be; else "picture". Images by name have one
-    shape, and are prepared already.
+    shape and one preparation; any other is refused.
     """
     if name.startswith("folder:"):
         return find_folder(name, image_shape, preparation)
@@ -81,9 +81,11 @@ def find(
         raise ValueError(
             f"the images of {name} are {shape} [channels, height, width], not {image_shape}"
         )
-    preparation = PREPARATION_BY_NAME.get(name, "picture")
+    prepared = PREPARATION_BY_NAME.get(name, "picture")
+    if preparation not in (None, prepared):
+        raise ValueError(f"the images of {name} are prepared already, as {prepared}")
     split_by = "validation is the last sixth for training"
-    return DataSource(name, data.CLASSES[name], shape, preparation, split_by, [*PARTS])
+    return DataSource(name, data.CLASSES[name], shape, prepared, split_by, [*PARTS])
 
 
 def preparation_of(metadata: Mapping[str, Any]) -> str:

@@ -111,12 +111,14 @@ def data_for(
     Raise ValueError if its classes are not the network's.
     """
     channels, height, width = model.image_shape
-    preparation = args.preparation or folders.preparation_of(metadata)
+    preparation = args.preparation
+    if preparation is None and name.startswith("folder:"):
+        preparation = folders.preparation_of(metadata)
     source = folders.find(name, (channels, height, width), preparation)
     names = class_names(metadata, model, weights)
     if names != list(source.classes):
         raise ValueError(
-            f"the network tells {', '.join(names)} apart, the classes of {source.name} are "
+            f"the network's classes are {', '.join(names)}; those of {source.name} are "
             f"{', '.join(source.classes)}"
         )
     return source

@@ -59,7 +59,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Path:
     """A folder in which commands are refused."""
     place, model = tmp_path_factory.mktemp("place"), tiny_model()
     for name, network, metadata in (
-        ("w", model, {"dataset": "mnist"}),
+        ("w", model, {"dataset": "mnist", "preparation": "figure"}),  # of pictures, not of MNIST
         ("two", tiny_model(num_classes=2), TWO),
         (
             "learned",
@@ -191,7 +191,9 @@ def test_the_lists_of_the_options_are_the_modules() -> None:
 # What is refused later: words, and a part of the message.
 LATE = [
     ("train --as geron --routing-iterations 3", "--as geron fixes routing_iterations at 2, got 3"),
-    ("train --init two --dataset mnist", "tells is 3, is 7 apart, the classes of mnist are 0, 1"),
+    ("train --init two --dataset mnist", "classes are is 3, is 7; those of mnist are 0, 1"),
+    ("train --dataset mnist --preparation picture", "mnist are prepared already, as digit"),
+    ("evaluate w --preparation picture", "the images of mnist are prepared already, as digit"),
     ("train --dataset folder:few", "too few pictures for a validation set: train on all of them"),
     ("train --dataset folder:split --test", "no 'test' images; its splits are: train, validation,"),
     ("train --dataset folder:split --out split/train/run", "split, of which it would become a"),
