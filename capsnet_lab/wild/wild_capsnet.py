@@ -11,6 +11,7 @@ from capsnet.checkpoint import register
 from capsnet.checks import check_predictions, class_mask
 from capsnet.device import autocast
 from capsnet.functional import RoutingStep, margin_loss, reconstruction_loss
+from capsnet.layers import check_capsules
 from capsnet.model import CapsNet, CapsNetOutput
 from capsnet.training.loss import TrainingLoss
 from capsnet_lab.wild.deviations import combine
@@ -131,6 +132,7 @@ class WildCapsNet(CapsNet):
         return route_with(self.parts, u_hat, iterations, prior, self.bias, trace)
 
     def read_out(self, capsules: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
+        check_capsules(capsules, self.num_classes, self.capsule_dim)
         lengths = torch.linalg.vector_norm(capsules, dim=2)
         # Refused where the mask does not depend on them, too.
         labels = None if labels is None else class_mask(labels, *lengths.shape)
