@@ -54,7 +54,7 @@ def test_refuses_labels_that_no_mask_needs_and_what_is_no_capsule(refuses: Refus
     for name in ("prediction-mask", "batch-mask"):
         with refuses("class indices must lie in 0 … 4, got 5"):
             network(name)(images, torch.arange(8) % 6)
-    with refuses("capsules must be [batch, 5, 16], got shape [2, 4]"):
+    with refuses("capsules must be [batch, 5, 6], got shape [2, 4]"):
         network().read_out(torch.rand(2, 4))
 
 
