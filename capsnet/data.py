@@ -63,11 +63,12 @@ class ImageSet:
     def __post_init__(self) -> None:
         if self.images.dtype != torch.uint8 or self.images.dim() != 4:
             raise ValueError(
-                f"images must be a tensor, uint8 [n, c, h, w], got {kind(self.images)}"
+                f"images must be a tensor, uint8 [n, c, h, w], got {describe_type(self.images)}"
             )
         if self.labels.dtype != torch.int64 or self.labels.shape != self.images.shape[:1]:
             raise ValueError(
-                f"labels must be a tensor, int64 [{len(self.images)}], got {kind(self.labels)}"
+                f"labels must be a tensor, int64 [{len(self.images)}], got "
+                f"{describe_type(self.labels)}"
             )
         if self.labels.device.type != "cpu" or len(self.labels) == 0:
             return  # reading a value on a GPU would wait for everything before it
@@ -131,13 +132,14 @@ def as_image_set(data: Any, num_classes: int) -> ImageSet:
     try:
         if isinstance(data, tuple):
             images, labels = (torch.as_tensor(part) for part in data)
-            images = as_bytes(images)
+            images = as_uint8(images)
         else:
             images, labels = read_items(data)
     except (TypeError, LookupError, ValueError, RuntimeError) as error:
         raise ValueError(
-            "expected an ImageSet, a tuple of images and labels, or a Dataset of (image, label), "
-            f"got {kind(data)}: {reason(error)}"
+            "expected an ImageSet, a tuple (no list) of images and labels, or a Dataset of (image, "
+            "label) with tensors or arrays (of PIL images: with transform=ToTensor()), "
+            f"got {describe_type(data)}: {reason(error)}"
         ) from error
     if images.dim() == 3:
         images = images.unsqueeze(1)
@@ -151,16 +153,16 @@ def as_image_set(data: Any, num_classes: int) -> ImageSet:
 
 
 def read_items(dataset: Any) -> tuple[Tensor, Tensor]:
-    """All images, as :func:`as_bytes` returns them, and all labels of a Dataset."""
+    """All images, as :func:`as_uint8` returns them, and all labels of a Dataset."""
     images, labels = [], []
     for i in range(len(dataset)):
         image, label = dataset[i]
-        images.append(as_bytes(torch.as_tensor(image)))
+        images.append(as_uint8(torch.as_tensor(image)))
         labels.append(torch.as_tensor(label))
     return torch.stack(images), torch.stack(labels)
 
 
-def as_bytes(images: Tensor) -> Tensor:
+def as_uint8(images: Tensor) -> Tensor:
     """Numbers in 0 … 1 as uint8; integers as they are."""
     if not images.is_floating_point():
         return images
@@ -300,7 +302,7 @@ def shift(images: Tensor, offsets: Tensor) -> Tensor:
         ValueError: the shapes do not fit together.
     """
     if images.dim() != 4 or offsets.shape != (images.shape[0], 2):
-        got = f"{kind(images)} and {kind(offsets)}"
+        got = f"{describe_type(images)} and {describe_type(offsets)}"
         raise ValueError(f"expected images [n, c, h, w] and offsets [n, 2], got {got}")
     h, w = images.shape[2:]
     framed = F.pad(images, (1, 1, 1, 1))  # whatever lies outside is on this frame of zeros
@@ -361,7 +363,7 @@ def to_float(images: Tensor) -> Tensor:
         ValueError: the images are not uint8.
     """
     if images.dtype != torch.uint8:
-        raise ValueError(f"images must be a tensor, uint8, got {kind(images)}")
+        raise ValueError(f"images must be a tensor, uint8, got {describe_type(images)}")
     return images.to(torch.float32) / 255
 
 
@@ -378,7 +380,7 @@ def sample_on(
     return sample.to(device)
 
 
-def kind(value: object) -> str:
+def describe_type(value: object) -> str:
     """A tensor's type and shape, or another object's class, for messages."""
     if not isinstance(value, Tensor):
         return type(value).__name__

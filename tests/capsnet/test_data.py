@@ -77,7 +77,8 @@ def test_whatever_pytorch_holds_images_in_is_an_image_set(digits: ImageSet) -> N
 def refused_data() -> list[tuple[Any, str]]:
     labels = torch.tensor([0, 1])
     return [
-        (ENOUGH, "expected an ImageSet, a tuple of images and labels, or a Dataset of (image"),
+        (ENOUGH, "expected an ImageSet, a tuple (no list) of images and labels, or a Dataset of"),
+        ([ENOUGH[:, 0], labels], "a tuple (no list) of images and labels"),
         ("mnist", "got str: not enough values"),
         ({"images": ENOUGH, "labels": labels}, "got dict: "),
         (DataLoader(TensorDataset(ENOUGH, labels)), "got a DataLoader: give its dataset"),
@@ -85,7 +86,7 @@ def refused_data() -> list[tuple[Any, str]]:
         ((ENOUGH.long(), labels), "images must be a tensor, uint8 [n, c, h, w], got int64"),
         ((ENOUGH, labels / 2), "labels must be a tensor, int64 [2], got float32 [2]"),
         ((ENOUGH, labels, labels), "got tuple: too many values"),
-        (Pictures(TWO), "got Pictures: Could not infer dtype of Image"),
+        (Pictures(TWO), "transform=ToTensor()), got Pictures: Could not infer dtype of Image"),
         ([(ENOUGH[0], 0), (ENOUGH[0, :, 1:], 1)], "got list: stack expects each tensor"),
         (TensorDataset(ENOUGH[:0], labels[:0]), "got TensorDataset: stack expects a non-empty"),
     ]  # fmt: skip
