@@ -25,7 +25,6 @@ PREPARATIONS = ("digit", "figure", "picture")  # how a picture becomes an image
 # Pillow reads more, but for EPS and WMF, for instance, it starts other programs.
 FORMATS = ["PNG", "JPEG", "MPO", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "JPEG2000", "PPM"]
 FORMATS += ["TGA", "ICO", "ICNS", "PCX", "QOI", "SGI"]
-MAX_NAMES_SHOWN = 10  # of unreadable pictures
 
 WORKING_SIZE = 320  # pixels of the longer side at which digits are looked for
 FAINT_INK = 10.0  # grey levels: fainter ink does not count in a bounding box
@@ -132,10 +131,9 @@ def read_pictures(
 
 
 def describe_unreadable(names: Sequence[str], first: object, total: int) -> str:
-    """How many pictures cannot be read, ten of their names, and why the first cannot."""
-    more = f" and {len(names) - MAX_NAMES_SHOWN:,} more" if len(names) > MAX_NAMES_SHOWN else ""
+    """How many pictures cannot be read, which these are, and why the first cannot."""
     count = f"{len(names):,} of {total:,} pictures cannot be read"
-    return f"{count}: {', '.join(names[:MAX_NAMES_SHOWN])}{more}; the first: {first}"
+    return f"{count}: {', '.join(names)}; the first: {first}"
 
 
 def read_picture(

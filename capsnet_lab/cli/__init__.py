@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Sequence
 
 from capsnet_lab.cli.arguments import check_arguments
-from capsnet_lab.cli.options import one_line, parse_arguments
+from capsnet_lab.cli.options import LONGEST, one_line, parse_arguments
 
 INTERRUPTED = 130  # the exit code after Ctrl-C, as a shell's
 BROKEN_PIPE = 141  # the exit code where the reader of our output has gone, as with `| head`
@@ -39,8 +39,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except (ValueError, OSError, RuntimeError, OverflowError, MemoryError, ImportError) as error:
-        # torch says "out of memory" and more in RuntimeErrors of many lines.
-        message = one_line(str(error)) or type(error).__name__
+        # torch says "out of memory" and more in RuntimeErrors of many lines. A ValueError is ours,
+        # and may list all pictures that cannot be read.
+        longest = sys.maxsize if isinstance(error, ValueError) else LONGEST
+        message = one_line(str(error), longest) or type(error).__name__
         if "torchinductor" in message:  # its cache, in which a killed run may leave half a file
             message += "; remove this cache of torch.compile, or give --no-compile"
         print(f"capsnet {args.command}: {message}", file=sys.stderr)

@@ -35,9 +35,9 @@ SHEET = 100  # pictures on a contact sheet
 LONGEST = 1000  # characters of a message
 
 
-def one_line(message: str) -> str:
+def one_line(message: str, longest: int = LONGEST) -> str:
     """The message on one line, cut off where it is long."""
-    return textwrap.shorten(message, LONGEST, placeholder=" …")
+    return textwrap.shorten(message, longest, placeholder=" …")
 
 
 def number_type(

@@ -103,11 +103,14 @@ def test_pictures_that_cannot_be_read_among_many(
 ) -> None:
     monkeypatch.chdir(folder)
     table = tmp_path / "a.json"
-    Path("empty.png").write_bytes(b"")
+    empty = [f"empty {i:02}.png" for i in range(99)]  # all are named, however many
+    for name in empty:
+        Path(name).touch()
     assert run(weights, ".", "--json", table) == 2
     out, err = capsys.readouterr()
     assert [line.split(": ")[1][0] for line in out.splitlines()[:-1]] == list("72104")
-    assert err.startswith("capsnet predict: 1 of 6 pictures cannot be read: empty.png; the first: ")
+    names = ", ".join(empty)
+    assert err.startswith(f"capsnet predict: 99 of 104 pictures cannot be read: {names}; the first")
     assert len(json.loads(table.read_text())) == 5
 
 
