@@ -147,6 +147,11 @@ class DataSource:
         if errors:
             names = [str(paths[i].relative_to(self.folder)) for i in errors]
             raise ValueError(describe_unreadable(names, next(iter(errors.values())), len(paths)))
+        if progress:
+            distinct = {hash(image.numpy().tobytes()) for image in images}
+            if copies := len(paths) - len(distinct):
+                total = f"{len(paths):,} images"
+                print(f"  warning: {copies:,} of {total} are copies of others", flush=True)
         name = f"folder:{self.folder.resolve()}"  # by the full path evaluate finds the folder again
         sets = {}
         for part in parts:

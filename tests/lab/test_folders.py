@@ -166,6 +166,7 @@ def test_what_is_read_is_said(tmp_path: Path, capsys: Captured) -> None:
         "13 images of 1 × 28 × 28\n"
         "  train: 11 (a: 10; b: 1)\n"
         "  validation: 2 (a: 2; b: 0)\n"
+        "  warning: 12 of 13 images are copies of others\n"
     )
     source.classes = tuple(f"class {i:02}" for i in range(30))
     assert source.describe({"train": [*range(30)]}).endswith("\n  train: 30")
