@@ -159,10 +159,11 @@ class CapsNet(nn.Module):
                 than the weights where autocast does not convert them.
         """
         require_tensor("images", images)
-        expected = self.image_shape
-        if images.dim() != 4 or list(images.shape[1:]) != expected:
+        channels, height, width = self.image_shape
+        if images.shape[1:] != (channels, height, width):
             raise ValueError(
-                f"images must be {['batch', *expected]}, got shape {list(images.shape)}"
+                f"images must be [batch, {channels}, {height}, {width}], got shape "
+                f"{list(images.shape)}"
             )
         if not images.is_floating_point():
             raise ValueError(
@@ -176,8 +177,9 @@ class CapsNet(nn.Module):
 
         Args:
             images: [batch, channels, height, width], floating point, intensities in 0 … 1.
-            labels: class indices [batch] or a mask of zeros and ones [batch, num_classes], in
-                training: the decoder sees the capsules that they name; without them, the longest.
+            labels: class indices [batch] or a mask [batch, num_classes], in training: the decoder
+                sees the capsules that they name; without them, the longest. A mask only selects:
+                where its number is not 0, be it 0.1, the decoder sees the capsule in full.
 
         Returns:
             the capsules v_j, their lengths, and the reconstruction of the images.

@@ -251,7 +251,7 @@ def test_images_that_do_not_fit_are_refused(refuses: Refuses) -> None:
     shapes = [[1, *square], [4, 361], [4, 3, *square], [4, 1, 1, *square], [4, 1, 20, 19]]
     for call in (model, model.encode, model.routing_trace):
         for shape in (*shapes, [4, 1, 19, 18]):
-            with refuses("images must be", "1, 19, 19", f"got shape {shape}"):
+            with refuses("images must be [batch, 1, 19, 19], ", f"got shape {shape}"):
                 call(torch.rand(shape))
     for dtype in (torch.uint8, torch.int64, torch.bool):
         with refuses("images must be floating point", "0 … 1", f"got {dtype}"):
