@@ -1,6 +1,5 @@
 """Anybody's picture file as the uint8 tensor that a network takes."""
 
-import io
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -193,8 +192,7 @@ def open_picture(path: Path) -> Picture:
         with Image.open(path, formats=formats) as picture:  # reads the header only
             if 0 in picture.size:
                 raise ValueError("it has no pixels")
-            complete = with_end_marker(picture, path) if picture.format == "JPEG" else picture
-            return eight_bits(ImageOps.exif_transpose(complete))
+            return eight_bits(ImageOps.exif_transpose(picture))
     except PermissionError:
         raise
     except Image.DecompressionBombError:
@@ -209,22 +207,6 @@ def open_picture(path: Path) -> Picture:
         raise ValueError(f"{path} {text}") from None
     except Exception as error:  # a damaged file makes Pillow's readers raise almost anything
         raise ValueError(f"{path} is damaged or truncated: {reason(error)}") from None
-
-
-def with_end_marker(picture: Picture, path: Path) -> Picture:
-    """A JPEG as it is, or, if only its end marker is missing, as browsers show it.
-
-    Raises OSError if more is missing.
-    """
-    try:
-        picture.load()
-        return picture
-    except OSError:
-        completed = Image.open(io.BytesIO(path.read_bytes() + b"\xff\xd9"), formats=["JPEG"])
-        # Rows that are missing are of one colour.
-        if np.ptp(np.asarray(completed)[-1], axis=0).max() == 0:
-            raise
-        return completed
 
 
 def eight_bits(picture: Picture) -> Picture:
