@@ -56,8 +56,8 @@ def user_code(what: str = "") -> Iterator[None]:
     except SystemExit as error:
         raise UserCodeError(f"{what}it calls sys.exit") from error
     except Exception as error:
-        kind, text = type(error).__name__, reason(error)
-        raise UserCodeError(what + (kind if text == kind else f"{kind}: {text}")) from error
+        name, text = type(error).__name__, reason(error)
+        raise UserCodeError(what + (name if text == name else f"{name}: {text}")) from error
 
 
 def copied(model: nn.Module) -> nn.Module:

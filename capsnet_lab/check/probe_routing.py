@@ -32,7 +32,9 @@ from capsnet_lab.wild.deviations import DEVIATIONS
 from capsnet_lab.wild.parts import Parts
 from capsnet_lab.wild.wild_capsnet import route_with
 
-EQUAL_SHARES = NotExamined("with equal coupling neither logits nor the number of iterations matter")
+EQUAL_COUPLING = NotExamined(
+    "with equal coupling neither logits nor the number of iterations matter"
+)
 
 
 def replacements_of(part: str) -> dict[str, Any]:
@@ -49,21 +51,21 @@ for exponent in range(-16, -1):
     epsilon = 10.0**exponent
     SQUASHES[f"{epsilon:.0e} under the root"] = parts.guarded_squash(epsilon)
     SQUASHES[f"{epsilon:.0e} beside the norm"] = parts.squash_beside(epsilon)
-SHARES: dict[str, parts.Share] = {"": parts.over_parents, **replacements_of("share")}
+COUPLINGS: dict[str, parts.Share] = {"": parts.over_parents, **replacements_of("share")}
 AXES: dict[str, int] = {"": 2, **replacements_of("digits_axis")}
 # The distribution of W, by the number of children.
-STARTS: dict[str, Callable[[int], Any]] = {
+INITIALISATIONS: dict[str, Callable[[int], Any]] = {
     "": lambda children: stats.truncnorm(-2, 2, scale=0.1),
     "unit-w": lambda children: stats.norm(0, 1),
     "small-w": lambda children: stats.norm(0, 0.01),
     "uncut-w": lambda children: stats.norm(0, 0.1),
     "uniform-w": lambda children: stats.uniform(-(children**-0.5), 2 * children**-0.5),
 }
-SHARE_NAMES, AXIS_NAMES, START_NAMES = (
-    [name for name in table if name] for table in (SHARES, AXES, STARTS)
+COUPLING_NAMES, AXIS_NAMES, INITIALISATION_NAMES = (
+    [name for name in table if name] for table in (COUPLINGS, AXES, INITIALISATIONS)
 )
 ITERATIONS = replacements_of("routing_iterations")
-LAYER_NAMES = [*SQUASH_NAMES, *AXIS_NAMES, *SHARE_NAMES, *ITERATIONS, *START_NAMES]
+LAYER_NAMES = [*SQUASH_NAMES, *AXIS_NAMES, *COUPLING_NAMES, *ITERATIONS, *INITIALISATION_NAMES]
 LAYER_NAMES += ["learned-prior", "digit-bias", "shared-w"]
 MOST_ITERATIONS = 10
 FLOAT32_ERROR = 1e-4  # a worse fit comes from another computation, not from float32
@@ -226,7 +228,7 @@ def examine_routing(layer: Layer, scale: float, best: Squashed) -> Findings:
     # Eight children, and two of one type, which may be added before they are routed.
     sample = torch.linspace(0, layer.children - 1, 8).long()
     sample = torch.cat([sample, torch.tensor(same_type(layer.net.uniform)[:2]).long()]).unique()
-    c_w = weights_times_share(layer, sample, 0.1 * scale, best)
+    c_w = weights_times_coupling(layer, sample, 0.1 * scale, best)
     classes = c_w.shape[2]
 
     u = torch.zeros(1, layer.children, layer.dim)
@@ -234,12 +236,12 @@ def examine_routing(layer: Layer, scale: float, best: Squashed) -> Findings:
     u = scale_for(layer, u, 0.05) * u
     v = layer(u)
     errors: dict[tuple[str, int], float] = {}
-    equal = {}  # the share of each parent before the first update
-    for name, share in SHARES.items():
-        equal[name] = float(share(torch.zeros(1, layer.children, classes))[0, 0, 0])
+    equal = {}  # the coupling coefficient of each parent before the first update
+    for name, coupling in COUPLINGS.items():
+        equal[name] = float(coupling(torch.zeros(1, layer.children, classes))[0, 0, 0])
         u_hat = torch.zeros(1, layer.children, classes, v.shape[2])
         u_hat[:, sample] = torch.einsum("nik,ikjd->nijd", u[:, sample], c_w) / equal[name]
-        others = Parts(share=share, squash=SQUASHES[best.name], digits_axis=AXES[best.axis])
+        others = Parts(share=coupling, squash=SQUASHES[best.name], digits_axis=AXES[best.axis])
         steps: list[RoutingStep] = []
         route_with(others, u_hat, MOST_ITERATIONS, trace=steps)
         errors |= {(name, n): relative_error(step.v, v) for n, step in enumerate(steps, start=1)}
@@ -250,16 +252,16 @@ def examine_routing(layer: Layer, scale: float, best: Squashed) -> Findings:
         why += f"iterations, fits to within {error:.1g}"
         raise Unclear(why, unnamed=error > FLOAT32_ERROR)
 
-    if iterations == 1:  # any equal shares fit then, with another W
+    if iterations == 1:  # any equal coupling coefficients fit then, with another W
         name = "uniform-shares"
     paper = min(errors["", n] for n in range(2, MOST_ITERATIONS + 1))
     text = f"such coefficients fit v to within {error:.0e}, a softmax over parents to "
     text += f"{paper:.1g} at best; before routing they sum to {equal[name] * classes:.3g} over "
     text += f"the parents, and to {equal[name] * layer.children:.3g} over the children"
-    yield from one_of(SHARE_NAMES, name, text)
+    yield from one_of(COUPLING_NAMES, name, text)
     text = f"{iterations} iterations fit"
     if name == "uniform-shares":
-        yield from dict.fromkeys([*ITERATIONS, "learned-prior"], EQUAL_SHARES).items()
+        yield from dict.fromkeys([*ITERATIONS, "learned-prior"], EQUAL_COUPLING).items()
     elif iterations not in (3, *ITERATIONS.values()):
         yield from dict.fromkeys(ITERATIONS, NotExamined(text, unnamed=True)).items()
     else:
@@ -273,8 +275,11 @@ def examine_routing(layer: Layer, scale: float, best: Squashed) -> Findings:
     yield from examine_weights(c_w / equal[name], layer.children)
 
 
-def weights_times_share(layer: Layer, sample: Tensor, scale: float, best: Squashed) -> Tensor:
-    """W of a few children times an equal share, from faint u: [few, in_dim, classes, out_dim]."""
+def weights_times_coupling(layer: Layer, sample: Tensor, scale: float, best: Squashed) -> Tensor:
+    """W of a few children times an equal coupling coefficient, from faint u.
+
+    Returns: [few, in_dim, classes, out_dim].
+    """
     eye = torch.zeros(len(sample), layer.dim, layer.children, layer.dim)
     for row, child in enumerate(sample):
         eye[row, :, child] = torch.eye(layer.dim)
@@ -285,12 +290,16 @@ def weights_times_share(layer: Layer, sample: Tensor, scale: float, best: Squash
 def examine_weights(w: Tensor, children: int) -> Findings:
     """How W, [few, in_dim, classes, out_dim], was initialised."""
     weight = w.round(decimals=9).unique(dim=0)  # children may share one
-    fits = [name for name, start in STARTS.items() if drawn_from(weight, start(children))]
+    fits = [
+        name
+        for name, distribution in INITIALISATIONS.items()
+        if drawn_from(weight, distribution(children))
+    ]
     text = f"{weight.numel()} numbers of W have a standard deviation of {float(weight.std()):.3g} "
     text += f"and are at most {float(weight.abs().max()):.3g}"
     if not fits:
-        raise Unclear(f"{text}; they fit no known start")
-    for name in START_NAMES:
+        raise Unclear(f"{text}; they fit no known initialisation")
+    for name in INITIALISATION_NAMES:
         yield name, text if name in fits else None
 
 

@@ -40,7 +40,7 @@ ADAPTER = replace(STAGES, loss=lambda net, images, labels: net.loss(images, labe
 
 
 WILD = Adapter(
-    primary=lambda net, images: net.children_of(images),
+    primary=lambda net, images: net.primary_capsules(images),
     digits=lambda net, u: net.route(net.predict(u)),
     loss=lambda net, images, labels: WildLoss(net)(images, labels),
     image_shape=(1, 24, 24),
@@ -271,7 +271,7 @@ CASES: dict[str, Case] = {
         lambda: network("uniform-shares learned-prior"), WILD, "uniform-shares", "", IDLE
     ),
     "iterations": Case(lambda: network(routing_iterations=5), WILD, "", "5 iterations fit"),
-    "trained": Case(trained, WILD, open={"uncut-w": "they fit no known start"}),
+    "trained": Case(trained, WILD, open={"uncut-w": "they fit no known initialisation"}),
     "many": Case(lambda: network(CHILDREN, capsule_types=160, capsule_dim=16), WILD, CHILDREN),
     "many iterations": Case(
         lambda: network(routing_iterations=20), WILD, "", "no known routing fits"
