@@ -96,7 +96,7 @@ def network_to_train(
     if implementation is None:
         make = routings.RoutedCapsNet if args.routing or args.stack else CapsNet
         return make(**options, **sizes), source
-    model = implementation.under(recipe).make(**options, **sizes)
+    model = implementation.without_overridden(recipe).make(**options, **sizes)
     for name, value in options.items():
         if (kept := model.config[name]) != value:  # a deviation's own
             raise ValueError(f"--as {args.implementation} fixes {name} at {kept}, got {value}")

@@ -18,7 +18,8 @@ class Deviation:
         paper: what the paper says, and where.
         code: what the code does.
         parts: replaced fields of :class:`Parts`, of the network or of its loss.
-        recipe: replaced options of :class:`TrainingConfig`, and what ``recipes.OF_FIT`` knows.
+        recipe: replaced options of :class:`TrainingConfig`, and keys of
+            ``recipes.FIT_OPTIONS_BY_RECIPE``.
         name: its key in :data:`DEVIATIONS`, words joined by hyphens.
     """
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from capsnet.fast import FastCapsNet
 from capsnet.fast.convolution import correlate, relu_conv2d, transform_kernel
-from capsnet.fast.fast_capsnet import cudnn_pays_off
+from capsnet.fast.fast_capsnet import prefers_cudnn
 from capsnet.fast.routing import routed_capsules
 from capsnet_lab.wild.parts import Parts, over_parents, uniform
 
@@ -25,13 +25,13 @@ class FastWildCapsNet(FastCapsNet):
 
     def compile(self) -> None:
         super().compile()
-        for name in ("children_of", "route_plainly"):
+        for name in ("primary_capsules", "route_plainly"):
             setattr(self, name, torch.compile(getattr(self, name), dynamic=False))
 
-    def children_of(self, images: Tensor) -> Tensor:
+    def primary_capsules(self, images: Tensor) -> Tensor:
         model: Any = self.model
-        if cudnn_pays_off(images):
-            return model.children_of(images)
+        if prefers_cudnn(images):
+            return model.primary_capsules(images)
         phases, conv, bias = self.phases_of(images), model.conv, model.primary.conv.bias
         features = relu_conv2d(model.parts.prepare(images), conv.weight, conv.bias, phases)
 
@@ -40,7 +40,7 @@ class FastWildCapsNet(FastCapsNet):
 
         return model.group(convolve)
 
-    def capsules_of(self, children: Tensor) -> Tensor:
+    def class_capsules(self, children: Tensor) -> Tensor:
         model: Any = self.model
         parts, digits, prior = model.parts, model.digits, model.digits.prior
         if not has_fast_routing(parts):

@@ -57,10 +57,10 @@ class Implementation:
         deviating = {k: v for d in self.deviations for k, v in d.recipe.items()}
         return {**PAPER_RECIPE, **deviating, **self.training}
 
-    def under(self, recipe: Mapping[str, Any]) -> "Implementation":
+    def without_overridden(self, recipe: Mapping[str, Any]) -> "Implementation":
         """Copy without the deviations that ``recipe`` overrides."""
-        left = (d for d in self.deviations if d.recipe.items() <= recipe.items())
-        return replace(self, deviations=tuple(left))
+        kept = (d for d in self.deviations if d.recipe.items() <= recipe.items())
+        return replace(self, deviations=tuple(kept))
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.title}", f"  {self.link}"]

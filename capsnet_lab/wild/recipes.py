@@ -59,7 +59,7 @@ def shifted_together(
 
 
 # What a recipe says -> what ``fit`` does for it.
-OF_FIT: dict[tuple[str, Any], dict[str, Any]] = {
+FIT_OPTIONS_BY_RECIPE: dict[tuple[str, Any], dict[str, Any]] = {
     ("schedule", "constant"): {"make_schedule": constant},
     ("schedule", "by-epoch"): {"make_schedule": by_epoch},
     ("schedule", "plateau"): {"make_schedule": Plateau, "on_epoch": follow_loss},
@@ -74,8 +74,8 @@ def split_recipe(recipe: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, A
     config: dict[str, Any] = {}
     options: dict[str, Any] = {}
     for key, value in recipe.items():
-        if (key, value) in OF_FIT:
-            options |= OF_FIT[key, value]
+        if (key, value) in FIT_OPTIONS_BY_RECIPE:
+            options |= FIT_OPTIONS_BY_RECIPE[key, value]
         else:
             config[key] = value
     return config, options

@@ -99,9 +99,9 @@ class WildCapsNet(CapsNet):
 
     def encode(self, images: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
         self.check_images(images)
-        return self.route(self.predict(self.children_of(images)), trace)
+        return self.route(self.predict(self.primary_capsules(images)), trace)
 
-    def children_of(self, images: Tensor) -> Tensor:
+    def primary_capsules(self, images: Tensor) -> Tensor:
         """Images → primary capsules, [batch, in_capsules, in_dim]."""
         conv = self.primary.conv
         features = F.relu(self.conv(self.parts.prepare(images)))
