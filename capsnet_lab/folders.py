@@ -199,9 +199,9 @@ def find_folder(name: str, image_shape: Shape | None, preparation: str | None) -
     pictures: dict[str, Labelled] = {}
     classes: list[str] = []
     for part, root in (part_folder or {"train": folder}).items():
-        kinds = folders_in(root)
-        names = [kind.name for kind in kinds]
-        if len(kinds) < 2:
+        class_folders = folders_in(root)
+        names = [class_folder.name for class_folder in class_folders]
+        if len(names) < 2:
             got = ", ".join(names) or "none"
             raise ValueError(
                 f"{root} must hold two or more class folders, each with its pictures, got {got}"
@@ -209,7 +209,9 @@ def find_folder(name: str, image_shape: Shape | None, preparation: str | None) -
         classes = classes or names
         if names != classes:
             raise ValueError(f"{name}: {root.name}/ must hold the classes {classes}, got {names}")
-        pictures[part] = [(path, i) for i, kind in enumerate(kinds) for path in pictures_in(kind)]
+        pictures[part] = []
+        for label, class_folder in enumerate(class_folders):
+            pictures[part] += [(path, label) for path in pictures_in(class_folder)]
 
     split_by = "split by file names"
     if part_folder:
@@ -223,8 +225,8 @@ def find_folder(name: str, image_shape: Shape | None, preparation: str | None) -
         split_off(pictures, "validation", folder, 1 / 6 if part_folder else 11 / 36)
         split_by += ", validation by file names" if part_folder else ""
     if lost := {*range(len(classes))} - {label for _, label in pictures["train"]}:
-        kinds_lost = ", ".join(classes[label] for label in sorted(lost))
-        raise ValueError(f"{name}: too few pictures of {kinds_lost}: all of them are held out")
+        names_lost = ", ".join(classes[label] for label in sorted(lost))
+        raise ValueError(f"{name}: too few pictures of {names_lost}: all of them are held out")
 
     # Mixed, so that the first of them are of all classes.
     train = pictures["train"]

@@ -41,13 +41,13 @@ def one_line(message: str, longest: int = LONGEST) -> str:
 
 
 def number_type(
-    kind: Callable[[str], Any], expected: str, fits: Callable[[Any], bool]
+    convert: Callable[[str], Any], expected: str, fits: Callable[[Any], bool]
 ) -> Callable[[str], Any]:
     """Make the argparse type of an option: a number that fits, or an error that says what does."""
 
     def parse(text: str) -> Any:
         try:
-            value = kind(text)
+            value = convert(text)
         except ValueError:
             value = None
         if value is None or not fits(value):
@@ -148,7 +148,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_predict_options(add("predict", "Classify pictures of any size and kind."))
     export = add("export", "Write a network as ONNX, checked against PyTorch.")
     export.add_argument("onnx", type=parse_path, help="the file to write")
-    text = "Say what a network does otherwise than the paper (exit code 1; 3 where a stage of the "
+    text = "List how a network differs from the paper (exit code 1; 3 where a stage of the "
     add_check_options(
         add("check", f"{text}adapter, or a call, fails, or the routing is not reached).")
     )

@@ -32,10 +32,10 @@ class UniformCapsules(CapsuleLayer):
         self.positions = positions
 
     def forward(self, u: Tensor, trace: list[RoutingStep] | None = None) -> Tensor:
-        kinds, parents, in_dim, _ = self.weight.shape
-        children = kinds * self.positions
+        types, parents, in_dim, _ = self.weight.shape
+        children = types * self.positions
         check_capsules(u, children, in_dim, self.weight.dtype)
-        summed = u.unflatten(1, (kinds, self.positions)).sum(dim=2)
+        summed = u.unflatten(1, (types, self.positions)).sum(dim=2)
         s = torch.einsum("nik,ijkd->njd", summed, self.weight) / parents
         v = squash(s)
         if trace is not None:
