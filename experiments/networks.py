@@ -140,9 +140,9 @@ def with_coupling(
 class FastReportingCapsNet(FastWildCapsNet):
     """Keeps the primary capsules of its last call, as ``last_children``."""
 
-    def capsules_of(self, children: Tensor) -> Tensor:
+    def class_capsules(self, children: Tensor) -> Tensor:
         self.last_children = children
-        return super().capsules_of(children)
+        return super().class_capsules(children)
 
 
 class ReportingCapsNet(WildCapsNet):

@@ -57,9 +57,9 @@ def digits_test(model: CapsNet, test: ImageSet, shift: int, arrangement: str) ->
 @torch.no_grad()
 def primary_lengths(model: CapsNet, test: ImageSet) -> dict[str, float]:
     """How long the primary capsules are: with the first test images, and with an empty page."""
-    children_of: Any = arrange(model, "fast").children_of
+    primary_capsules: Any = arrange(model, "fast").primary_capsules
     images = to_float(test.images[:TRACED_IMAGES]).to(model.digits.weight.device)
-    lengths, empty = (children_of(seen).norm(dim=2) for seen in (images, 0 * images[:1]))
+    lengths, empty = (primary_capsules(seen).norm(dim=2) for seen in (images, 0 * images[:1]))
     sizes = {
         "mean": lengths.mean(),
         "shortest thousandth": lengths.flatten().sort().values[lengths.numel() // 1000],

@@ -78,20 +78,20 @@ def modified_layers(model: CapsNet, fast_class: "type[FastCapsNet]") -> list[str
     names = {module: name or "the whole" for name, module in model.named_modules()}
     modified = [
         names.get(layer, "a layer")
-        for layer, expected_class in fast_class.replaced(model)
+        for layer, expected_class in fast_class.bypassed_layers(model)
         if type(layer) is not expected_class or not is_unmodified(layer)
     ]
     if not is_unmodified(model):
         modified.append(names[model])
     if not modified and model.conv.stride != (1, 1):
         modified.append(names[model.conv])
-    if not modified and not is_as_printed():
-        modified.append("the code")
+    if not modified and not fast_equals_plain():
+        modified.append("the code (in capsnet.functional or capsnet.layers)")
     return modified
 
 
 @torch.no_grad()
-def is_as_printed() -> bool:
+def fast_equals_plain() -> bool:
     """Whether a small network computes what its fast arrangement does: no code was changed."""
     sizes: dict[str, Any] = {
         "conv_channels": 2,
@@ -110,7 +110,7 @@ def is_as_printed() -> bool:
     return False
 
 
-def cudnn_pays_off(images: Tensor) -> bool:
+def prefers_cudnn(images: Tensor) -> bool:
     """Whether to use cuDNN for the second convolution: in half precision on CUDA.
 
     It is one launch. In Fourier space there are dozens, and not much less time, even in a graph.
@@ -153,8 +153,8 @@ class FastCapsNet(nn.Module):
         self.transformed_kernel: tuple[Tensor, list[Phases], list[Tensor]] | None = None
 
     @staticmethod
-    def replaced(model: Any) -> list[tuple[Any, type[nn.Module]]]:
-        """The layers whose parameters it takes and whose code it does not run, with their kinds."""
+    def bypassed_layers(model: Any) -> list[tuple[Any, type[nn.Module]]]:
+        """The layers whose parameters it uses and whose code it does not run; and their classes."""
         return [
             (model.conv, nn.Conv2d),
             (model.primary, PrimaryCapsules),
@@ -178,20 +178,20 @@ class FastCapsNet(nn.Module):
     def forward(self, images: Tensor, labels: Tensor | None = None) -> CapsNetOutput:
         model = self.model
         model.check_images(images)
-        kind = images.device.type
+        device_type = images.device.type
         # Autocast leaves float64 as it is.
-        autocast = torch.is_autocast_enabled(kind) and images.dtype != torch.float64
+        autocast = torch.is_autocast_enabled(device_type) and images.dtype != torch.float64
         if autocast:
-            images = images.to(torch.get_autocast_dtype(kind))
-        children = self.children_of(images).to(images.dtype)
-        capsules = self.capsules_of(children)
+            images = images.to(torch.get_autocast_dtype(device_type))
+        children = self.primary_capsules(images).to(images.dtype)
+        capsules = self.class_capsules(children)
         if not autocast:
             capsules = capsules.to(images.dtype)
         return model.read_out(capsules, labels)
 
-    def children_of(self, images: Tensor) -> Tensor:
+    def primary_capsules(self, images: Tensor) -> Tensor:
         """Images to primary capsules, [n, channels, height, width] → [n, children, dim]."""
-        if cudnn_pays_off(images):
+        if prefers_cudnn(images):
             conv = self.model.conv
             features = relu_conv2d_channels_last(images, conv.weight, conv.bias)
             return cast(Tensor, self.model.primary(features))
@@ -218,7 +218,7 @@ class FastCapsNet(nn.Module):
         toom_cook = may_depend and toom_cook_is_accurate(images)
         return phases_of(height, width, kernel, stride, toom_cook)
 
-    def capsules_of(self, children: Tensor) -> Tensor:
+    def class_capsules(self, children: Tensor) -> Tensor:
         """Primary capsules to those of the classes, [n, out_capsules, out_dim]."""
         digits = self.model.digits
         return routed_capsules(
@@ -251,7 +251,7 @@ def compute_primary_capsules(
     phases: list[Phases],
     capsule_dim: int,
 ) -> Tensor:
-    """:meth:`FastCapsNet.children_of`, from both convolutions' kernels and biases.
+    """:meth:`FastCapsNet.primary_capsules`, from both convolutions' kernels and biases.
 
     ``transformed`` is the second kernel transformed, where it is known already.
     """

@@ -84,7 +84,7 @@ class RoutedCapsules(torch.autograd.Function):
         gradients: bool,
     ) -> Tensor:
         learn = gradients and any(ctx.needs_input_grad)
-        weighted_sum_fn = compile_once(attend) if compile else attend
+        weighted_sum_fn = compile_once(weighted_predictions) if compile else weighted_predictions
         matrices = weight.transpose(2, 3).flatten(1, 2).to(u.dtype).contiguous()  # [i, j · d, k]
         size = chunk_size(len(u), weight, u.dtype)
         u_hat = empty_predictions(u, weight, size)
@@ -151,8 +151,8 @@ def chunk_backward(
     """The gradients of û and, summed over iterations, of the logits, from that of the last v."""
     # The gradient of û is a sum of outer products: for every iteration c_ij with the gradient of
     # s_j, and the gradient of b_ij with the sum of v.
-    loops = squash_backward, attend_backward, outer
-    squash_back, attend_back, outer_fn = map(compile_once, loops) if compile else loops
+    loops = squash_backward, weighted_predictions_backward, sum_of_outer_products
+    squash_back, predictions_back, sum_outer = map(compile_once, loops) if compile else loops
     v_sums = squash(s[:-1], 2).cumsum(0)
     terms: list[tuple[Tensor | None, Tensor]] = []
     grad_sum = torch.zeros_like(grad_v)  # each v is part of the sums of all later iterations
@@ -163,14 +163,14 @@ def chunk_backward(
         if v_sum is None and prior is None:  # all coupling coefficients are 1 / out_capsules
             terms.append((None, grad_s / len(grad_s)))
             continue
-        c, grad_b, grad_v = attend_back(u_hat, v_sum, prior, grad_s)
+        c, grad_b, grad_v = predictions_back(u_hat, v_sum, prior, grad_s)
         terms.append((c, grad_s))
         if v_sum is not None:
             terms.append((grad_b, v_sum))
             grad_v = grad_sum = grad_sum + grad_v
         if prior is not None:
             grad_logits = grad_logits + grad_b
-    return outer_fn(terms, u_hat), grad_logits
+    return sum_outer(terms, u_hat), grad_logits
 
 
 @functools.cache
@@ -199,14 +199,14 @@ def empty_predictions(like: Tensor, weight: Tensor, size: int) -> Tensor:
     return like.new_empty(i, j, d, size)
 
 
-def attend(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None) -> Tensor:
+def weighted_predictions(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None) -> Tensor:
     """s_j = Σ_i c_ij û_{j|i} (eq. 2): [j, d, n]."""
     if v_sum is None and prior is None:
         return weighted_sum(None, u_hat) / u_hat.shape[1]
     return weighted_sum(routing_logits(u_hat, v_sum, prior).softmax(1), u_hat)  # eq. 3
 
 
-def attend_backward(
+def weighted_predictions_backward(
     u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None, grad_s: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """c_ij, and the gradients of b_ij and of the sum of v, from that of s_j."""
@@ -238,7 +238,7 @@ def weighted_sum(c: Tensor | None, u_hat: Tensor) -> Tensor:
     return terms.unflatten(0, (-1, group)).sum(1).sum(0)
 
 
-def outer(terms: list[tuple[Tensor | None, Tensor]], u_hat: Tensor) -> Tensor:
+def sum_of_outer_products(terms: list[tuple[Tensor | None, Tensor]], u_hat: Tensor) -> Tensor:
     """The sum of outer products of [i, j, n] (1 where None) and [j, d, n], written over û."""
     total: Any = 0.0
     for c, v in terms:

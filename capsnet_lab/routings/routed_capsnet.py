@@ -46,8 +46,8 @@ class FastRoutedCapsNet(FastCapsNet):
     """
 
     @staticmethod
-    def replaced(model: Any) -> list[tuple[Any, type[nn.Module]]]:
-        *convolutions, _ = FastCapsNet.replaced(model)
+    def bypassed_layers(model: Any) -> list[tuple[Any, type[nn.Module]]]:
+        *convolutions, _ = FastCapsNet.bypassed_layers(model)
         return [*convolutions, *((layer, CapsuleLayer) for layer in dynamic_layers(model))]
 
     @staticmethod
@@ -58,7 +58,7 @@ class FastRoutedCapsNet(FastCapsNet):
         super().compile()
         self.route_plainly = torch.compile(self.route_plainly, dynamic=False)  # type: ignore
 
-    def capsules_of(self, children: Tensor) -> Tensor:
+    def class_capsules(self, children: Tensor) -> Tensor:
         layers = dynamic_layers(self.model)
         for layer in layers:
             how = layer.routing_iterations, layer.prior

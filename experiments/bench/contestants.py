@@ -147,7 +147,7 @@ class HalfWay(nn.Module):
         self.model, self.fast = model, FastCapsNet(model)
 
     def forward(self, images: Tensor, labels: Tensor) -> CapsNetOutput:
-        children = self.fast.children_of(images.to(torch.bfloat16))
+        children = self.fast.primary_capsules(images.to(torch.bfloat16))
         return self.model.read_out(self.model.digits(children), labels)
 
 

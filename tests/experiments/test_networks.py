@@ -86,7 +86,7 @@ def test_a_loss_that_holds_capsules_short_is_ours_and_what_it_says(kind: str) ->
     arranged = arrange(model, "fast")
     loss, plain = (of(arranged, 0.5)(images, labels) for of in (made.make_loss, WildLoss))
     if kind == "penalised":
-        expected = 0.1 * model.children_of(images).square().sum(dim=2).mean()
+        expected = 0.1 * model.primary_capsules(images).square().sum(dim=2).mean()
     else:
         expected = 0.5e-3 * sum(each.square().sum() for each in model.parameters())
     torch.testing.assert_close(loss - plain, expected, rtol=1e-3, atol=1e-6)

@@ -86,10 +86,16 @@ def test_the_loops_are_compiled_where_asked(monkeypatch: pytest.MonkeyPatch) -> 
     """All of them; that torch.compile computes the same, slower tests show."""
     u, weight, prior = random(3, 8, 3, 2, 4, True)
     inputs = with_gradients(u, weight, prior)
-    loops, asked = (routing.attend, routing.squash_backward, routing.attend_backward), []
+    loops: list[Any] = [
+        routing.weighted_predictions,
+        routing.squash_backward,
+        routing.weighted_predictions_backward,
+        routing.sum_of_outer_products,
+    ]
+    asked: list[Any] = []
     monkeypatch.setattr(routing, "compile_once", lambda loop: asked.append(loop) or loop)
     gradients = []
-    for options, expected in (({}, []), ({"compile": True}, [*loops, routing.outer])):
+    for options, expected in (({}, []), ({"compile": True}, loops)):
         v = routed_capsules(u, weight, 3, prior, **options)
         gradients.append(torch.autograd.grad(v.square().sum(), inputs))
         assert asked == expected

@@ -83,8 +83,8 @@ def test_the_fast_arrangement_is_traced_as_one_at_points_too() -> None:
     network = arrange(model, "fast")
     assert isinstance(network, FastCapsNet)
     assert all(each.toom_cook for each in network.phases_of(images))
-    traced = torch.compile(network.children_of, backend="eager", dynamic=False, fullgraph=True)
-    torch.testing.assert_close(traced(images), model.children_of(images), rtol=1e-3, atol=1e-4)
+    traced = torch.compile(network.primary_capsules, backend="eager", dynamic=False, fullgraph=True)
+    torch.testing.assert_close(traced(images), model.primary_capsules(images), rtol=1e-3, atol=1e-4)
 
 
 def test_another_criterion_takes_the_place_of_the_margin_loss() -> None:
