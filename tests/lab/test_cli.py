@@ -60,7 +60,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Path:
     place, model = tmp_path_factory.mktemp("place"), tiny_model()
     for name, network, metadata in (
         ("w", model, {"dataset": "mnist", "preparation": "figure"}),  # of pictures, not of MNIST
-        ("two", tiny_model(num_classes=2), TWO),
+        ("two", tiny_model(num_classes=2), TWO),  # names no data set
         (
             "learned",
             tiny_model(num_classes=2, reconstruct=False),
@@ -68,8 +68,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Path:
         ),
         ("nameless.safetensors", model, {"dataset": 7}),
         ("misnamed", model, {"classes": ["a"], "dataset": "mnist"}),
-        (f"done/{WEIGHTS}", model, {"dataset": "mnist"}),
-        (f"begun/{CHECKPOINT}", model, {}),  # the name counts
+        (f"done/{WEIGHTS}", model, {"dataset": "mnist"}),  # the folder of a run that has ended
+        (f"begun/{CHECKPOINT}", model, {}),  # and of one that has not; the name counts
     ):
         save_weights(place / name, network, metadata)
     Image.fromarray(mnist(train=False).images[0, 0].numpy()).save(place / "photo.png")
@@ -99,6 +99,7 @@ def place(prepared: Path) -> Iterator[Path]:
 # What is refused before PyTorch is imported: words, and a part of the message.
 EARLY = [
     ("", "the following arguments are required: train|evaluate|predict|export|check"),
+    # No such command, number, shape, data set or file
     ("fly", "check: invalid choice: 'fly'"),
     ("train --epochs many", "argument --epochs: expected a whole number of at least 1, got many"),
     ("train --learning-rate nan", "--learning-rate: expected a positive number, got nan"),
@@ -110,25 +111,26 @@ EARLY = [
     ),
     ("train --image-shape 28", "expected a shape like 1x28x28 or 3x32x32, got 28"),
     ("train --init nowhere", "no such file: nowhere"),
+    ("predict mnist-small photo.png nowhere.png --json new/a.json", "no such file: nowhere.png"),
+    ("predict mine.pth photo.png", "no such file: mine.pth"),
+    ("predict photo.png mine.pth", "no such file: mine.pth"),  # no picture, wherever it stands
+    ("predict mnist-small photo.png --threshold 1.5", "expected a number in 0 … 1, got 1.5"),
+    ("predict '' photo.png", "expected a path, got an empty one"),
+    ("predict mnist-small", "expected a picture too, as in: capsnet predict mnist-small photo.png"),
+    # Options that contradict each other, or the weights
     ("train --init w --learn-prior", "--init fixes the network"),
     ("train --init two", "give --dataset, because two names no data set"),
     ("train --init learned", "give --dataset, because learned was trained on folder:"),
     ("train --as labml --stack 8", "give neither --routing nor --stack"),
-    ("train --out done", f"done holds {WEIGHTS}, which would be overwritten, but no {CHECKPOINT}"),
-    ("predict mnist-small photo.png nowhere.png --json new/a.json", "no such file: nowhere.png"),
-    ("predict mnist-small photo.png --threshold 1.5", "expected a number in 0 … 1, got 1.5"),
-    ("predict mnist-small photo.png --sheet x.csv", "must end in .png, .svg, .pdf, got x.csv"),
-    ("predict '' photo.png", "expected a path, got an empty one"),
-    ("predict mnist-small", "expected a picture too, as in: capsnet predict mnist-small photo.png"),
-    ("predict mine.pth photo.png", "no such file: mine.pth"),
-    ("predict photo.png done", f"done holds none: give done/{WEIGHTS}"),
+    # The folder of a run in place of its weights
     (f"evaluate begun/{WEIGHTS}", "holds none: repeat the command that began the training"),
-    ("predict photo.png mine.pth", "no such file: mine.pth"),
-    # A folder of a training in place of its weights
+    ("predict photo.png done", f"done holds none: give done/{WEIGHTS}"),
     ("evaluate done", f"done holds none: give done/{WEIGHTS}"),
     ("export done network.onnx", f"done holds none: give done/{WEIGHTS}"),
     ("train --init done", f"done holds none: give done/{WEIGHTS}"),
-    # Files that cannot be written
+    # Files that are not to be written, or cannot be
+    ("train --out done", f"done holds {WEIGHTS}, which would be overwritten, but no {CHECKPOINT}"),
+    ("predict mnist-small photo.png --sheet x.csv", "must end in .png, .svg, .pdf, got x.csv"),
     ("train --out w", f"cannot write w/{WEIGHTS}: Not a directory"),
     ("evaluate w --json few", "cannot write few: it is a folder"),
     ("export w few", "cannot write few: it is a folder"),
