@@ -6,7 +6,7 @@ that fits into registers, so that memory sees only u, W and v; and, in the backw
 gradient of û, from which two products of matrices make those of u and W. Each program writes a sum
 of its own, and these are added up in a fixed order: the same numbers each time.
 
-The mathematics is that of :mod:`capsnet.fast.routing`; numbers are added up in float32. Triton
+The mathematics is F1 and F2 of :mod:`capsnet.fast.routing`; numbers are added up in float32. Triton
 compiles the kernels when they are first called, and its interpreter runs them without a GPU.
 """
 

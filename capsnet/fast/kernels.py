@@ -73,7 +73,7 @@ def products(u_hat, v, J: tl.constexpr):
 @triton.jit
 def coupling(u_hat, v_sum, prior, i, J: tl.constexpr):
     """c_ij of each parent, the softmax over j of prior_ij + û_{j|i} · Σ v_j (eq. 3): [images]."""
-    agreement = products(u_hat, v_sum, J)
+    agreement = products(u_hat, v_sum, J)  # F1 of capsnet.fast.routing
     b = ()
     for j in tl.static_range(J):
         if prior is not None:
@@ -161,7 +161,7 @@ def grad_kernel(
                 c = coupling(u_hat, v, prior, i, J)
                 grad_b = grad_of_logits(u_hat, c, grad, J)
                 for j in tl.static_range(J):
-                    part = c[j][:, None] * grad[j] + grad_b[j][:, None] * v[j]
+                    part = c[j][:, None] * grad[j] + grad_b[j][:, None] * v[j]  # F2
                     updated = updated + (total[j] + part,)
                     if prior is not None:
                         row = (t * tl.num_programs(0) + block) * children + i

@@ -1,9 +1,15 @@
 """The routed layer on a few images at a time, with its own gradient.
 
-The logits after t iterations are b_ij = prior_ij + û_{j|i} · (v_j of iteration 1 + … + v_j of
-iteration t). So nothing is kept between iterations but a sum of v: each iteration computes
-agreement, softmax and weighted sum from û and that sum. The predictions û of a few images fit into
-the processor's cache; the backward pass computes them anew instead of reading them from memory.
+Two identities carry it. With V_j, the sum of v_j over all earlier iterations, the logits and the
+gradient of the predictions are
+
+    F1    b_ij = prior_ij + û_{j|i} · V_j
+    F2    ∂L/∂û_{j|i} = Σ (c_ij ∂L/∂s_j + ∂L/∂b_ij V_j), a sum over the iterations
+
+So nothing is kept between iterations but V: each iteration computes agreement, softmax and weighted
+sum from û and V. The predictions û of a few images fit into the processor's cache; the backward
+pass computes them anew instead of reading them from memory. :func:`routed_capsules_plainly` is F1
+and no more, and stands between :func:`capsnet.functional.dynamic_routing` and what is run.
 
 Everything is laid out with the images last, [in_capsules, out_capsules, out_dim, n]: neighbours in
 memory are the same number of different images, and every loop is one over whole vectors.
@@ -69,6 +75,25 @@ def routed_capsules(
     return v
 
 
+def routed_capsules_plainly(
+    u: Tensor, weight: Tensor, iterations: int, prior: Tensor | None = None
+) -> Tensor:
+    """:func:`routed_capsules` by F1 alone: no chunks, and autograd's gradient in place of F2.
+
+    For readers and tests, which find it equal to ``dynamic_routing`` and to what is run.
+    """
+    u_hat = torch.einsum("nik,ijkd->nijd", u, weight)  # eq. 2
+    v_sum = u.new_zeros(len(u), *weight.shape[1::2])  # V: [n, j, d]
+    for _ in range(iterations):
+        b = torch.einsum("nijd,njd->nij", u_hat, v_sum)  # F1
+        if prior is not None:
+            b = b + prior
+        c = b.softmax(2)  # eq. 3
+        v = squash(torch.einsum("nij,nijd->njd", c, u_hat))  # eq. 2 and 1
+        v_sum = v_sum + v
+    return v
+
+
 class RoutedCapsules(torch.autograd.Function):
     """:func:`routed_capsules` and its gradient, chunk by chunk."""
 
@@ -94,7 +119,7 @@ class RoutedCapsules(torch.autograd.Function):
             # squash has a gradient at 0 (tests/lab/wild: bare-norm).
             chunk = F.pad(chunk.permute(1, 2, 0), (0, size - len(chunk)), value=1.0).contiguous()
             torch.bmm(matrices, chunk, out=u_hat.flatten(1, 2))  # û_{j|i} = W_ij u_i (eq. 2)
-            v_sum = None  # of all iterations so far, [j, d, n]
+            v_sum = None  # V of F1, [j, d, n]
             s_of_iterations = []
             for _ in range(iterations):
                 s = weighted_sum_fn(u_hat, v_sum, prior)
@@ -149,11 +174,9 @@ def chunk_backward(
     u_hat: Tensor, s: Tensor, prior: Tensor | None, grad_v: Tensor, squash: Squash, compile: bool
 ) -> tuple[Tensor, Tensor]:
     """The gradients of û and, summed over iterations, of the logits, from that of the last v."""
-    # The gradient of û is a sum of outer products: for every iteration c_ij with the gradient of
-    # s_j, and the gradient of b_ij with the sum of v.
     loops = squash_backward, weighted_predictions_backward, sum_of_outer_products
     squash_back, predictions_back, sum_outer = map(compile_once, loops) if compile else loops
-    v_sums = squash(s[:-1], 2).cumsum(0)
+    v_sums = squash(s[:-1], 2).cumsum(0)  # V of every iteration but the first
     terms: list[tuple[Tensor | None, Tensor]] = []
     grad_sum = torch.zeros_like(grad_v)  # each v is part of the sums of all later iterations
     grad_logits: Any = 0.0  # a tensor, if there is a prior
@@ -164,9 +187,9 @@ def chunk_backward(
             terms.append((None, grad_s / len(grad_s)))
             continue
         c, grad_b, grad_v = predictions_back(u_hat, v_sum, prior, grad_s)
-        terms.append((c, grad_s))
+        terms.append((c, grad_s))  # F2, first product
         if v_sum is not None:
-            terms.append((grad_b, v_sum))
+            terms.append((grad_b, v_sum))  # F2, second product
             grad_v = grad_sum = grad_sum + grad_v
         if prior is not None:
             grad_logits = grad_logits + grad_b
@@ -216,13 +239,13 @@ def weighted_predictions_backward(
 
 
 def routing_logits(u_hat: Tensor, v_sum: Tensor | None, prior: Tensor | None) -> Tensor:
-    """b_ij, [i, j, n], float32 or wider."""
+    """b_ij by F1, [i, j, n], float32 or wider."""
     i, j, _, n = u_hat.shape
     if v_sum is None:
         wide = torch.promote_types(u_hat.dtype, torch.float32)
         b = torch.zeros(i, j, n, dtype=wide, device=u_hat.device)
     else:
-        b = (u_hat * v_sum).sum(2)  # û_{j|i} · Σ v_j
+        b = (u_hat * v_sum).sum(2)  # F1: û_{j|i} · V_j
     return b if prior is None else b + prior.unsqueeze(2)
 
 
