@@ -179,7 +179,7 @@ def test_a_second_derivative_is_refused(differentiate: Any) -> None:
     u, weight, _ = random(1, 2, 2, 2, 2, False)
     with_gradients(u)
     loss = routed_capsules(u**2, weight).square().sum()
-    with pytest.raises(RuntimeError, match="^the fast arrangement has no second derivatives"):
+    with pytest.raises(RuntimeError, match=r"^the fast arrangement has no second derivatives"):
         differentiate(loss, inputs=[u], create_graph=True)
 
 
