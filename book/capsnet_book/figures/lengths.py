@@ -148,6 +148,6 @@ def walks(votes: Mapping[str, ArrayLike]) -> Figure:
         axes.plot([0, *x], [0, *y], color=U_HAT, linewidth=0.7)
         axes.plot(np.cos(turn), np.sin(turn), "--", color=FAINT, linewidth=1)
         arrow(axes, (0, 0), (x[-1], y[-1]), V, linewidth=1.6)
-        axes.set(title=name, aspect="equal", xlim=(-1.25, 1.25), ylim=(-1.1, 1.1))
+        axes.set(title=name, aspect="equal")
         axes.set_axis_off()
     return figure
