@@ -8,7 +8,7 @@ import { el, number, set } from "./kit.js";
  */
 export function bars(label, names = [..."0123456789"]) {
   const rows = names.map((name) => {
-    const [bar, value] = [el("i"), el("span", { class: "value" })];
+    const [bar, value] = [el("i", { style: "width: 0" }), el("span", { class: "value" })];
     const row = el("li", {}, el("span", {}, name), el("span", { class: "track", "aria-hidden": true }, bar), value);
     return { row, bar, value };
   });
