@@ -1,6 +1,7 @@
 """What a reader's browser makes of every page: requests, errors, width, contrast, search."""
 
 import gzip
+import itertools
 import re
 import statistics
 from collections.abc import Iterator
@@ -519,3 +520,13 @@ def test_a_line_has_its_equation_in_the_rail_and_lights_up_its_quantities(visit:
     tab.set_viewport_size({"width": 1000, "height": 900})
     ground = "it => getComputedStyle(it.firstElementChild).backgroundColor"
     assert tab.locator(".annotated-row").first.evaluate(ground) != "rgba(0, 0, 0, 0)"
+
+
+def test_on_a_phone_no_check_covers_another(visit: Any) -> None:
+    tab = visit("book/routing.html")
+    tab.set_viewport_size(PHONE)
+    boxes = tab.locator("details.of-claim > summary").evaluate_all(
+        "all => all.map(e => e.getBoundingClientRect()).map(box => [box.top, box.bottom])"
+    )
+    assert len(boxes) > 3
+    assert all(above[1] <= below[0] for above, below in itertools.pairwise(boxes))
